@@ -5,7 +5,7 @@ Public are the context managers, each for itself; none says what is set now, nor
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,3 +73,25 @@ def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
     finally:
         for setting, value in reversed(before):
             setting.set_local(value)
+
+
+# Those of which it depends what is traced, lowered and computed. The others say how errors read, or where files are.
+_OF_PROGRAMS = frozenset(
+    f"jax_{name}"
+    for name in (
+        *("enable_x64", "explicit_x64_dtypes", "numpy_dtype_promotion", "numpy_rank_promotion", "disable_jit"),
+        *("default_matmul_precision", "default_prng_impl", "threefry_partitionable", "enable_custom_prng"),
+        *("legacy_prng_key", "debug_nans", "debug_infs", "softmax_custom_jvp", "use_shardy_partitioner"),
+        *("optimization_level", "memory_fitting_level", "use_direct_linearize", "enable_remat_opt_pass"),
+    )
+)
+
+
+def named_settings() -> dict[str, Any]:
+    """What a program depends on, by name, as it holds in this thread: for a process that has settings of its own."""
+    return {name: setting.value for setting in _settings if (name := getattr(setting, "name", "")) in _OF_PROGRAMS}
+
+
+def settings_by_name(values: Mapping[str, Any]) -> tuple[tuple[Any, Any], ...]:
+    """The settings of these names, as `with_settings` takes them; those that this JAX doesn't have are left out."""
+    return tuple((setting, values[name]) for setting in _settings if (name := getattr(setting, "name", "")) in values)

@@ -8,7 +8,10 @@ inlined from another function, donation lost, and lowered twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -30,11 +33,13 @@ class Compiled:
         text: The optimised HLO of the module, or of all of them.
         memory: Bytes by use, of one device.
         cost: What the compiler estimates of the whole; empty where it doesn't.
+        seconds: That it took.
     """
 
     text: str
     memory: Mapping[str, int]
     cost: Mapping[str, float]
+    seconds: float
 
 
 def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
@@ -43,22 +48,24 @@ def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
     Args:
         platform: `cuda`, `rocm`, `tpu`.
         topology: As the platform's plugin takes it: `v5e:4x4`; of GPUs processes, hosts and devices, `1x1x8`.
-        config: A `GpuTargetConfigProto` as text; empty for a TPU.
+        config: A `GpuTargetConfigProto` as text; of a TPU how a chip's cores are used, empty for its default.
     """
     if platform == "tpu":
-        described: Any = topologies.get_topology_desc(topology, "tpu")
+        options = {"chip_config_name": config} if config else {}
+        described: Any = topologies.get_topology_desc(topology, "tpu", **options)
     else:
         described = topologies.get_topology_desc("", platform, target_config=config, topology=topology)
     return described.devices
 
 
-def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any]) -> Compiled:
+def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any], code: str = "") -> Compiled:
     """Compile a module in StableHLO for devices that make one program between them.
 
     Args:
         devices: As many as the module has partitions.
         program: MLIR bytecode.
         options: XLA's compiler options.
+        code: A folder that the executable is written to, as the file `executable`; empty for none.
     """
     client: Any = devices[0].client
     assignment = np.array(devices, dtype=object).reshape(1, len(devices))
@@ -71,13 +78,18 @@ def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, An
     )
     with mlir.make_ir_context():  # pyright: ignore
         module: Any = ir.Module.parse(program)  # pyright: ignore
+        began = perf_counter()
         compiled: Any = client.compile(
             module,
             executable_devices=xla_client.DeviceList(tuple(devices)),  # pyright: ignore
             compile_options=compile_options,
         )
+        seconds = perf_counter() - began
+    if code:
+        with suppress(Exception):  # a compiler that can't raises whatever it likes; then less is known
+            Path(code, "executable").write_bytes(compiled.serialize())
     text = "\n".join(module.to_string() for module in compiled.hlo_modules())
-    return Compiled(text, _memory(compiled), _cost(compiled))
+    return Compiled(text, _memory(compiled), _cost(compiled), seconds)
 
 
 def _memory(compiled: Any) -> dict[str, int]:

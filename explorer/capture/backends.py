@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Protocol
 
 import jax
 
+from explorer.analysis.cost.occupancy import GpuLimits, limits_of
 from explorer.errors import UnknownTargetError
 from explorer.hardware.installed import compiler_of, path_of
-from explorer.hardware.process import compile_apart
+from explorer.hardware.names import parse_target
+from explorer.hardware.process import compile_apart, start
 from explorer.model.target import Target
 
 
@@ -53,6 +56,15 @@ class Backend(Protocol):
         """What the compiler makes of a lowered program."""
         ...
 
+    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
+        """Compile a lowered program once more, with all that is below HLO written to a folder."""
+        ...
+
+    @property
+    def gpu_limits(self) -> GpuLimits | None:
+        """What a multiprocessor has, of a GPU of which that is known."""
+        ...
+
     def environment(self) -> dict[str, str]:
         """What a capture says of where it was made, and for what."""
         ...
@@ -79,6 +91,15 @@ class HereBackend:
         compiled = lowered.compile(compiler_options=options)
         return CompiledProgram(compiled.as_text, _cost(compiled), _memory(compiled), compiled)
 
+    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
+        """With options that every compiler of XLA's takes."""
+        return self.compile(lowered, {**(options or {}), **_code_options(jax.default_backend(), folder)})
+
+    @property
+    def gpu_limits(self) -> GpuLimits | None:
+        """Not known: a device that is here doesn't say which of the published ones it is."""
+        return None
+
     def environment(self) -> dict[str, str]:
         """This process's JAX and its first device."""
         return environment()
@@ -97,6 +118,7 @@ class TargetBackend:
         """Raise MissingCompilerError where its compiler is not installed: better before the trace than after it."""
         path_of(compiler_of(target.platform))
         self.target = target
+        start(target.platform)  # which gets ready while the function is traced and lowered
 
     def lower(self, traced: Any) -> Any:
         """For the target's platform; no plugin is needed for that."""
@@ -110,6 +132,18 @@ class TargetBackend:
             MissingCompilerError: The compiler is not installed.
             TargetCompileError: It refused the program.
         """
+        return self._compile(lowered, options or {})
+
+    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
+        """As `compile`, which raises the same."""
+        return self._compile(lowered, {**(options or {}), **_code_options(self.target.platform, folder)}, folder)
+
+    @property
+    def gpu_limits(self) -> GpuLimits | None:
+        """Published ones."""
+        return limits_of(self.target.device.compiler)
+
+    def _compile(self, lowered: Any, options: Mapping[str, Any], code: Path | None = None) -> CompiledProgram:
         module = lowered.compiler_ir("stablehlo").operation
         count = int(module.attributes["mhlo.num_partitions"].value)
         if count > self.target.count:
@@ -119,7 +153,8 @@ class TargetBackend:
             )
         written = BytesIO()
         module.write_bytecode(written)
-        made = compile_apart(self.target, written.getvalue(), count, dict(options or {}))
+        estimates = {"xla_gpu_collect_cost_model_stats": True} if self.target.platform in ("cuda", "rocm") else {}
+        made = compile_apart(self.target, written.getvalue(), count, {**estimates, **options}, code)
         return CompiledProgram(lambda: made.text, made.cost, made.memory)
 
     def environment(self) -> dict[str, str]:
@@ -128,6 +163,29 @@ class TargetBackend:
         facts = {"jax": jax.__version__, "backend": target.platform, "device": target.device.name}
         facts["target"] = str(target)
         return {**facts, "caveat": target.caveat} if target.caveat else facts
+
+
+def backend_of(target: str | Target | None) -> Backend:
+    """What compiles for a target; JAX for the devices that are here where that is None.
+
+    Raises:
+        UnknownTargetError: `target` names no hardware that is known.
+        MissingCompilerError: Its compiler is not installed.
+    """
+    return HereBackend() if target is None else TargetBackend(parse_target(target))
+
+
+def _code_options(platform: str, folder: Path) -> dict[str, Any]:
+    """XLA's options that write what is below HLO.
+
+    Emitters by their names, for those of all (`.*`) write every pass of MLIR: ten times the time. With these nothing
+    could be measured: a training step of two layers took 17 s for an H100, and 21 s without. Up to jaxlib 0.10 the
+    option is of Triton alone, and what LLVM made is written anyway.
+    """
+    if platform == "tpu":  # whose compiler writes it from its start on, or not at all
+        return {}
+    emitters = "^(llvm|ptx|triton-fusion)$"
+    return {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": emitters}
 
 
 def _larger(target: Target, count: int) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from types import MethodType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
-from explorer.capture.backends import Backend, HereBackend, TargetBackend
+from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.machine.writing import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
@@ -24,7 +25,6 @@ from explorer.capture.recording import Program, recorder
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
-from explorer.hardware.names import parse_target
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
@@ -33,7 +33,7 @@ from explorer.model.graph import Graph
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 from explorer.model.target import Target
-from explorer.view.progress_bar import step_progress
+from explorer.view.progress_bar import StepCallback, step_progress
 
 
 @takes_call
@@ -75,11 +75,10 @@ def explore(
     subject: object = function
     if isinstance(subject, Explored) and not args and not kwargs and target is None:
         return subject.explore()
-    backend = HereBackend() if target is None else TargetBackend(parse_target(target))
+    backend = backend_of(target)
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
     capture = compile_stages(CompileRequest(function, args, kwargs, backend=backend)).capture
-    if target is None:
-        keep_origin(capture, function, args, kwargs)
+    keep_origin(capture, function, args, kwargs)
     return capture
 
 
@@ -116,6 +115,7 @@ class CompileRequest:
         read_source: Gives the source of a file that frames name, or None.
         notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
         backend: What lowers and compiles it.
+        traced: The `jax.stages.Traced` of it, where there is one already: its Python isn't run again.
     """
 
     function: Callable[..., Any]
@@ -129,6 +129,7 @@ class CompileRequest:
     read_source: Callable[[str], Source | None] = read_source
     notes: Mapping[Any, Mapping[str, str]] = field(default_factory=dict[Any, Mapping[str, str]])
     backend: Backend = field(default_factory=HereBackend)
+    traced: Any = None
 
     @cached_property
     def unwrapped(self) -> Callable[..., Any]:
@@ -166,6 +167,8 @@ class CompileRequest:
             LeakedTracer: It uses a value that another trace left behind; and whatever the user's function raises.
         """
         __tracebackhide__ = True
+        if self.traced is not None:
+            return self.traced
         target, args, kwargs = self._target, self.args, self.kwargs
         if is_filtered(target):
             target = filtered(target, args, kwargs)
@@ -232,7 +235,7 @@ def compile_stages(request: CompileRequest) -> Compilation:
         return _compile_stages(request, begin)
 
 
-def _compile_stages(request: CompileRequest, begin: Callable[[str], None]) -> Compilation:
+def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation:
     __tracebackhide__ = True
     begin("trace")
     traced, capture = run_step("trace", request.trace, request, request.empty_capture())
@@ -246,17 +249,25 @@ def _compile_stages(request: CompileRequest, begin: Callable[[str], None]) -> Co
     )
     begin("lower")
     lowered, capture = run_step("lower", partial(request.backend.lower, traced), request, capture)
-    stablehlo = Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo))
-    capture = replace(capture, stages=(*capture.stages, stablehlo))
-    begin("XLA")
+    lowered_text = cache(partial(lowered.as_text, debug_info=True))
+    stablehlo = Stage("stablehlo", lambda: _read_text(lowered_text(), read_stablehlo))
+    capture = before = replace(capture, stages=(*capture.stages, stablehlo))
+
+    def so_far() -> Capture:
+        lowered_text()  # not while the compiler has the module: its context has no locks. 0.1 % of the compile
+        return before
+
+    begin("XLA", so_far)
     program, capture = run_step("compile", partial(request.backend.compile, lowered, request.options), request, capture)
     hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
+    whole = Program(traced, lowered, hlo, request.backend, request.options)
     capture = replace(
         capture,
         stages=(*capture.stages, hlo),
         cost=program.cost,
         memory=program.memory,
-        record=recorder(Program(traced, lowered, hlo, request.backend, request.options)),
+        record=recorder(whole),
+        write_code=code_writer(whole),
     )
     return Compilation(traced, lowered, program.compiled, capture)
 

@@ -37,8 +37,7 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The function of a capture, and what stands for its arguments.
 
     Raises:
-        NotRecordedError: It was opened from a file, made by another program or for other hardware; or the function is
-            gone.
+        NotRecordedError: It was opened from a file or made by another program; or the function is gone.
     """
     origin = _origins.get(capture)
     if origin is None:

@@ -32,6 +32,7 @@ from explorer.capture.same_program import is_same_program, names_by_position, pl
 from explorer.errors import NotRecordedError
 from explorer.model.recording import Recording
 from explorer.model.stage import Stage
+from explorer.view.pass_count import counted_passes
 
 _PATIENCE = 2.0  # seconds
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
@@ -143,13 +144,15 @@ def _dumped(lowered: Any, program: Program) -> Generator[_Dump]:
     Raises:
         NotRecordedError: The compiler wrote nothing.
     """
-    place = _in_memory(len(program.hlo.graph.names))
+    place = in_memory(len(program.hlo.graph.names))
     with TemporaryDirectory(prefix="explorer-passes-", dir=place, ignore_cleanup_errors=True) as folder:
         dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
         options = {**program.backend.light_options, **(program.options or {}), **dump}
-        with _nothing_cached(), timed() as recording:
-            compiled = program.backend.compile(lowered, options)
-        _settle(Path(folder))
+        compiler = program.backend.environment().get("backend", "")
+        with counted_passes(folder, compiler, "the passes are recorded"):
+            with nothing_cached(), timed() as recording:
+                compiled = program.backend.compile(lowered, options)
+            settle(Path(folder))
         if not modules_in(folder):
             raise NotRecordedError(
                 "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
@@ -158,7 +161,7 @@ def _dumped(lowered: Any, program: Program) -> Generator[_Dump]:
         yield _Dump(Path(folder), compiled.text(), recording.runs)
 
 
-def _in_memory(instructions: int) -> str | None:
+def in_memory(instructions: int) -> str | None:
     """A folder that lies in memory, for the dump of a small program; None where there is none, or too little of it.
 
     Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
@@ -169,7 +172,7 @@ def _in_memory(instructions: int) -> str | None:
     return None
 
 
-def _settle(folder: Path) -> None:
+def settle(folder: Path) -> None:
     """Wait until nothing is written to a folder any more: newer compilers dump on threads of their own."""
     until, before = monotonic() + _PATIENCE, None
     while monotonic() < until:
@@ -181,7 +184,7 @@ def _settle(folder: Path) -> None:
 
 
 @contextmanager
-def _nothing_cached() -> Generator[None]:
+def nothing_cached() -> Generator[None]:
     """A compilation from the persistent cache dumps nothing, and one for recording is not worth keeping there."""
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from explorer.capture.equation_paths import is_numbered
 from explorer.model.graph import CALL_ROLES, Graph, Ints
 
+ESTIMATES = ("estimated_microseconds", "estimated_cycles")
 # What names computations, and what XLA chose for code that it generates: a recording generates none.
-_NOT_COMPARED = frozenset((*CALL_ROLES, "backend_config", "known_trip_count"))
+_NOT_COMPARED = frozenset((*CALL_ROLES, "backend_config", "known_trip_count", *ESTIMATES))
 
 
 def is_same_program(plain: Graph, other: Graph) -> bool:

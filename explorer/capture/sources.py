@@ -24,6 +24,7 @@ def read_source(file: str) -> Source | None:
     """The source of a file that frames name; None if its text cannot be had."""
     if "\0" in file:  # no file has such a name, and Python refuses to look
         return None
+    linecache.checkcache(file)  # a module that was edited and loaded again has other lines than before
     text = _typed(file) or "".join(linecache.getlines(file))
     return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
 

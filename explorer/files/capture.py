@@ -35,8 +35,10 @@ from explorer.files.container import (
     refusal,
     table,
     unpack,
+    with_entry,
 )
 from explorer.files.equation_sets import pack_sets, read_exact_sets
+from explorer.files.machine_code import pack_machine_code, unpack_machine_code
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.files.unpacking import LARGEST, Unpacker, UnpackingError, read_whole
 from explorer.files.validate import (
@@ -53,6 +55,7 @@ from explorer.files.validate import (
 from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.attribution import Attribution, SourceLine
+from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
 from explorer.model.compilation import Constant, Durations
 from explorer.model.equation_sets import EquationSets
@@ -63,6 +66,7 @@ from explorer.model.findings.findings import Findings
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
 from explorer.model.live_memory import KINDS
+from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.source import Source, is_library_file
 from explorer.model.stage import Stage
@@ -115,9 +119,11 @@ def encode(capture: Capture) -> bytes:
         ],
         "recording_note": capture.recording_note,
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
+        "machine_code": pack_machine_code(capture.machine_code, blobs) if capture.has_machine_code else None,
         "lines": lines,
         "kernel_lines": _kernel_lines(blobs, capture, lines),
         "limits": list(limits),
+        "estimates": _estimates(capture),
         "summary": [_fact(fact) for fact in capture.summary],
         "ask": answers(capture),
     }
@@ -131,8 +137,9 @@ def _fact(fact: Fact) -> dict[str, Any]:
 
 
 def save(capture: Capture, path: str | PathLike[str]) -> None:
-    """Write a capture to a file, whole or not at all."""
-    write_whole(path, capture.wire)
+    """Write a capture to a file, whole or not at all; with where a person looks, which isn't what was compiled."""
+    bookmark = capture.bookmark.to_dict()
+    write_whole(path, with_entry(capture.wire, "bookmark", bookmark) if bookmark else capture.wire)
 
 
 def load(path: str | PathLike[str]) -> Capture:
@@ -186,9 +193,20 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
             findings=Findings.from_dict(header["findings"]) if "findings" in header else Findings(()),
             read_source=sources.get,
             read_passes=_read_passes(header.get("passes"), blobs, header["stages"]),
+            read_code=_read_code(header.get("machine_code"), blobs),
             recording_note=text(header.get("recording_note", "")),
             exact_sets=read_exact_sets(header["stages"], blobs),
+            saved_bookmark=Bookmark.from_dict(header.get("bookmark", {})),
         )
+
+
+def _read_code(header: dict[str, Any] | None, blobs: BlobReader) -> Callable[[], MachineCode] | None:
+    def read() -> MachineCode:
+        assert header is not None
+        with refusal():
+            return unpack_machine_code(header, blobs)
+
+    return None if header is None else read
 
 
 def _read_passes(
@@ -289,6 +307,11 @@ def _lines(capture: Capture) -> list[dict[str, Any]]:
     if not any(stage.name == "hlo" for stage in capture.stages):
         return []
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in capture.lines()]
+
+
+def _estimates(capture: Capture) -> list[list[Any]]:
+    """For the viewer: which instruction is expected to take how long, and by whom."""
+    return [[row.node.index, row.seconds, row.by] for row in capture.estimates]
 
 
 def _kernel_lines(blobs: Blobs, capture: Capture, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

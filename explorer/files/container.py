@@ -47,6 +47,15 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
     return _PREFIX.pack(_MAGIC, VERSION, len(raw), len(payload), _digest(payload)) + payload
 
 
+def with_entry(data: bytes, name: str, value: Any) -> bytes:
+    """What `pack` wrote, with one more thing in its header."""
+    raw = gzip.decompress(data[_PREFIX.size :])
+    (size,) = struct.unpack_from("<I", raw)
+    blobs = Blobs()
+    blobs.parts.append(raw[4 + size :])
+    return pack({**json.loads(raw[4 : 4 + size]), name: value}, blobs)
+
+
 def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str, Any], BlobReader]:
     """The version, the header and the blobs of what `pack` wrote.
 

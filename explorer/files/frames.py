@@ -13,6 +13,7 @@ from explorer.errors import MissingPackageError
 from explorer.model.attribution import MARKS
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import GRADES
+from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.results.collectives import Collectives
@@ -93,6 +94,22 @@ _TARGET_COLUMNS = (
 def target_frame(table: TargetComparison) -> pd.DataFrame:
     """One program for several targets, one row a target."""
     return frame_of(table, _TARGET_COLUMNS)
+
+
+def process_frame(ledger: ProcessLedger) -> pd.DataFrame:
+    """What many processes compiled, one row a program; who compiled it is in words, and how many they are."""
+    columns = ("function", "file", "line", "call_site", "is_shared", "eager", "compiles", "seconds", "slowest")
+    records = [
+        {
+            **{name: getattr(row, name) for name in columns},
+            "arguments": ", ".join(f"{path}: {kind}" for path, kind in row.arguments),
+            "count": row.count,
+            "processes": ledger.named(row.processes),
+            "slowest_process": ledger.processes[row.slowest_process],
+        }
+        for row in ledger
+    ]
+    return frame_of(records, [*columns, "arguments", "count", "processes", "slowest_process"])
 
 
 def fate_frame(table: FateTable) -> pd.DataFrame:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from explorer.errors import LedgerFileError
 from explorer.files.ledger_lines import SETTINGS, VERSION
@@ -28,10 +28,31 @@ _LARGEST_TREE = 10_000_000  # nodes: of a few lines that refer to each other, on
 _HINT = "Hint: ledgers are what Ledger.save(path) writes."
 
 
+class EventSink(Protocol):
+    """What takes the events of a file, one after another."""
+
+    def add(self, events: tuple[Event, ...]) -> None: ...
+
+    def predict(self, predictions: Iterable[Prediction]) -> None: ...
+
+
 def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
     """Everything of the file, whatever its length; a last line that was cut off is left out, and `note` says so."""
     ledger = Ledger(limit=None, storm=storm)
-    reader = _Reader(ledger)
+    ledger.dropped, ledger.note = read_into(ledger, path)
+    return ledger
+
+
+def read_into(sink: EventSink, path: str | os.PathLike[str]) -> tuple[int, str]:
+    """Give a sink every event of a file; nothing of it is kept here.
+
+    Returns:
+        How many events were dropped before, and what a reader should know of the file.
+
+    Raises:
+        LedgerFileError: As `load`.
+    """
+    reader, note = _Reader(sink), ""
     with Path(path).open("rb") as file:
         header = _header(file.readline(4096))
         for index, line in enumerate(file, 2):
@@ -39,15 +60,14 @@ def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
                 reader.read(line)
             except _WRONG as error:
                 if not line.endswith(b"\n"):
-                    ledger.note = "the file's last line was cut off and is left out"
+                    note = "the file's last line was cut off and is left out"
                     break
                 raise LedgerFileError(
                     f"line {index} of this ledger does not fit its format: {_error_text(error)}"
                 ) from error
-    ledger.dropped = header["dropped"]
     if header["spilled"]:
-        ledger.note = "; ".join(filter(None, [ledger.note, f"{header['spilled']:,} older events are in another file"]))
-    return ledger
+        note = "; ".join(filter(None, [note, f"{header['spilled']:,} older events are in another file"]))
+    return header["dropped"], note
 
 
 def _error_text(error: BaseException) -> str:
@@ -165,8 +185,8 @@ def _types(kind: Any) -> dict[str, _Check]:
 class _Reader:
     """Builds each line's value; numbers refer to the lines before."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
         self._compactor = Compactor()
         self._kinds: dict[str, _Check] = {
             "place": lambda content: _dataclass_from(Place, content),
@@ -202,9 +222,9 @@ class _Reader:
         content = json.loads(line)
         ((kind, value),) = _items(content)
         if kind == "event":
-            self._ledger.add((_dataclass_from(Event, value, **self._event_checks),))
+            self._sink.add((_dataclass_from(Event, value, **self._event_checks),))
         elif kind == "prediction":
-            self._ledger.predict([_dataclass_from(Prediction, value)])
+            self._sink.predict([_dataclass_from(Prediction, value)])
         elif kind == "forget":
             self._forget(value)
         elif kind in self._kinds:

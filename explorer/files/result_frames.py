@@ -14,6 +14,7 @@ from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.measured import Measured
 from explorer.model.results.memory_use import MemoryUse
+from explorer.model.results.process_profile import ProcessOp, ProcessProfile
 from explorer.model.results.profile import Kind, Profile
 from explorer.model.results.profile_rows import EquationTime, LineTime, OpTime
 from explorer.model.results.roofline import Point, Roofline
@@ -127,6 +128,14 @@ def roofline_frame(roofline: Roofline) -> pd.DataFrame:
     return frame_of(roofline.points, [*_names(Point), "efficiency", "wasted"])
 
 
+def process_profile_frame(profile: ProcessProfile) -> pd.DataFrame:
+    """A row for each instruction, with its seconds in each process; NaN where one has no such instruction."""
+    frame = frame_of(profile.ops, _names(ProcessOp))
+    for at, process in enumerate(profile.processes):
+        frame[process] = profile.seconds[:, at]
+    return frame
+
+
 def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
     """A row for each line, op, equation or thing that the host did; of a stack, the user's innermost line."""
     if kind == "host":
@@ -183,6 +192,7 @@ def _of_program(row: Measured) -> dict[str, Any]:
         **{step: row.stages.get(step, nan) for step in ("trace", "lower", "compile", "run")},
         **{use: row.memory.get(use, nan) for use in ("argument", "output", "temp", "alias")},
         "peak": row.peak,
+        "least": row.least,
         "flops": row.flops,
         "bytes": row.bytes,
         "kernels": row.kernels,

@@ -43,12 +43,14 @@ from explorer.files.unpacking import LARGEST, ZLIB, Unpacker, UnpackingError, re
 from explorer.files.validate import boolean, integer, number, text
 from explorer.files.whole import write_whole
 from explorer.model.capture import Capture
+from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.results.axis import Axis
 from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
 from explorer.model.results.hot_paths import HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
 from explorer.model.results.peaks import Peaks
+from explorer.model.results.process_profile import ProcessProfile
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events
 from explorer.model.results.roofline import BOUNDS, Roofline
@@ -64,7 +66,10 @@ _END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {
     kind.__name__: kind
-    for kind in (Comparison, DynamicReport, HotPaths, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
+    for kind in (
+        *(Comparison, DynamicReport, HotPaths, MemoryUse, Peaks, ProcessLedger, ProcessProfile, Profile, Roofline),
+        *(Sweep, Timing, WhatIf),
+    )
 }
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")

@@ -4,8 +4,8 @@ It reads requests from standard input and writes answers to what was its standar
 standard error, which its parent keeps for errors. A request, and an answer, is a line of JSON and as many bytes behind
 it as the line says:
 
-    {"platform", "topology", "config", "count", "options", "size"} + MLIR bytecode
-    {"memory", "cost", "device", "size"} + HLO text, or {"error"}
+    {"platform", "topology", "config", "count", "options", "code", "most", "size"} + MLIR bytecode
+    {"memory", "cost", "device", "seconds", "size"} + HLO text, or {"error"}
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def main() -> None:
     """Answer requests until there are no more."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # libtpu and plugins print what they like
-    _limit(int(os.environ.get("EXPLORER_TARGET_MEMORY", "0")))
     _write(answers, {"ready": True})
     while line := sys.stdin.buffer.readline():
         request = cast("dict[str, Any]", json.loads(line))
@@ -38,13 +37,15 @@ def main() -> None:
 
 
 def _answer(request: Mapping[str, Any], program: bytes) -> tuple[dict[str, Any], bytes]:
+    _limit(int(request["most"]))
     devices = _devices(request["platform"], request["topology"], request["config"])
     count = int(request["count"])
     if len(devices) < count:
         raise ValueError(f"the topology {request['topology']} has {len(devices)} devices, and {count} are needed")
-    compiled = compile_for(devices[:count], program, request["options"])
+    compiled = compile_for(devices[:count], program, request["options"], request["code"])
     kind: str = devices[0].device_kind
-    return {"memory": compiled.memory, "cost": compiled.cost, "device": kind}, compiled.text.encode()
+    facts = {"memory": compiled.memory, "cost": compiled.cost, "device": kind, "seconds": compiled.seconds}
+    return facts, compiled.text.encode()
 
 
 _devices = cache(devices_of)
@@ -56,12 +57,12 @@ def _write(answers: BinaryIO, head: Mapping[str, Any], body: bytes = b"") -> Non
 
 
 def _limit(most: int) -> None:
-    """Have what would take more bytes fail here, rather than the system end another process."""
-    if most:
-        with suppress(ImportError, ValueError, OSError):
-            import resource
+    """Have what would take more bytes fail here, rather than the system end another process; 0 takes it back."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
 
-            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (most or hard, hard))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from explorer.analysis.collectives.collectives import collectives as all_collectives
+from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.least_time import least_times
 from explorer.errors import UnknownTargetError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
+from explorer.model.graph import Graph, Node
 from explorer.model.results.collectives import Collectives
+from explorer.model.results.estimates import PEAKS, Estimate, Estimates
 from explorer.model.results.peaks import Peaks
 from explorer.model.target import Hardware, Target
 
@@ -27,6 +33,36 @@ def collectives(capture: Capture) -> Collectives:
     if target is None or not target.device.links:
         return rows
     return replace(rows, rows=tuple(replace(row, seconds=row.wire / target.device.links) for row in rows))
+
+
+def estimates(capture: Capture) -> Estimates:
+    """What each kernel of a program is expected to take, by its compiler or else by published peaks."""
+    target = target_of(capture)
+    graph = next((stage.graph for stage in capture.stages if stage.name == "hlo"), None)
+    if target is None or graph is None:
+        return Estimates()
+    least = least_times(graph, peaks_of(target.device))
+    nodes = [int(node) for node in running_nodes(graph) if not _is_free(graph, int(node))]
+    rows = [_estimate(Node(graph, node), target.device.clock, float(least[node])) for node in nodes]
+    finite = [row for row in rows if not np.isnan(row.seconds)]
+    return Estimates(tuple(sorted(finite, key=lambda row: -row.seconds)), len(rows) - len(finite))
+
+
+def _is_free(graph: Graph, node: int) -> bool:
+    """Whether an instruction only ends what another began, which takes the time."""
+    return graph.ops[int(graph.op[node])].endswith("-done")
+
+
+def _estimate(node: Node, clock: float, least: float) -> Estimate:
+    counted = float(node.graph.measures["runs"][node.index])
+    runs = 1.0 if np.isnan(counted) else counted
+    attributes = node.attributes
+    if "estimated_microseconds" in attributes:
+        return Estimate(node, float(attributes["estimated_microseconds"]) * 1e-6 * runs, "XLA's cost model", runs)
+    if clock and "estimated_cycles" in attributes:
+        by = f"the TPU compiler's cycles at {clock:g} GHz"
+        return Estimate(node, float(attributes["estimated_cycles"]) / (clock * 1e9) * runs, by, runs)
+    return Estimate(node, least, PEAKS, runs)
 
 
 def peaks_of(device: Hardware) -> Peaks:

@@ -46,7 +46,10 @@ def _hardware(key: str, table: Mapping[str, Any]) -> Hardware:
         links=table.get("links", 0.0),
         flops=table.get("flops", {}),
         vector=table.get("vector", {}),
+        clock=table.get("clock", 0.0),
         topology=table.get("topology", ""),
+        chip=table.get("chip", ""),
+        per_chip=table.get("per_chip", 1),
         compiler=table.get("compiler", {}),
         sources=tuple(sources[number] for number in table.get("sources", ())),
     )

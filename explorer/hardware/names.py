@@ -71,7 +71,7 @@ def _arranged(device: Hardware, sides: list[int], text: str) -> Target:
         raise UnknownTargetError(
             f"{text!r}: a {device.name}'s topology has {needed} sides, as '{device.key}:{device.topology}'."
         )
-    return Target(device, prod(sides), "x".join(map(str, sides)))
+    return Target(device, prod(sides) * device.per_chip, "x".join(map(str, sides)))
 
 
 def _sides(topology: str) -> list[int]:

@@ -1,11 +1,15 @@
-"""targets(): the hardware that a program can be compiled for."""
+"""targets() and target(): the hardware that a program can be compiled for, and one piece of it with its limits."""
 
 from __future__ import annotations
 
-from explorer.errors import MissingCompilerError
+from dataclasses import replace
+
+from explorer.errors import MissingCompilerError, OptionError
 from explorer.hardware.figures import all_hardware
 from explorer.hardware.installed import compiler_of, is_available
+from explorer.hardware.names import parse_target
 from explorer.model.results.targets import TargetRow, Targets
+from explorer.model.target import Target
 
 
 def targets() -> Targets:
@@ -26,6 +30,32 @@ def targets() -> Targets:
             installed[platform] = is_available(platform)
         rows.append(TargetRow(device, installed[platform], _hint(platform, installed[platform])))
     return Targets(tuple(rows))
+
+
+def target(text: str | Target, *, compile_seconds: float = 0.0, compile_memory: int = 0) -> Target:
+    """Hardware to compile for, as every `target=` takes it, with what a compile may take of this machine.
+
+    Without limits the name alone does the same: `target="8xh100"`.
+
+    Args:
+        text: A device of `explorer.targets()`; several as `8xh100`, or `v5e:4x4` in the topology of a TPU's pod.
+        compile_seconds: After how many a compile is given up; 0 for never, or for `EXPLORER_TARGET_SECONDS`.
+        compile_memory: Bytes that the compiler may take of this machine; 0 for all, or for `EXPLORER_TARGET_MEMORY`.
+            On Linux it is held.
+
+    Raises:
+        UnknownTargetError: There is no such device, or no such number or topology of it.
+        OptionError: A limit is no number, or below 0.
+
+    Example:
+        >>> pod = target("v5e:4x4", compile_seconds=600)
+        >>> pod.device.name, pod.count, pod.compile_seconds
+        ('TPU v5e', 16, 600)
+    """
+    for name, value in (("compile_seconds", compile_seconds), ("compile_memory", compile_memory)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"{name} is {value!r}; allowed is a number above 0, or 0 for no limit.")
+    return replace(parse_target(text), compile_seconds=compile_seconds, compile_memory=int(compile_memory))
 
 
 def _hint(platform: str, is_installed: bool) -> str:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.least_time import least_times
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError
-from explorer.hardware.estimates import peaks_of
+from explorer.executors.distribute import distribution
+from explorer.executors.worker import Item
+from explorer.hardware.capacity import capacity_of
 from explorer.hardware.names import parse_target
+from explorer.measure.for_target import least_seconds
 from explorer.model.capture import Capture
 from explorer.model.results.target_comparison import TargetComparison, TargetResult
 from explorer.model.target import Target
+from explorer.view.progress_bar import progress_bar
 
 
 @takes_call
 def compare_targets(
-    function: Callable[..., Any] | Call, /, *args: Any, targets: Sequence[str | Target], **kwargs: Any
+    function: Callable[..., Any] | Call,
+    /,
+    *args: Any,
+    targets: Sequence[str | Target],
+    executor: Any = None,
+    **kwargs: Any,
 ) -> TargetComparison:
     """Compile a function for several kinds of hardware, none of which need be here, and put them side by side.
 
@@ -33,11 +38,14 @@ def compare_targets(
         function: As for `explore`.
         args, kwargs: Its arguments.
         targets: What for: `["h100", "v5e:2x2"]`, of `explorer.targets()`.
+        executor: Whose workers compile for the targets beside one another, as for `explorer.sweep`.
 
     Raises:
         OptionError: `targets` is empty or no list.
         UnknownTargetError: One of them names no hardware that is known.
         ExploreError: The function can't be traced.
+        ArgumentsError: The function can't be sent to another process.
+        WorkerError: No worker of `executor` can do it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -50,9 +58,26 @@ def compare_targets(
         raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=['h100', 'v5e:2x2'].")
     call = Call.of(function, args, kwargs)
     meant = [parse_target(target) for target in targets]
-    rows = tuple(_result(call, target) for target in meant)
+    if executor is None:
+        rows = tuple(_result(call, target) for target in meant)
+    else:
+        with (
+            progress_bar(f"compiling for {len(meant)} targets", None) as notify,
+            distribution(executor, _do, (call, meant), "compare_targets", notify) as work,
+        ):
+            outcomes = work.run([("target", at) for at in range(len(meant))], "compiled")
+        rows = tuple(
+            outcome.value or TargetResult(str(target), target.device.name, None, outcome.failure)
+            for target, outcome in zip(meant, outcomes, strict=True)
+        )
     name = next((row.capture.function for row in rows if row.capture is not None), "")
     return TargetComparison(name, rows)
+
+
+def _do(shared: tuple[Call, Sequence[Target]], item: Item) -> TargetResult:
+    """A worker's part."""
+    call, targets = shared
+    return _result(call, targets[item[1]])
 
 
 def _result(call: Call, target: Target) -> TargetResult:
@@ -61,19 +86,18 @@ def _result(call: Call, target: Target) -> TargetResult:
     try:
         capture = explore(call, target=target)
     except MissingCompilerError as error:
-        return TargetResult(str(target), device.name, None, _sentence(error), capacity=device.memory)
+        return TargetResult(str(target), device.name, None, _sentence(error), capacity=capacity_of(target).bytes)
     except ExploreError as error:
         if not error.capture.stages:  # it can't be traced, for this target as for any
             raise
         cause = _sentence(error.__cause__ or error)
-        return TargetResult(str(target), device.name, error.capture, cause, capacity=device.memory)
+        return TargetResult(str(target), device.name, error.capture, cause, capacity=capacity_of(target).bytes)
     return _row(capture, target)
 
 
 def _row(capture: Capture, target: Target) -> TargetResult:
     graph, device = capture.hlo.graph, target.device
-    times = least_times(graph, peaks_of(device))
-    links = [row.seconds * row.runs for row in capture.collectives if row.seconds is not None]
+    seconds, is_complete = least_seconds(capture, target)
     lines, memory = capture.lines(), capture.memory
     taken = memory.get("argument", 0) + memory.get("output", 0) + memory.get("temp", 0) - memory.get("alias", 0)
     return TargetResult(
@@ -81,13 +105,13 @@ def _row(capture: Capture, target: Target) -> TargetResult:
         device=device.name,
         capture=capture,
         memory=taken,
-        capacity=device.memory,
+        capacity=capacity_of(target).bytes,
         kernels=len(running_nodes(graph)),
         flops=lines.flops,
         bytes=lines.bytes,
         wire=capture.collectives.wire,
-        seconds=float(np.nansum(times)) + math.fsum(links),
-        is_complete=not np.isnan(times).any(),
+        seconds=seconds,
+        is_complete=is_complete,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer._jax.options import option_names
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.limits import unknown_loops
+from explorer.capture.backends import Backend, HereBackend
 from explorer.capture.explore import CompileRequest, Described, compile_stages
 from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
@@ -60,6 +61,7 @@ def compile_subject(
     target: Callable[..., Any] | None = None,
     options: Mapping[str, Any] | None = None,
     within: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    backend: Backend | None = None,
 ) -> CompiledSubject:
     """Trace, lower and compile a function, each anew.
 
@@ -70,6 +72,7 @@ def compile_subject(
         target: What is compiled, where that is not the function.
         options: XLA's.
         within: The context in which it is traced and compiled.
+        backend: What compiles it, where that isn't JAX for the devices that are here. Then it can't be called.
 
     Raises:
         ExploreError: It can't be compiled.
@@ -78,8 +81,11 @@ def compile_subject(
     target = function if target is None else target
     shapes = jax.tree.map(struct_of, (tuple(args), dict(kwargs)), is_leaf=_is_described)
     request = CompileRequest(function, *shapes, target=_anew(target), options=dict(options or {}) or None, verb=verb)
+    request = replace(request, backend=backend or HereBackend())
     with within():
         traced, _, compiled, capture = compile_stages(request)
+    if compiled is None:
+        return CompiledSubject(capture, traced, _not_here, *shapes)
     arrays = jax.tree.map(_array, shapes)
     taken = _taken(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
@@ -116,6 +122,10 @@ def error_line(error: BaseException) -> str:
     line = line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
     missing = _NO_OPTION.search(line)
     return line + did_you_mean(missing[1], option_names()) if missing else line
+
+
+def _not_here(*args: Any, **kwargs: Any) -> Any:
+    raise OptionError("what was compiled for hardware that isn't here can't be called.")
 
 
 def _anew(target: Any) -> Callable[..., Any]:

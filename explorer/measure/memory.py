@@ -5,28 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, wraps
 from time import perf_counter
 from typing import Any
 
 import jax
 
+from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import Compilation, CompileRequest, Described, Explored, compile_stages
+from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.abstract import abstract_arguments
+from explorer.hardware.capacity import capacity_of, read_overflow
+from explorer.hardware.names import parse_target
 from explorer.measure.compiled_subject import error_line
 from explorer.measure.device import default_device
+from explorer.measure.for_target import capacity_note, refuse_target, target_notes
 from explorer.measure.grid import Point, PointCall, grid_of
 from explorer.measure.machine import memory_bytes
 from explorer.measure.naming import struct_of
 from explorer.measure.own_process import peak_of_process
+from explorer.measure.sizes import abstract_maker, flattened, is_described, ranges_of, sized_maker
 from explorer.measure.subject import name_of
 from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+from explorer.model.target import Target
 
-_tree: Any = jax.tree  # whose functions have no types
 _TRIES = 20  # compilations to find the largest size that fits
 _ABSURD = 1 << 44  # bytes of arguments, where nobody tells the limit
 _PATIENCE = 10.0  # seconds of them, after which no other one is begun
@@ -45,6 +48,7 @@ def memory(
     args: Callable[..., Any] | None = None,
     limit: int | None = None,
     measure: bool | None = None,
+    target: str | Target | None = None,
     **named: Any,
 ) -> MemoryUse:
     """Tell how much memory a function needs once it is compiled, and whether that is there.
@@ -69,10 +73,15 @@ def memory(
         measure: Whether to run it in a process of its own, which takes some seconds more. If None, that is done for one
             size on a CPU, where it needs 10 MB or more, and ended after 20 s; if True for each size, and ended after
             10 minutes. What would take more than half of the memory that is free is not run, and `notes` say so.
+        target: Hardware to compile for that need not be here, as for `explorer.explore`: what its compiler allocates on
+            each device. A TPU's refuses what doesn't fit; of a GPU the limit is what XLA's allocator takes of the
+            memory that is published, three quarters.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
-        OptionError: A name of `over` is nothing here, or has no values; or `limit` is none.
+        OptionError: A name of `over` is nothing here, or has no values; `limit` is none; or `measure` is asked for
+            beside a `target`.
+        UnknownTargetError, MissingCompilerError: As for `explore`.
         ArgumentsError: The function can't take these arguments.
         ExploreError: Nothing is varied, and the function can't be compiled.
 
@@ -90,41 +99,72 @@ def memory(
             f"memory takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write memory(f, x), not memory(f(x))."
         )
-    if limit is not None and (type(limit) is not int or limit <= 0):
-        raise OptionError(f"limit is {limit!r}; allowed is a number of bytes above 0, or None for what there is.")
-    device, there = _device() if limit is None else ("", limit)
-    use = MemoryUse(name_of(function), "", (), (), device, there)
+    meant = None if target is None else parse_target(target)
+    use, backend, measure = _empty_use(function, meant, limit), backend_of(meant), _may_measure(measure, meant)
     if over is None:
         if args is not None:
             raise OptionError("args= makes the arguments of each point of over=, which is not given.")
         ranges = _ranges(given, named)
         if ranges is None:
-            return _single_size(use, function, given, named, measure)
+            return _single_size(use, function, given, named, measure, backend)
         over, given, named, args = ranges
-    maker = args if args is None or not callable(args) else _abstract_maker(args)
-    points = _Points(function, given, named, maker, use.limit or _ABSURD, bool(measure))
+    maker = args if args is None or not callable(args) else abstract_maker(args)
+    points = _Points(function, given, named, maker, use.limit or _ABSURD, bool(measure), backend)
     grid = grid_of(function, given, named, over, maker, "memory")
     rows = [points.row(point.at, _values(grid.axes, point.at), point) for point in grid.points]
-    use = replace(use, axes=grid.axes, rows=rows, notes=tuple(dict.fromkeys(points.notes)))
+    use = replace(use, axes=grid.axes, rows=rows, notes=tuple(dict.fromkeys((*use.notes, *points.notes))))
     return _with_largest(use, points)
 
 
+def _empty_use(function: Callable[..., Any], target: Target | None, limit: int | None) -> MemoryUse:
+    """The result without rows: how much memory there is, and who says so."""
+    __tracebackhide__ = True
+    device, there = check_limit(limit) or (here() if target is None else _of_target(target))
+    notes = [*target_notes(target), *([capacity_note(target)] if target is not None and limit is None else [])]
+    return MemoryUse(name_of(function), "", (), (), device, there, notes=notes)
+
+
+def _may_measure(measure: bool | None, target: Target | None) -> bool | None:
+    """The caller's choice; of a target nothing can be measured."""
+    __tracebackhide__ = True
+    if measure:
+        refuse_target("memory(measure=True)", target, f"memory(f, x, target={str(target)!r})")
+    return measure if target is None else False
+
+
+def check_limit(limit: int | None) -> tuple[str, int] | None:
+    """No device and the limit that the caller gives; None where that is None.
+
+    Raises:
+        OptionError: It is no number of bytes.
+    """
+    __tracebackhide__ = True
+    if limit is not None and (type(limit) is not int or limit <= 0):
+        raise OptionError(f"limit is {limit!r}; allowed is a number of bytes above 0, or None for what there is.")
+    return None if limit is None else ("", limit)
+
+
 def _single_size(
-    use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], named: dict[str, Any], measure: bool | None
+    use: MemoryUse,
+    function: Callable[..., Any],
+    given: Sequence[Any],
+    named: dict[str, Any],
+    measure: bool | None,
+    backend: Backend,
 ) -> MemoryUse:
     """The memory for the arguments as they are."""
     __tracebackhide__ = True
     described: object = function
-    if isinstance(described, Explored) and not given and not named:
+    if isinstance(described, Explored) and not given and not named and isinstance(backend, HereBackend):
         capture = described.explore()
         row, note = _with_plan(MemoryRow((), {}), capture), _OF_EXECUTABLE if measure else ""
     else:
-        compilation = _compiled(function, PointCall(function, tuple(given), named, {}))
+        compilation = _compiled(function, PointCall(function, tuple(given), named, {}), backend)
         capture = compilation.capture
         row, note = _with_plan(MemoryRow((), {}), capture), ""
         if measure or (measure is None and row.needed >= _WORTH_A_PROCESS):
             row, note = _with_measured(row, compilation.compiled, _PATIENCE_ASKED if measure else _PATIENCE_UNASKED)
-    return replace(use, signature=capture.signature, rows=[row], notes=(note,) if note else ())
+    return replace(use, signature=capture.signature, rows=[row], notes=(*use.notes, *filter(None, [note])))
 
 
 def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[MemoryRow, str]:
@@ -137,12 +177,12 @@ def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[Memo
     return (replace(row, measured=float(peak.bytes)) if peak.bytes else row), peak.note
 
 
-def _compiled(function: Callable[..., Any], made: PointCall) -> Compilation:
+def _compiled(function: Callable[..., Any], made: PointCall, backend: Backend) -> Compilation:
     __tracebackhide__ = True
-    shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=_is_described)
+    shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=is_described)
     options = made.options or None
     request = CompileRequest(function, *shapes, target=made.function, options=options, verb="compiled")
-    return compile_stages(request)
+    return compile_stages(replace(request, backend=backend))
 
 
 def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
@@ -176,9 +216,10 @@ class _Points:
         args: Callable[..., Any] | None,
         limit: int,
         measure: bool,
+        backend: Backend,
     ) -> None:
         self.function, self.given, self.named, self.args, self.limit = function, given, named, args, limit
-        self.measure = measure
+        self.measure, self.backend = measure, backend
         self.notes: list[str] = []
 
     def row(self, at: tuple[int, ...], values: Mapping[str, float | str], point: Point) -> MemoryRow:
@@ -189,7 +230,7 @@ class _Points:
             given = _bytes_of((made.args, made.kwargs))
             if given > self.limit:  # XLA may end the process over sizes that overflow its numbers
                 return replace(row, uses={"argument": given}, is_least=True)
-            compilation = _compiled(self.function, made)
+            compilation = _compiled(self.function, made, self.backend)
             row = _with_plan(row, compilation.capture)
             if self.measure:
                 row, note = _with_measured(row, compilation.compiled, _PATIENCE_ASKED)
@@ -198,6 +239,9 @@ class _Points:
         except ArgumentsError:  # the same at every point, and the caller's to know at once
             raise
         except Exception as error:  # what can't be compiled at this size may be at the next
+            overflow = read_overflow(str(error.__cause__ or error))
+            if overflow is not None:  # the compiler's word, also where the figures are still below the limit
+                return replace(row, uses={"argument": max(overflow.needed, self.limit + 1)}, is_least=True)
             return replace(row, error=error_line(error))
 
     def at(self, name: str, size: int) -> MemoryRow:
@@ -287,79 +331,30 @@ def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int
     return below + 1 if guess < below + 1 else min(math.floor(guess), above - 1)
 
 
-def _abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
-    """The same callable, whose arrays are shapes: sizes that don't fit can be asked for."""
-
-    @wraps(args)
-    def shapes(**values: Any) -> Any:
-        return abstract_arguments(args, values)
-
-    return shapes
-
-
 def _ranges(
     given: Sequence[Any], named: dict[str, Any]
 ) -> tuple[dict[str, list[int]], tuple[()], dict[str, Any], Callable[..., Any]] | None:
     """What varies in `InputInfo`s, from the smallest size to the largest; None where nothing does."""
-    leaves: list[Any]
-    leaves, tree = _flattened(tuple(given))
-    ranges: dict[str, tuple[int, int, int]] = {}
-    for number, leaf in enumerate(leaves):
-        for axis, size in enumerate(_shape(leaf)):
-            if not isinstance(size, int):
-                low, opt, high = (size.min, size.opt, size.max)
-                if high > low:
-                    ranges[_size_name(size, number, axis)] = (max(low, 1), opt, high)
+    ranges = ranges_of(given)
     if not ranges:
         return None
-    varied = {name: sorted({low, max(opt, low), high}) for name, (low, opt, high) in ranges.items()}
-    return varied, (), named, partial(_sized, leaves, tree)
-
-
-def _flattened(arguments: Any) -> tuple[list[Any], Any]:
-    return _tree.flatten(arguments, is_leaf=_is_described)
+    return {name: sorted({*sizes}) for name, sizes in ranges.items()}, (), named, sized_maker(given)
 
 
 def _bytes_of(arguments: Any) -> int:
     """Of all arrays."""
     sizes = [
-        (getattr(leaf, "shape", None), getattr(leaf, "dtype", None))
-        for leaf in map(struct_of, _flattened(arguments)[0])
+        (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for leaf in map(struct_of, flattened(arguments)[0])
     ]
     return sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes if shape is not None and dtype is not None)
 
 
-def _is_described(leaf: object) -> bool:
-    return isinstance(leaf, Described)
+def _of_target(target: Target) -> tuple[str, int]:
+    name = target.device.name if target.platform == "tpu" else f"XLA's allocator on {target.device.name}"
+    return name, capacity_of(target).bytes
 
 
-def _shape(leaf: Any) -> Sequence[Any]:
-    """Of what describes an array, its sizes: numbers, and ranges of them."""
-    return getattr(leaf, "shape", ()) if isinstance(leaf, Described) else ()
-
-
-def _sized(leaves: Sequence[Any], tree: Any, **sizes: int) -> Any:
-    """The arguments at these sizes."""
-    return jax.tree.unflatten(tree, [_leaf_sized(leaf, number, sizes) for number, leaf in enumerate(leaves)])
-
-
-def _leaf_sized(leaf: Any, number: int, sizes: Mapping[str, int]) -> Any:
-    if not isinstance(leaf, Described):
-        return leaf
-    struct = leaf.to_struct()
-    sized = [
-        size if isinstance(size, int) else sizes.get(_size_name(size, number, axis), size.opt)
-        for axis, size in enumerate(_shape(leaf))
-    ]
-    return jax.ShapeDtypeStruct(tuple(sized), struct.dtype, sharding=struct.sharding)
-
-
-def _size_name(size: Any, number: int, axis: int) -> str:
-    """`batch`, or of a range without a name `arg0.shape[1]`."""
-    return getattr(size, "name", f"arg{number}.shape[{axis}]")
-
-
-def _device() -> tuple[str, int]:
+def here() -> tuple[str, int]:
     """Where a program would run, and how many bytes it may use there; 0 where nobody tells."""
     device = default_device()
     if device.platform == "cpu":

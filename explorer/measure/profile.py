@@ -19,8 +19,10 @@ from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
+from explorer.measure.for_target import refuse_target
 from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
 from explorer.model.results.profile import Profile
+from explorer.model.target import Target
 
 _FEWEST, _MOST = 5, 30  # runs, where nobody says how many
 _BYTES = 24_000_000  # of a recording, some 200,000 events: a loop of many small steps is recorded less often
@@ -39,6 +41,7 @@ def profile(
     warm_up: int = 2,
     seconds: float = 1.0,
     compiled: bool | None = None,
+    target: str | Target | None = None,
     **kwargs: Any,
 ) -> Profile:
     """Find out where the time of a function's calls goes: to which instruction, and to which line of its source.
@@ -57,6 +60,7 @@ def profile(
         warm_up: How many calls to make before; the first of them compiles.
         seconds: How long to record, about.
         compiled: True compiles a plain function whatever it calls, False calls it as it is.
+        target: Refused: hardware that isn't here can't be profiled. `explorer.roofline(f, x, target=…)` estimates.
 
     Raises:
         NotCallableError: `function` can't be called.
@@ -71,15 +75,16 @@ def profile(
         (True, True)
     """
     __tracebackhide__ = True
+    refuse_target("profile", target, f"explorer.roofline(f, x, target={str(target)!r})")
     call = Call.of(function, args, kwargs)
     _check(runs, warm_up, seconds)
-    target = profiled_call(call.function, call.args, call.kwargs, compiled)
-    calls = Calls(target.call, target.args, target.kwargs, target.may_donate, is_counted=runs is not None)
+    subject = profiled_call(call.function, call.args, call.kwargs, compiled)
+    calls = Calls(subject.call, subject.args, subject.kwargs, subject.may_donate, is_counted=runs is not None)
     with printed_once() as prints:
         calls.first()
         with prints.muted():
-            measured = _measured(target, calls, runs, warm_up, seconds)
-    notes = [*target.notes, *measured.notes, *prints.notes]
+            measured = _measured(subject, calls, runs, warm_up, seconds)
+    notes = [*subject.notes, *measured.notes, *prints.notes]
     return replace(measured, notes=notes, environment=environment_with_cores())
 
 

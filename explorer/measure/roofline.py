@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from explorer.analysis.cost.estimated_roofline import estimated_roofline
 from explorer.analysis.profile.roofline import build_roofline
 from explorer.capture.call import Call, takes_call
+from explorer.capture.explore import explore
 from explorer.errors import NotCallableError, OptionError
+from explorer.hardware.estimates import peaks_of
+from explorer.hardware.names import parse_target
+from explorer.measure.for_target import target_notes
 from explorer.measure.peaks import peaks as measured_peaks
 from explorer.measure.profile import profile as measure_profile
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Roofline
+from explorer.model.target import Target
 
 
 @takes_call
@@ -22,6 +28,7 @@ def roofline(
     *args: Any,
     profile: Profile | None = None,
     peaks: Peaks | None = None,
+    target: str | Target | None = None,
     **kwargs: Any,
 ) -> Roofline:
     """Find out how far each kernel of a function is from what this machine can do, and what holds it back.
@@ -36,11 +43,14 @@ def roofline(
         args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
             below: see `explorer.Call`.
         profile: What `explorer.profile` measured of it; measured now if None.
-        peaks: What the machine can do; `explorer.peaks()` if None.
+        peaks: What the machine can do; `explorer.peaks()` if None, of a target the published ones.
+        target: Hardware to compile for that need not be here, as for `explorer.explore`. Nothing runs then: each
+            kernel's time is the least that the peaks allow, called estimated, and `.is_estimated` is True.
 
     Raises:
         NotCallableError: `function` can't be called.
-        OptionError: `profile` or `peaks` is something else.
+        OptionError: `profile` or `peaks` is something else, or there is a `profile` beside a `target`.
+        UnknownTargetError, MissingCompilerError: As for `explore`.
         ProfilerBusyError: A trace is being recorded in this process already.
 
     Example:
@@ -61,9 +71,27 @@ def roofline(
         )
     _check("profile", profile, Profile, "explorer.profile(f, x)")
     _check("peaks", peaks, Peaks, "explorer.peaks()")
+    if target is not None:
+        return _estimated(call, profile, peaks, parse_target(target))
     # The peaks first: what a profile leaves in the caches and on the heap would be in their way.
     machine = measured_peaks() if peaks is None else peaks
     return build_roofline(measure_profile(call) if profile is None else profile, machine)
+
+
+def _estimated(call: Call, profile: Profile | None, peaks: Peaks | None, target: Target) -> Roofline:
+    __tracebackhide__ = True
+    if profile is not None:
+        raise OptionError(
+            f"a profile was measured here, and says nothing of {target.device.name}.\n"
+            f"  Hint: roofline(f, x, target={str(target)!r}) estimates."
+        )
+    if not target.device.bandwidth and peaks is None:
+        raise OptionError(
+            f"no peaks are published of {target.device.name}: they depend on its machine.\n"
+            "  Hint: peaks=explorer.Peaks(…) gives them."
+        )
+    capture = explore(call, target=target)
+    return estimated_roofline(capture, peaks_of(target.device) if peaks is None else peaks, target_notes(target))
 
 
 def _check(name: str, value: object, wanted: type, made: str) -> None:

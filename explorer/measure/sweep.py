@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.prints import printed_once
-from explorer.errors import ArgumentsError
-from explorer.measure.compiled_subject import compile_subject, error_line, flops_and_bytes, kernels_of
+from explorer.hardware.names import parse_target
 from explorer.measure.device import environment_with_cores
-from explorer.measure.grid import Point, grid_of
+from explorer.measure.for_target import check_time, target_notes
+from explorer.measure.grid import grid_of
 from explorer.measure.machine import busy_note
-from explorer.measure.steady import check_seconds, steady
+from explorer.measure.points import Points, sweep_on
+from explorer.measure.steady import check_seconds
 from explorer.measure.subject import name_of
-from explorer.model.results.axis import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
+from explorer.model.target import Target
 from explorer.view.progress_bar import progress_bar
 
 
@@ -27,9 +28,11 @@ def sweep(
     *given: Any,
     over: Mapping[str, Iterable[Any]],
     args: Callable[..., Any] | None = None,
-    time: bool = True,
+    time: bool | None = None,
     seconds: float = 0.3,
     progress: bool | None = None,
+    executor: Any = None,
+    target: str | Target | None = None,
     **named: Any,
 ) -> Sweep:
     """Measure a function over shapes, dtypes, arguments or compiler options: time, compile time, memory.
@@ -47,17 +50,26 @@ def sweep(
             are cast. A value that is no array is a constant of its program.
         args: Makes the arguments of a point from its values: a tuple of them, or the only one. What stands for an
             array, such as `jax.ShapeDtypeStruct`, is filled with ones.
-        time: Whether to run; without, only what compiling tells is there.
+        time: Whether to run; without, only what compiling tells is there. If None, what is compiled for here is run.
         seconds: To spend on the time of each point.
         progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+        executor: Whose workers compile the points beside one another: a `ProcessPoolExecutor` that spawns, Dask's
+            client, anything with `submit` as `concurrent.futures.Executor` has it. Each is timed on a worker while the
+            others wait; seconds of compiling are of workers beside one another, as a note says. Points whose worker
+            ends are done again. With JAX's persistent cache, workers use its folder.
+        target: Hardware to compile for that need not be here, as for `explorer.explore`: then nothing is run, and each
+            row has the least time that published figures let one expect, `row.least`.
 
     Returns:
         A row for each combination; it shows itself as charts in a notebook, and `.to_frame()` has every figure.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
-        OptionError: A name of `over` is nothing here, or has no values; or `seconds` is none.
-        ArgumentsError: The function can't take these arguments.
+        OptionError: A name of `over` is nothing here, or has no values; `seconds` is none; or `time` is asked for of
+            hardware that isn't here.
+        UnknownTargetError, MissingCompilerError: As for `explore`.
+        ArgumentsError: The function can't take these arguments, or can't be sent to another process.
+        WorkerError: No worker of `executor` can do it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -68,42 +80,18 @@ def sweep(
     __tracebackhide__ = True
     check_seconds(seconds)
     call = Call.of(function, given, named)
+    meant = None if target is None else parse_target(target)
+    backend = backend_of(meant)
     grid = grid_of(call.function, call.args, call.kwargs, over, args)
+    is_run = check_time("sweep", time, meant)
+    points = Points(call.function, grid, seconds * is_run, target=meant)
     rows: list[SweepRow] = []
     with progress_bar(f"sweeping {len(grid.points):,} points", progress) as notify, printed_once() as prints:
-        for done, point in enumerate(grid.points):
-            values = {axis.name: _value(axis, at) for axis, at in zip(grid.axes, point.at, strict=True)}
-            notify(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in values.items()))
-            rows.append(_measured(SweepRow(point.at, values), call.function, point, seconds if time else 0.0))
-    notes = [*(note for note in (busy_note(),) if note and time), *prints.notes]
-    return Sweep(name_of(call.function), grid.axes, rows, notes, environment_with_cores())
-
-
-def _measured(row: SweepRow, function: Callable[..., Any], point: Point, seconds: float) -> SweepRow:
-    """The row with what this point gives, as far as it comes."""
-    __tracebackhide__ = True
-    try:
-        call = point.make()
-        subject = compile_subject(
-            function, call.args, call.kwargs, target=call.function, options=call.options, verb="swept"
-        )
-        capture = subject.capture
-        flops, moved = flops_and_bytes(capture)
-        row = replace(row, capture=capture, stages=vars(capture.durations), memory=capture.memory)
-        row = replace(row, kernels=kernels_of(capture), flops=flops, bytes=moved)
-        if seconds:
-            subject.calls.first()
-            row = replace(row, stages={**row.stages, "run": subject.calls.first_seconds})
-            row = replace(row, steady=steady(subject.calls.call, prepare=subject.calls.prepare, seconds=seconds))
-    except ArgumentsError:  # the same at every point, and the caller's to know at once
-        raise
-    except Exception as error:  # what fails at this point may work at the next
-        return replace(row, error=error_line(error))
-    return row
-
-
-def _value(axis: Axis, at: int) -> float | str:
-    if axis.numbers is None or axis.unit:
-        return axis.labels[at]
-    number = axis.numbers[at]
-    return int(number) if number.is_integer() else number
+        if executor is not None:
+            return sweep_on(executor, points, notify)
+        for done, empty in enumerate(points.rows()):
+            notify(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in empty.values.items()))
+            rows.append(points.measured(done))
+    notes = [*filter(None, [busy_note() if is_run else ""]), *target_notes(meant), *prints.notes]
+    environment = environment_with_cores() if meant is None else backend.environment()
+    return Sweep(name_of(call.function), grid.axes, rows, notes, environment)

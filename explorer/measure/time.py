@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from explorer._jax import as_written
+from explorer._jax.distributed import Processes
 from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
@@ -18,10 +19,13 @@ from explorer.capture.prints import Prints, printed_once
 from explorer.measure.calls import Calls
 from explorer.measure.device import default_device, environment_with_cores
 from explorer.measure.disturbance import Observer
+from explorer.measure.for_target import refuse_target
+from explorer.measure.in_step import sample_in_step, shared_processes
 from explorer.measure.machine import busy_note
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
 from explorer.measure.subject import Subject, signature_of, subject_of
 from explorer.model.results.timing import Samples, Timing
+from explorer.model.target import Target
 from explorer.model.units import duration_text
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 
@@ -41,6 +45,7 @@ def time(
     confidence: float = 0.95,
     precision: float = 0.02,
     progress: bool | None = None,
+    target: str | Target | None = None,
     **kwargs: Any,
 ) -> Timing:
     """Measure how long a function takes: eager, at its first call, and once it is compiled.
@@ -58,6 +63,9 @@ def time(
     The first call traces, lowers and compiles from scratch, as in a new process: nothing that JAX remembers of earlier
     calls is used, nor anything from the persistent compilation cache.
 
+    With arguments on devices of several processes, each of them calls this: as many calls are made in all, each begun
+    together, a call takes as long as in the slowest process, and a note says how far they differ.
+
     Args:
         function: Any callable, a `jax.jit` function or method, or an `Executable` (which has no eager calls, and was
             compiled before). A plain function is compiled with `jax.jit`.
@@ -70,6 +78,7 @@ def time(
         confidence: Of the intervals, 0 to 1.
         precision: Stop early where the interval reaches less than this part of the median to each side.
         progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+        target: Refused: hardware that isn't here can't be timed. `explorer.roofline(f, x, target=…)` estimates.
 
     Returns:
         `eager`, `first_call` and `steady`, each with `median`, `low`, `high` and `samples` in seconds; `stages`,
@@ -77,8 +86,9 @@ def time(
 
     Raises:
         NotCallableError: `function` can't be called.
-        ArgumentsError: The arguments don't fit the function's signature; or it works on devices of several processes,
-            which would have to agree on the number of calls.
+        ArgumentsError: The arguments don't fit the function's signature; or its results alone are on devices of several
+            processes.
+        NotRecordedError: Of several processes, some didn't call this.
         OptionError: An option is out of range.
         ExploreError: Tracing, lowering or compiling failed.
 
@@ -89,14 +99,19 @@ def time(
         True
     """
     __tracebackhide__ = True
+    refuse_target("time", target, f"explorer.roofline(f, x, target={str(target)!r})")
     call = Call.of(function, args, kwargs)
     check_seconds(seconds)
     check_confidence(confidence, precision)
     subject = subject_of(call.function, call.args, call.kwargs)
+    shared = shared_processes((call.args, call.kwargs))
     with progress_bar(f"timing {subject.name}", progress) as notify:
         plan = _Plan(seconds, confidence, precision, notify)
         with printed_once() as prints:
-            timing = run_to_completion(_timing_steps(subject, plan, eager, prints))
+            if shared is not None:
+                timing = _timed_in_step(subject, plan, shared, prints)
+            else:
+                timing = run_to_completion(_timing_steps(subject, plan, eager, prints))
     return replace(timing, notes=(*timing.notes, *prints.notes))
 
 
@@ -144,6 +159,30 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints) ->
         (first, *steady.warmed),
         stages,
         tuple(notes),
+        environment_with_cores(),
+    )
+
+
+def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Prints) -> Timing:
+    """The time of a call over devices of several processes, each of which asks for it."""
+    __tracebackhide__ = True
+    with uncached_traces(), _nothing_cached():
+        stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
+        calls = Calls(subject.compiled, subject.args, subject.kwargs, may_donate, is_counted=True)
+        calls.first()
+    prints.mute()
+    stages["run"] = calls.first_seconds
+    steady, notes = sample_in_step(calls, shared, plan.seconds, plan.confidence)
+    first = sum(stages.values())
+    return Timing(
+        subject.name,
+        signature_of(subject.compiled, subject.args, subject.kwargs),
+        Samples((first,), confidence=plan.confidence),
+        steady,
+        None,
+        (first,),
+        stages,
+        (*filter(None, [busy_note()]), *notes),
         environment_with_cores(),
     )
 

@@ -14,12 +14,14 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
+from explorer.capture.backends import backend_of
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import OptionError
 from explorer.measure.bound_constants import bind_constants
 from explorer.measure.casting import as_float, cast_floats, has_floats
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject
 from explorer.measure.naming import value_text
+from explorer.model.target import Target
 from explorer.model.text import did_you_mean
 
 Place = int | str
@@ -73,6 +75,7 @@ class Subject:
         order: What the arguments by position in the user's call are called.
         options: Other options of its `jax.jit`.
         is_derived: Whether `jax.value_and_grad` is put around it.
+        target: The hardware to compile for, where that isn't what is here.
     """
 
     shown: Callable[..., Any]
@@ -84,6 +87,7 @@ class Subject:
     order: tuple[str, ...]
     options: Mapping[str, Any]
     is_derived: bool = False
+    target: Target | None = None
 
     def place(self, given: Any) -> Place:
         """Where the argument is that the user means by a position or a name.
@@ -123,9 +127,8 @@ class Subject:
             donate_argnames=sorted(place for place in given if isinstance(place, str)),
             **self.options,
         )
-        return compile_subject(
-            self.shown, args, kwargs, verb=verb, target=target, options=change.options, within=partial(_within, change)
-        )
+        how: Any = {"target": target, "options": change.options, "backend": backend_of(self.target)}
+        return compile_subject(self.shown, args, kwargs, verb=verb, within=partial(_within, change), **how)
 
 
 def _within(change: Change) -> AbstractContextManager[Any]:

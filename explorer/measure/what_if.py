@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import nan
+from pathlib import Path
 from typing import Any
 
 from explorer._jax.suppress_recording import suppress_recording
+from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.differences import difference_of
 from explorer.capture.origins import origin_of
 from explorer.capture.prints import printed_once
 from explorer.capture.same_program import is_same_program
-from explorer.errors import NotCallableError, OptionError
+from explorer.errors import NotCallableError, OptionError, WorkerError
+from explorer.executors.distribute import distribution
+from explorer.executors.persistent_cache import cache_in, program_folders
+from explorer.executors.worker import Item
+from explorer.hardware.names import parse_target
 from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
 from explorer.measure.compiled_subject import CompiledSubject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.device import environment_with_cores
+from explorer.measure.for_target import check_time, least_seconds, target_notes
 from explorer.measure.naming import distinct_labels
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
 from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.target import Target
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 
 _PLAIN = Change("plain", "plain", "the function as it is")
@@ -43,9 +52,11 @@ def what_if(
     options: Any = None,
     grad: bool = False,
     combine: bool = False,
-    time: bool = True,
+    time: bool | None = None,
     seconds: float = 0.5,
     progress: bool | None = None,
+    executor: Any = None,
+    target: str | Target | None = None,
     **kwargs: Any,
 ) -> WhatIf:
     """Try what could make a function faster or smaller, one thing at a time, and say what each brings.
@@ -67,9 +78,13 @@ def what_if(
         options: XLA's compiler options as a dict, or a dict that names such dicts.
         grad: Measure `jax.value_and_grad(function)` in place of the function, with `remat` inside of it.
         combine: Also try the first of each kind, all together.
-        time: Whether to run; without, only what compiling tells is there.
+        time: Whether to run; without, only what compiling tells is there. If None, what is compiled for here is run.
         seconds: To spend on the time of each variant.
         progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+        executor: Whose workers compile the variants beside one another, as for `explorer.sweep`; one of them then runs
+            all in turns while the others wait.
+        target: Hardware to compile for that need not be here, as for `explorer.explore`: then nothing is run, and each
+            row has the least time that published figures let one expect, `row.least`.
 
     A list in place of one of the first five is several variants.
 
@@ -79,8 +94,11 @@ def what_if(
 
     Raises:
         NotCallableError: `function` can't be called.
-        OptionError: Something asked for is nothing that can be done.
+        OptionError: Something asked for is nothing that can be done, as the time of hardware that isn't here.
+        UnknownTargetError, MissingCompilerError: As for `explore`.
         ExploreError: The function itself can't be compiled.
+        ArgumentsError: The function can't be sent to another process.
+        WorkerError: No worker of `executor` can do it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -97,11 +115,16 @@ def what_if(
             f"what_if takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write what_if(f, x), not what_if(f(x))."
         )
-    subject = subject_of(function, args, kwargs, grad)
+    meant = None if target is None else parse_target(target)
+    seconds *= check_time("what_if", time, meant)
+    backend_of(meant)
+    subject = replace(subject_of(function, args, kwargs, grad), target=meant)
     wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
     changes = _changes(subject, wanted, combine)
     with progress_bar(f"trying {len(changes)} variants", progress) as notify, printed_once() as prints:
-        tried = _Trial(subject, changes, seconds if time else 0.0, notify).run()
+        if executor is not None:
+            return _try_on(executor, _Variants(subject, changes, seconds), notify)
+        tried = _Trial(subject, changes, seconds, notify).run()
     return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
 
 
@@ -122,15 +145,19 @@ def what_if_of(
     __tracebackhide__ = True
     check_seconds(seconds)
     function, args, kwargs = origin_of(capture)
+    there = capture.environment.get("target")
+    target = None if there is None else parse_target(there)
     with suppress_recording(), printed_once() as prints:
-        subject = subject_of(function, args, kwargs, grad)
+        subject = replace(subject_of(function, args, kwargs, grad), target=target)
         wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
         changes = changes_of(subject, **wanted)
         if not changes:
             raise OptionError("nothing is asked for to be changed.\n  Hint: capture.what_if(donate=True).")
         name = " + ".join(change.name for change in changes)
         changes = [changes[0] if len(changes) == 1 else replace(together(changes), name=name, doing=name)]
-        tried = _Trial(subject, changes, seconds if time else 0.0, progress or (lambda fraction, text: None)).run()
+        tried = _Trial(
+            subject, changes, seconds * (time and target is None), progress or (lambda fraction, text: None)
+        ).run()
     return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
 
 
@@ -161,8 +188,16 @@ class _Attempt:
 class _Trial:
     """One run of what_if."""
 
-    def __init__(self, subject: Subject, changes: Sequence[Change], seconds: float, notify: ProgressCallback) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        changes: Sequence[Change],
+        seconds: float,
+        notify: ProgressCallback,
+        caches: Sequence[str] = (),
+    ) -> None:
         self.subject, self.changes, self.seconds, self.notify = subject, changes, seconds, notify
+        self.caches = dict(zip(["plain", *(change.name for change in changes)], caches, strict=False))
         self.result: Any = None
 
     def run(self) -> WhatIf:
@@ -178,16 +213,21 @@ class _Trial:
         notes = self.timed(tried) if self.seconds else []
         capture = plain.built.capture
         rows = [attempt.row for attempt in tried]
-        return WhatIf(name_of(self.subject.shown), capture.signature, rows, notes, environment_with_cores())
+        target = self.subject.target
+        environment = environment_with_cores() if target is None else backend_of(target).environment()
+        return WhatIf(
+            name_of(self.subject.shown), capture.signature, rows, [*target_notes(target), *notes], environment
+        )
 
     def tried(self, change: Change, plain: _Attempt) -> _Attempt:
         """A variant, compiled and called once; where that fails, its row says why."""
         row = Variant(change.name, change.kind, change.doing, plain=plain.row.capture)
         try:
+            cache = self.caches.get(change.name, "")
             if change.donate is None and plain.built is not None:
                 change = self.resolved(change, plain.built)
                 row = replace(row, name=change.name, doing=change.doing)
-            return self.compiled(change, plain.row)
+            return self.compiled(change, plain.row, cache)
         except Exception as error:  # what fails for one may work for the next
             return _Attempt(replace(row, error=error_line(error)))
 
@@ -201,10 +241,11 @@ class _Trial:
             return replace(change, donate=places)
         return replace(change, donate=places, name=f"donate {names}", doing=f"donating {names}")
 
-    def compiled(self, change: Change, plain: Variant | None) -> _Attempt:
+    def compiled(self, change: Change, plain: Variant | None, cache: str = "") -> _Attempt:
         """Compile a variant, call it once, and see what it is and gives."""
         __tracebackhide__ = True
-        with warnings.catch_warnings(record=True) as caught:
+        cache = cache or self.caches.get(change.name, "")
+        with warnings.catch_warnings(record=True) as caught, cache_in(cache, keeps_all=True):
             warnings.simplefilter("always")
             built = self.subject.built(change, "tried")
         capture = built.capture
@@ -218,6 +259,7 @@ class _Trial:
             flops=flops,
             bytes=moved,
             kernels=kernels_of(capture),
+            least=nan if self.subject.target is None else least_seconds(capture, self.subject.target)[0],
             capture=capture,
             plain=capture if plain is None else plain.capture,
             notes=_notes(caught),
@@ -262,6 +304,70 @@ class _Trial:
                 ratio = None if attempt.row.kind == "plain" else compared[name]
                 attempt.row = replace(attempt.row, steady=compared.samples[name], ratio=ratio)
         return list(compared.notes)
+
+
+@dataclass(frozen=True)
+class _Variants:
+    """What workers try.
+
+    Args:
+        subject, changes: The function, and what is done to it.
+        seconds: To spend on the time of each variant.
+        folder: With a folder for each variant's program; the plain one's is `0`.
+    """
+
+    subject: Subject
+    changes: Sequence[Change]
+    seconds: float
+    folder: str = ""
+
+    def trial(self, seconds: float) -> _Trial:
+        caches = [str(Path(self.folder, str(at))) for at in range(len(self.changes) + 1)]
+        return _Trial(self.subject, self.changes, seconds, lambda fraction, text: None, caches)
+
+
+def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> WhatIf:
+    """Compile the variants on workers beside one another; then one of them has all programs, and runs them in turns."""
+    __tracebackhide__ = True
+    changes = variants.changes
+    with (
+        program_folders(len(changes) + 1) as folder,
+        distribution(executor, _do, replace(variants, folder=folder), "what_if", notify) as work,
+    ):
+        # What can be donated is read from the plain program.
+        at_once = [0, *(at for at, change in enumerate(changes, 1) if change.donate is not None)]
+        after = [at for at in range(len(changes) + 1) if at not in at_once]
+        stages: dict[int, Mapping[str, float]] = {}
+        for each in (at_once, after):
+            outcomes = work.run([("compile", at) for at in each], "compiled")
+            stages |= {at: outcome.value or {} for at, outcome in zip(each, outcomes, strict=True)}
+        (outcome,) = work.alone([("run", 0)], "run in turns")
+        notes = work.notes()
+    if outcome.failure:
+        raise WorkerError(f"the variants could not be run: {outcome.failure}.")
+    tried: WhatIf = outcome.value
+    rows = [replace(row, stages={**row.stages, **stages[at]}) for at, row in enumerate(tried.rows)]
+    beside = "compiled by workers beside one another, then run by one of them alone: a compile alone may take less"
+    return replace(tried, rows=rows, notes=(*tried.notes, *notes, beside))
+
+
+def _do(variants: _Variants, item: Item) -> Any:
+    """A worker's part: the seconds that a variant takes to compile, or all that there is to say of the variants."""
+    what, at = item
+    if what == "run":
+        with printed_once() as prints:
+            tried = variants.trial(variants.seconds).run()
+        return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
+    trial = variants.trial(0.0)
+    change = variants.changes[at - 1] if at else _PLAIN
+    if at and change.donate is not None:
+        return _stages(trial.tried(change, _Attempt(Variant("plain", "plain", ""))))
+    plain = trial.compiled(_PLAIN, None)
+    return _stages(trial.tried(change, plain) if at else plain)
+
+
+def _stages(attempt: _Attempt) -> Mapping[str, float]:
+    return attempt.row.stages if attempt.built is not None else {}
 
 
 def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:

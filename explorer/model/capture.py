@@ -16,6 +16,7 @@ from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.answers import Answer
 from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
+from explorer.model.bookmark import Bookmark
 from explorer.model.cached import cached_property
 from explorer.model.compilation import Constant, Durations
 from explorer.model.displayable import Pictured
@@ -27,9 +28,12 @@ from explorer.model.graph import Graph, Node
 from explorer.model.line_table import LineTable
 from explorer.model.links import Links
 from explorer.model.live_memory import LiveMemory
+from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.recording import Recording
 from explorer.model.results.collectives import Collectives
+from explorer.model.results.estimates import Estimates
+from explorer.model.shardings import Shardings
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
@@ -79,9 +83,12 @@ class Capture(Pictured):
         findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.
         read_source: Gives the source of a file that frames name, or None.
         read_passes: Gives the passes that are kept with the capture, where they are.
+        read_code: Gives the code of the kernels that is kept with the capture, where it is.
+        write_code: Gives it by compiling once more, where that can be done.
         record: Records them, and `exact_sets`, by compiling once more, where that can be done.
         recording_note: Why the recording gave no exact links; empty where it did, or where there is none.
         exact_sets: By each stage of which it is on record, from which equations its nodes come; `links` has them.
+        saved_bookmark: Where a view opens, with the notes, as the file has it that this is from.
     """
 
     function: str
@@ -98,9 +105,12 @@ class Capture(Pictured):
     findings: Findings = field(default_factory=lambda: Findings(()))
     read_source: Callable[[str], Source | None] = _no_source
     read_passes: Callable[[], Passes] | None = None
+    read_code: Callable[[], MachineCode] | None = None
+    write_code: Callable[[], MachineCode] | None = None
     record: Callable[[], Recording] | None = None
     recording_note: str = ""
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
+    saved_bookmark: Bookmark = field(default_factory=Bookmark)
 
     def __post_init__(self) -> None:
         # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages. A graph that
@@ -164,6 +174,39 @@ class Capture(Pictured):
     def has_passes(self) -> bool:
         """Whether the passes are recorded already."""
         return self.read_passes is not None or "passes" in self.__dict__
+
+    @cached_property
+    def machine_code(self) -> MachineCode:
+        """What lies below HLO: the code of each kernel, with its registers, spills and launch, as far as known.
+
+        PTX, LLVM IR and Triton IR of a GPU; LLVM IR and, with capstone installed, assembly of a CPU; bundles of a TPU.
+        The first access takes one more compilation; from then on it is kept in the capture, and saved with it.
+
+        Raises:
+            NotRecordedError: A capture that was saved without it, or is from elsewhere, can't compile any more; or it
+                would be of another program.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> code = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(800)).machine_code
+            >>> len(code[0].kernels), "llvm" in code[0].texts
+            (1, True)
+        """
+        if self.read_code is not None:
+            return self.read_code()
+        if self.write_code is None:
+            raise NotRecordedError(
+                f"the machine code was not kept in this capture of {self.function}.\n"
+                "  Hint: explore the function again and look at `.machine_code` before saving."
+            )
+        code = self.write_code()
+        self.__dict__.pop("wire", None)
+        return code
+
+    @property
+    def has_machine_code(self) -> bool:
+        """Whether the code of its kernels is kept already."""
+        return self.read_code is not None or "machine_code" in self.__dict__
 
     def record_small(self) -> None:
         """Record the passes if that takes a moment only, as it does for most functions that one explores in a notebook.
@@ -364,6 +407,36 @@ class Capture(Pictured):
         """
         ...
 
+    @cached_property
+    @attached
+    def shardings(self) -> Shardings:
+        """How each value of the optimised program lies on the devices: which dimension is split along which axis.
+
+        The arguments' shardings are carried along the instructions. NotRecordedError or UnknownNameError where there is
+        no optimised program.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(jnp.sin, jnp.ones(8)).shardings.mesh.count
+            1
+        """
+        ...
+
+    @cached_property
+    @attached
+    def estimates(self) -> Estimates:
+        """What each kernel is expected to take on a `target` that isn't here; empty for a program compiled without one.
+
+        By the compiler's own cost model where it says that, else the least by published peaks; each row says by whom.
+        Nothing of it is measured, and no estimate is among times that are.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> len(explorer.explore(jnp.sin, jnp.ones(8)).estimates)
+            0
+        """
+        ...
+
     @attached
     def ask(self, question: str, node: Node | None = None) -> Answer:
         """The answer to a question in your own words, as the view's field gives it (Ctrl-K).
@@ -497,6 +570,24 @@ class Capture(Pictured):
         """
         ...
 
+    @attached
+    def compiled_for(self, target: Any) -> Capture:
+        """The capture of the same function and types of arguments, compiled for other hardware.
+
+        Args:
+            target: As for `explorer.explore`: `"h100"`, `"v5e:4x4"`; None for the devices that are here.
+
+        Raises:
+            NotRecordedError: The capture is from a file or from elsewhere, or the function is gone.
+            UnknownTargetError, MissingCompilerError, ExploreError: As for `explorer.explore`.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(jnp.sin, jnp.ones(8)).compiled_for("h100").environment["target"]  # doctest: +SKIP
+            'h100'
+        """
+        ...
+
     @property
     @attached
     def can_change(self) -> bool:
@@ -522,6 +613,23 @@ class Capture(Pictured):
     def selection(self) -> tuple[Node, ...]:
         """The nodes last selected in a live view of this capture, in any output of this kernel."""
         return self.view.selection
+
+    @property
+    def bookmark(self) -> Bookmark:
+        """What a person looks at in a live view of this capture, with their notes; `save` keeps it.
+
+        `cap.view.bookmark = …` goes to a place, in the views that are there and in those to come.
+        """
+        return self.view.bookmark if "view" in self.__dict__ else self.saved_bookmark
+
+    @attached
+    def to_html(self, path: str | PathLike[str], bookmark: Bookmark | None = None) -> Path:
+        """Write the view as one self-contained page, and return its path; it needs no network and no kernel.
+
+        Args:
+            bookmark: Where it opens, with which notes; `self.bookmark` if not given.
+        """
+        ...
 
     def _failed(self) -> str:
         return f" ({self.failure})" if self.failure else ""

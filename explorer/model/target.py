@@ -20,7 +20,10 @@ class Hardware:
         links: Bytes a second that one device sends to the others, one way; 0 where that isn't known.
         flops: Operations a second of a dense matrix product, by dtype as HLO writes it.
         vector: The same of what is no matrix product.
+        clock: GHz of a TPU, by which a compiler's cycles are seconds; 0 where that isn't known.
         topology: The smallest arrangement of several devices that its compiler takes, empty where it takes any number.
+        chip: What its compiler calls the use of a chip's cores, empty for its default.
+        per_chip: How many devices JAX has on a chip of its topology.
         compiler: What its compiler asks of a device, by the names of `figures.toml`.
         sources: Where the figures are from.
     """
@@ -33,7 +36,10 @@ class Hardware:
     links: float = 0.0
     flops: Mapping[str, float] = field(default_factory=dict[str, float])
     vector: Mapping[str, float] = field(default_factory=dict[str, float])
+    clock: float = 0.0
     topology: str = ""
+    chip: str = ""
+    per_chip: int = 1
     compiler: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sources: Sequence[str] = ()
 
@@ -44,13 +50,17 @@ class Target:
 
     Args:
         device: Of which kind they are.
-        count: How many; of a topology the product of its sides.
+        count: How many; of a topology the product of its sides, times the devices of a chip.
         topology: `4x4`, as TPUs are wired; empty where it is only a number of devices.
+        compile_seconds: After how many a compile is given up; 0 for never.
+        compile_memory: Bytes that the compiler may take of this machine; 0 for as many as there are.
     """
 
     device: Hardware
     count: int = 1
     topology: str = ""
+    compile_seconds: float = 0.0
+    compile_memory: int = 0
 
     @property
     def platform(self) -> str:

@@ -21,6 +21,7 @@ from explorer.model.cached import cached_property
 _PART = re.compile(
     r"([a-zA-Z]\w*(?:<\w+>)?)\[([^\]]*)\](\{[^}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)"
 )
+_OUTER_COMMA = re.compile(r",(?![^()]*\))")  # `f32[32@(data,model),512]` has two dimensions
 _BITS = {"pred": 8, "bool": 8, "i1": 8, "token": 0, "index": 64}
 _SIZE = re.compile(r"[a-z]+(\d+)")
 _COMPLEX = re.compile(r"complex<f(\d+)>")
@@ -35,7 +36,8 @@ class ArrayType:
 
     Args:
         dtype: As written, `f32`.
-        dims: Dimensions as written; a dynamic one has its `<=`, a symbolic one its name.
+        dims: Dimensions as written; a dynamic one has its `<=`, a symbolic one its name, one that is split over
+            devices the axes of its mesh: `32@data`.
         layout: HLO's, with its braces: `{1,0:T(8,128)S(1)}`; empty where there is none.
     """
 
@@ -46,7 +48,7 @@ class ArrayType:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """The dimensions that are numbers, a dynamic one as its bound."""
-        bounds = (dim.removeprefix("<=") for dim in self.dims)
+        bounds = (dim.removeprefix("<=").partition("@")[0] for dim in self.dims)
         return tuple(int(bound) for bound in bounds if bound.isdecimal())
 
     @cached_property
@@ -193,7 +195,8 @@ def parse_type(text: str) -> Type:
 @lru_cache(maxsize=1 << 16)
 def _array(dtype: str, dims: str, divider: str, layout: str) -> ArrayType:
     """One for all that are written alike: a module has few kinds of arrays, and tuples in tuples repeat them."""
-    return ArrayType(dtype, tuple(dim.strip() for dim in dims.split(divider) if dim.strip()), layout)
+    parts = _OUTER_COMMA.split(dims) if divider == "," else dims.split(divider)
+    return ArrayType(dtype, tuple(dim.strip() for dim in parts if dim.strip()), layout)
 
 
 def measure_types(types: Sequence[str]) -> TypeSizes:

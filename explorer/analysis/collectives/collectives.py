@@ -36,7 +36,7 @@ def collectives(capture: Capture) -> Collectives:
         return Collectives(())
     graph = capture.hlo.graph
     devices = int(graph.attributes.get("num_partitions", "1")) * int(graph.attributes.get("replica_count", "1"))
-    mesh = _mesh(capture)
+    mesh = mesh_of(capture)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
     nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
     rows = [_collective(capture, Node(graph, node), kinds[int(graph.op[node])], devices, mesh) for node in nodes]
@@ -44,7 +44,7 @@ def collectives(capture: Capture) -> Collectives:
     return Collectives(tuple(rows), devices, mesh)
 
 
-def _mesh(capture: Capture) -> tuple[tuple[str, int], ...]:
+def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
     """The axes that the program was sharded by: StableHLO says it where JAX partitions with Shardy."""
     for stage in capture.stages:
         if stage.name == "stablehlo" and (text := stage.graph.attributes.get("mesh", "")):

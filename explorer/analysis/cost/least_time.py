@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.analysis.cost.kernel_kind import kernel_kinds
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.peaks import Peaks
 from explorer.model.types import parse_type
+
+_COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 
 
 def least_times(graph: Graph, peaks: Peaks) -> Floats:
@@ -30,6 +33,12 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
         flops = float(measures["flops"][node])
         seconds[node] = peaks.least_seconds(flops, moved, dtype, is_matmul=is_matmul, runs=runs, special=special)
     return seconds
+
+
+def copies_beside(graph: Graph) -> NDArray[np.bool_]:
+    """Which nodes copy while kernels run, as a TPU brings what comes next into the core's own memory, shape `[n]`."""
+    wanted = np.asarray([op in _COPIES for op in graph.ops] or [False])
+    return wanted[graph.op]
 
 
 def _on_chip_bytes(type_: str) -> int:

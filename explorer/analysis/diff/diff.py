@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -169,21 +170,23 @@ class Diff(Displayable):
 _MOST_SHOWN = 8  # fusions of a kind in a repr
 
 
-def diff(a: Capture, b: Capture) -> Diff:
-    """Hold two captures against each other: other shapes, versions, options, or another text of the function.
+def diff(a: Capture, b: Capture | None = None, *, target: Any = None) -> Diff:
+    """Hold two captures against each other: other shapes, versions, options, hardware, or another text of the function.
 
     Operations are matched by what they are and what is around them, not by their names. What only counts otherwise,
     names with other numbers or lines that moved, is no difference.
 
     Args:
         a, b: Captures of `explore`, `load` or `open_hlo`; the stages that both have are compared.
+        target: In place of `b`: hardware that need not be here, as for `explore`; `a` is compiled for it once more.
 
     Returns:
         The fusions gained and lost, the match of the nodes and the difference of the text of each stage, and the facts
         and figures that differ. It shows itself in a notebook.
 
     Raises:
-        ArgumentsError: One of them is no capture.
+        ArgumentsError: One of them is no capture, or there is a `b` as well as a `target`.
+        NotRecordedError: With a `target`, `a` is from a file or from elsewhere, or its function is gone.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -191,13 +194,17 @@ def diff(a: Capture, b: Capture) -> Diff:
         >>> explorer.diff(tanh, explorer.explore(lambda x: jnp.tanh(x) + 1, jnp.ones(8))).jaxpr
         StageDiff(jaxpr: +1, of 2 and 3)
     """
+    if target is not None and isinstance(a, Capture):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if b is not None:
+            raise ArgumentsError("diff takes a second capture or a target, not both. Hint: diff(a, target='h100').")
+        b = a.compiled_for(target)
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, Capture):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
             raise ArgumentsError(
                 f"diff takes two captures; `{name}` is {type(given).__name__}. "
                 "Hint: diff(explore(f, x), explore(g, x))."
             )
-    return Diff(a, b)
+    return Diff(a, cast(Capture, b))
 
 
 def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:

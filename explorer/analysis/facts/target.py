@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from explorer.model.capture import Capture
 from explorer.model.facts import Fact
+from explorer.model.units import count_text
 
 
 def target(capture: Capture) -> Iterator[Fact]:
@@ -15,4 +16,13 @@ def target(capture: Capture) -> Iterator[Fact]:
         return
     device, caveat = environment.get("device", environment["target"]), environment.get("caveat", "")
     text = f"Compiled for {device}" + (f" ({environment['target']})" if ":" in environment["target"] else "")
-    yield Fact("target", f"{text}; {caveat}." if caveat else f"{text}, with none here.", 0.0, "hlo", ())
+    text = f"{text}; {caveat}." if caveat else f"{text}, with none here."
+    yield Fact("target", f"{text}{_estimated(capture)}", 0.0, "hlo", ())
+
+
+def _estimated(capture: Capture) -> str:
+    estimates = capture.estimates
+    if not estimates:
+        return ""
+    without = f", without {count_text(estimates.unknown, 'kernel')}" if estimates.unknown else ""
+    return f" Estimated {estimates.total}, by {estimates.by}{without}; nothing is measured."

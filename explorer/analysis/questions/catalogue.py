@@ -176,7 +176,7 @@ def distance(word: str, other: str, most: int) -> int:
 
 def operation_names(ops: Iterable[str]) -> Mapping[str, str]:
     """By how a person may call them, in full or as a beginning, those of some operations of a jaxpr that are there."""
-    there = set(ops)
+    there = dict.fromkeys(ops)  # in their order: a page is the same bytes each time
     spoken = {name: op for name, op in _OPERATIONS.items() if op in there}
     return {**spoken, **{op: op for op in there}}
 

@@ -11,7 +11,7 @@ from explorer.analysis.questions.arrays import donated, largest, materialised
 from explorer.analysis.questions.catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
 from explorer.analysis.questions.kernels import made, slow, unfused
 from explorer.analysis.questions.moved import copies
-from explorer.analysis.questions.removed import by_line, removed
+from explorer.analysis.questions.removed import by_line, by_operation, removed
 from explorer.analysis.questions.reply import equations_of, optimised
 from explorer.analysis.questions.run import precision, printed, recompiled, remat, takes_derivatives
 from explorer.errors import ForeignNodeError, UnknownNameError
@@ -115,7 +115,7 @@ def answers(capture: Capture) -> dict[str, Any]:
         "questions": [[each.key, each.title, list(each.words), list(each.hints)] for each in QUESTIONS],
         "answers": {key: plain(answer(capture)) for key, answer in _ANSWERS.items()},
         "operations": dict(names),
-        "removed_ops": {op: plain(removed(capture, op=op)) for op in ops[:_MOST]},
+        "removed_ops": {op: plain(answer) for op, answer in by_operation(capture, ops[:_MOST]).items()},
         "removed_lines": [[file, line, *plain(answer)] for (file, line), answer in by_line(capture).items()],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +23,34 @@ _LINES = 400  # of a file: more answers make a page too large
 _STEPS = {"import": "XLA's import", "lowering": "JAX's lowering"}
 
 
+@dataclass(frozen=True)
+class _Equations:
+    """The equations of a capture whose optimised program is there. A page asks of each line and each operation, so what
+    is said of a single equation is kept."""
+
+    capture: Capture
+    graph: Graph
+    fates: Fates
+    sentences: dict[int, str]
+
+    @classmethod
+    def of(cls, capture: Capture) -> _Equations | None:
+        graph = equations_of(capture)
+        if graph is None or optimised(capture) is None:
+            return None
+        return cls(capture, graph, capture.all_fates["jaxpr"], {})
+
+    def sentence(self, row: int) -> str:
+        """`mul on line 3 was folded by algsimp (pass 4).`"""
+        if row not in self.sentences:
+            fate = self.fates[row]
+            became = f"was {_ending(fate)}" if fate.kind in _GONE else f"is {fate}"
+            line = lines_of(self.capture, self.graph, [row])
+            name = self.graph.ops[int(self.graph.op[row])]
+            self.sentences[row] = f"{name}{' on ' * bool(line)}{line} {became}."
+        return self.sentences[row]
+
+
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
     """What became of the equations of a line, of an operation, or of all.
 
@@ -31,44 +60,55 @@ def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> An
         op: An operation of the jaxpr, `mul`; empty for all.
         file: The file of `line`; the function's own if not given.
     """
-    graph = equations_of(capture)
-    if graph is None or optimised(capture) is None:
+    equations = _Equations.of(capture)
+    if equations is None:
         return reply("removed", "What became of the equations is not known: a stage is missing.", "unknown")
-    file = file or capture.file
-    chosen = graph.is_equation.copy()
-    if line:
-        chosen[np.setdiff1d(np.arange(len(graph)), graph.attribution.nodes(file, line))] = False
-    if op:
-        chosen &= np.asarray([name == op for name in graph.ops], bool)[graph.op]
-    where = line_text(capture, file, line) if line else ""
-    rows: list[int] = np.flatnonzero(chosen).tolist()
-    return _answer(capture, graph, rows, " of ".join(filter(None, (op, where))))
+    return _removed(equations, line, op, file or capture.file)
+
+
+def by_operation(capture: Capture, ops: Sequence[str]) -> Mapping[str, Answer]:
+    """The answers for some operations."""
+    equations = _Equations.of(capture)
+    return {op: removed(capture) if equations is None else _removed(equations, op=op) for op in ops}
 
 
 def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
     """The answers for the lines that equations belong to."""
-    graph = equations_of(capture)
-    if graph is None or optimised(capture) is None:
+    equations = _Equations.of(capture)
+    if equations is None:
         return {}
-    places = [place for place in graph.attribution.places if len(graph.attribution.nodes(place.file, place.line))]
+    attribution = equations.graph.attribution
+    places = [place for place, count in zip(attribution.places, np.diff(attribution.start), strict=True) if count]
     chosen = sorted(places, key=lambda place: (place.file != capture.file, place.file, place.line))[:_LINES]
-    return {(place.file, place.line): removed(capture, place.line, file=place.file) for place in chosen}
+    return {(place.file, place.line): _removed(equations, place.line, file=place.file) for place in chosen}
 
 
-def _answer(capture: Capture, graph: Graph, rows: Sequence[int], what: str) -> Answer:
+def _removed(equations: _Equations, line: int = 0, op: str = "", file: str = "") -> Answer:
+    graph = equations.graph
+    chosen = graph.attribution.nodes(file, line) if line else np.arange(len(graph.names))
+    chosen = chosen[graph.is_equation[chosen]]
+    if op:
+        chosen = chosen[np.asarray([name == op for name in graph.ops], bool)[graph.op[chosen]]]
+    where = line_text(equations.capture, file, line) if line else ""
+    rows: list[int] = chosen.tolist()
+    return _answer(equations, rows, " of ".join(filter(None, (op, where))))
+
+
+def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
-    fates = capture.all_fates["jaxpr"]
+    fates = equations.fates
     gone, lost, kept = _by_fate(fates, rows)
+    is_short = what and len(kept) <= _MOST
     text = joined(
-        _gone(capture, graph, fates, gone, len(rows), what),
+        _gone(equations, gone, len(rows), what),
         f"What became of {len(lost):,} is not known." * bool(lost),
-        _kept(capture, graph, fates, kept) * bool(what),
+        *(equations.sentence(row) for row in kept if is_short),
     )
     certainty = "inferred" if fates.inferred[gone].any() else "exact"
     if lost and not gone:
         certainty = "unknown"
-    hint = UNRECORDED if lost and not capture.has_passes else ""
+    hint = UNRECORDED if lost and not equations.capture.has_passes else ""
     return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
 
 
@@ -81,24 +121,15 @@ def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], l
     return split["gone"], split["unknown"], split["kept"]
 
 
-def _kept(capture: Capture, graph: Graph, fates: Fates, rows: Sequence[int]) -> str:
-    return joined(*(f"{_named(capture, graph, row)} is {fates[row]}." for row in rows if len(rows) <= _MOST))
-
-
-def _gone(capture: Capture, graph: Graph, fates: Fates, gone: Sequence[int], count: int, what: str) -> str:
+def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:
     if not gone:
         return f"Nothing {f'of {what} ' * bool(what)}was removed."
     if len(gone) <= _MOST:
-        return joined(*(f"{_named(capture, graph, row)} was {_ending(fates[row])}." for row in gone))
-    steps = Counter(_step(fates[row]) for row in gone)
+        return joined(*map(equations.sentence, gone))
+    steps = Counter(_step(equations.fates[row]) for row in gone)
     by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
     whole = f"{len(gone):,} of {count_text(count, 'equation')}{f' of {what}' * bool(what)}"
     return f"{whole} left no instruction as they were: {by}."
-
-
-def _named(capture: Capture, graph: Graph, row: int) -> str:
-    line = lines_of(capture, graph, [row])
-    return graph.ops[int(graph.op[row])] + (f" on {line}" if line else "")
 
 
 def _ending(fate: Fate) -> str:

@@ -15,6 +15,12 @@ _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 # In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
 _CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
+# What a compiler itself expects of an instruction: a GPU's by several models, each with its name, a TPU's in cycles.
+_MODEL = re.compile(r'"exec_time_us":([\d.eE+-]+)[^{}]*?"name":"([^"]*)"')
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+# The nearest to the kernel first: where it has one, by the tiles that XLA chose. The one without a name takes every
+# access of a softmax for one that nothing is near to: 8.6 ms for 256 × 256 numbers, where the other says 0.6 µs.
+_MODELS = ("indexing-cost-model", "")
 _HEADER = re.compile(r"HloModule\s+([^\s,]++)")
 
 
@@ -23,7 +29,8 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
 
     A quoted string stands without its quotes, a computation without its `%`. What XLA found out about a loop is in its
     `backend_config`, and is given as `known_trip_count` too; what a matrix product of a library contracts is there as
-    well, and is `lhs_contracting_dims` as it is of a `dot`.
+    well, and is `lhs_contracting_dims` as it is of a `dot`. What the compiler expects it to take is
+    `estimated_microseconds` of a GPU's, `estimated_cycles` of a TPU's.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
     plain = sum(len(key) + len(value) + 3 for key, value in pairs)  # `, ` and `=` of each
@@ -35,12 +42,25 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
             value = unescape(value[1:-1])
         elif key in CALL_ROLES:
             value = value.replace("%", "")
+        if key == "backend_config":
+            attributes |= _estimate(value)
         if key == "backend_config" and (trips := _TRIPS.search(value)):
             attributes["known_trip_count"] = trips[1]
         if key == "backend_config" and (contracted := _CONTRACTED.search(value)):
             attributes["lhs_contracting_dims"] = "{" + contracted[1].replace('"', "") + "}"
         attributes.setdefault(key, shorten_value(value))
     return list(attributes.items())
+
+
+def _estimate(config: str) -> dict[str, str]:
+    """What the compiler expects an instruction to take; empty where it says nothing."""
+    if '"exec_time_us"' in config:
+        models = {name: microseconds for microseconds, name in _MODEL.findall(config)}
+        for name in _MODELS:
+            if float(models.get(name, 0)) > 0:
+                return {"estimated_microseconds": models[name]}
+    cycles = _CYCLES.search(config)
+    return {"estimated_cycles": cycles[1]} if cycles and cycles[1] != "0" else {}
 
 
 def read_header(line: str) -> dict[str, str]:

@@ -15,6 +15,8 @@ _CARRIED = re.compile(r"-> \(?(.*?)\)?(?: : [^:]*)?$")
 # Operations whose type, as it is printed, is that of an operand.
 _GIVEN = {"tensor.dim": "index", "tensor.rank": "index", "shape.cstr_broadcastable": "!shape.witness"}
 _BRACKET = re.compile(r'[()]|"(?:[^"\\]|\\.)*+"')
+# Of an argument or a result, by Shardy or by what was before it.
+_SHARDING = re.compile(r'\bsdy\.sharding = #sdy\.sharding(<[^>]*+>)|\bmhlo\.sharding = "([^"]*+)"')
 _ELEMENT = re.compile(r"(?:.*x)?(\w++)(?:, .*)?>")
 
 
@@ -99,6 +101,20 @@ def signature_of(line: str) -> str:
         if depth == 0 and bracket[0] == ")":
             return line[: bracket.end()]
     return line
+
+
+def result_shardings(results: str) -> str:
+    """The shardings that a function's results were given, `|` between; empty where none was.
+
+    Example:
+        >>> result_shardings('-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>)')
+        '<@mesh, [{"x"}]>|'
+    """
+    shardings: list[str] = []
+    for result in results.split("tensor<")[1:]:
+        given = _SHARDING.search(result)
+        shardings.append((given[1] or given[2]) if given else "")
+    return "|".join(shardings) if any(shardings) else ""
 
 
 def unpaired(pairs: Sequence[_T]) -> list[_T]:

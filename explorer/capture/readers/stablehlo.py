@@ -18,6 +18,7 @@ from explorer.capture.readers.mlir_types import (
     LoopArgument,
     loop_arguments,
     names_unread_arguments,
+    result_shardings,
     result_type,
     signature_of,
     unpaired,
@@ -196,9 +197,9 @@ class _Reader:
     def open_module(self, line: str) -> None:
         if module := _MODULE_NAME.search(line):
             self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
-        if (mesh := _MESH.search(line)) is not None:
-            axes = ((name, int(size)) for name, size in _MESH_AXIS.findall(mesh[1]))
-            self.module.setdefault("mesh", ",".join(f"{name}={size}" for name, size in axes))
+        axes = _MESH_AXIS.findall(mesh[1]) if (mesh := _MESH.search(line)) else ()
+        if axes:  # a program with keys has an empty mesh beside its own
+            self.module.setdefault("mesh", ",".join(f"{name}={int(size)}" for name, size in axes))
         if line.endswith("{"):
             self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
 
@@ -290,7 +291,10 @@ class _Reader:
         group = self.builder.add_group(Group(name, "entry" if name == "main" else "function"))
         self.regions.append(_Region(-1, group, is_generic=is_generic))
         if not is_generic:
-            self.add_arguments(number, signature_of(line))
+            signature = signature_of(line)
+            self.add_arguments(number, signature)
+            if symbol and symbol[1] == "main" and (shardings := result_shardings(line[len(signature) :])):
+                self.module["result_shardings"] = shardings
 
     def open_region(
         self, number: int, owner: int, kind: str, iteration: list[tuple[str, str]], *, is_generic: bool = False

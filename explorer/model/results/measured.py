@@ -21,6 +21,8 @@ class Measured:
         memory: Bytes by use: `argument`, `output`, `temp`, `alias`, as XLA tells them; empty where it doesn't.
         flops, bytes: Operations of a call and bytes that its kernels move; NaN where nobody knows.
         kernels: How many the program has; None where it was not compiled.
+        least: Seconds that its kernels and links need at least by published figures of the hardware that it was
+            compiled for: an estimate, never measured. NaN where it is for what is here.
         error: Why it failed; empty if it didn't.
         capture: What the compiler made of it.
     """
@@ -31,6 +33,7 @@ class Measured:
     flops: float = nan
     bytes: float = nan
     kernels: int | None = None
+    least: float = nan
     error: str = ""
     capture: Capture | None = field(default=None, repr=False, compare=False)
 

@@ -14,7 +14,7 @@ from explorer.model.displayable import Charted
 from explorer.model.results.peaks import Peaks
 from explorer.model.saved import Saved
 from explorer.model.text import cut_end
-from explorer.model.units import duration_text, factor_text, share_text
+from explorer.model.units import count_text, duration_text, factor_text, share_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +100,7 @@ class Roofline(Charted, Saved):
         peaks: Of the machine.
         points: The kernels, the longest first.
         notes: What the reader should know before trusting the figures.
+        is_estimated: Whether nothing ran: each kernel's time is the least that published peaks allow.
     """
 
     function: str
@@ -107,6 +108,7 @@ class Roofline(Charted, Saved):
     peaks: Peaks
     points: Sequence[Point]
     notes: Sequence[str] = ()
+    is_estimated: bool = False
 
     @cached_property
     def seconds(self) -> float:
@@ -161,6 +163,8 @@ class Roofline(Charted, Saved):
     @property
     def headline(self) -> str:
         """The result in one or two sentences."""
+        if self.is_estimated:
+            return self._estimate()
         if not self.points:
             return f"{self.function} ran no kernel that could be measured."
         if math.isnan(self.efficiency):
@@ -187,6 +191,20 @@ class Roofline(Charted, Saved):
             result += f": {by}its kernels could be at most {factor_text(self.speedup)} faster."
         return f"{result} {self._loss_text()}".rstrip()
 
+    def _estimate(self) -> str:
+        where = f"on {self.peaks.device}"
+        if not self.seconds:
+            return f"Nothing is known of the time of {self.function} {where}."
+        unknown = sum(point.bound == "unknown" for point in self.points)
+        without = f", without {count_text(unknown, 'kernel')} of which nothing is known" if unknown else ""
+        most = max(self.losses, key=lambda loss: loss.seconds)
+        line = f"line {most.line}" if most.line else "kernels that no line is known for"
+        text = f", `{cut_end(most.text, _WIDEST)}`" if most.text else ""
+        return (
+            f"{self.function} needs {duration_text(self.seconds)} or more {where}, by published figures{without}: "
+            f"estimated, not measured. The most is for {line}{text}: {duration_text(most.seconds)}."
+        )
+
     def _loss_text(self) -> str:
         loss = self.losses[0]
         over = self.seconds - self.least - self.unknown
@@ -209,11 +227,11 @@ class Roofline(Charted, Saved):
         """The kernels that take longest, as text."""
         head = ("seconds", "efficiency", "bound", "FLOP/byte", "kernel", "line")
         cells = [head, *(_written(point) for point in self.points[:rows])]
+        right = (0, 1, 3)
+        if self.is_estimated:  # each is as fast as the peaks allow: an efficiency would say nothing
+            cells, right = [("least", *head[2:]), *((row[0], *row[2:]) for row in cells[1:])], (0, 2)
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        aligned = [
-            "  " + "  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
-            for row in cells
-        ]
+        aligned = ["  " + "  ".join(_aligned(row, widths, right)) for row in cells]
         if len(self.points) > rows:
             rest = self.points[rows:]
             aligned.append(f"  and {len(rest):,} more, together {duration_text(sum(p.seconds for p in rest))}")
@@ -245,5 +263,9 @@ def _written(point: Point) -> tuple[str, ...]:
     return (duration_text(point.seconds), share, point.bound, intensity, point.name, place)
 
 
-def _aligned(cell: str, width: int, column: int) -> str:
-    return cell.rjust(width) if column in (0, 1, 3) else cell.ljust(width)
+def _aligned(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> list[str]:
+    """The cells of a row, those of figures to the right."""
+    return [
+        cell.rjust(width) if i in right else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # What is drawn and told against what was swept: the name of a row's property, and what a person calls it.
-FIGURES = (("seconds", "time"), ("compile_seconds", "compile time"), ("peak", "memory"))
+FIGURES = (
+    ("seconds", "time"),
+    ("least", "least time, estimated"),
+    ("compile_seconds", "compile time"),
+    ("peak", "memory"),
+)
 _BAR = 12  # characters
 _LONGEST = 90  # characters of an error
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -126,8 +132,8 @@ class Sweep(Charted, Saved):
         """A table for pandas, a row a point: what was swept by name, then seconds, bytes and counts.
 
         Its columns: `seconds`, `low`, `high` (of a call), `first_call`, `trace`, `lower`, `compile`, `run`, `argument`,
-        `output`, `temp`, `alias`, `peak`, `flops`, `bytes`, `kernels`, `error`. A swept name that is one of these has
-        an underscore behind it.
+        `output`, `temp`, `alias`, `peak`, `least`, `flops`, `bytes`, `kernels`, `error`. A swept name that is one of
+        these has an underscore behind it.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -137,12 +143,15 @@ class Sweep(Charted, Saved):
     def table(self) -> list[tuple[str, ...]]:
         """The rows as text, under a head: the values, time, compile time, memory, kernels, and errors."""
         is_timed = any(row.steady for row in self.rows)
-        head = [*(axis.title for axis in self.axes), *(["time", "", "±"] if is_timed else []), "compile", "memory"]
+        is_estimated = any(isfinite(row.least) for row in self.rows)
+        times = ["time", "", "±"] if is_timed else ["least, estimated"] if is_estimated else []
+        head = [*(axis.title for axis in self.axes), *times, "compile", "memory"]
         rows = [tuple([*head, "kernels"])]
         most = max((row.seconds for row in self.rows if row.steady), default=0.0)
         for row in self.rows:
             swept = [axis.labels[at] for axis, at in zip(self.axes, row.at, strict=True)]
             timed = [known_text(row.seconds, duration_text), bar(row.seconds, most), _reach(row)] if is_timed else []
+            timed = timed or ([known_text(row.least, duration_text)] if is_estimated else [])
             kernels = "–" if row.kernels is None else f"{row.kernels:,}"
             figures = [known_text(row.compile_seconds, duration_text), known_text(row.peak, size_text)]
             rows.append((*swept, *timed, *figures, kernels, *([row.error[:_LONGEST]] if row.error else [])))

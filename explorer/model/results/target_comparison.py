@@ -26,12 +26,12 @@ class TargetResult:
         failure: Why there is no program, in a sentence; empty where there is one.
         memory: Bytes that the program takes at most, as its compiler says: arguments, outputs and what it needs
             between. 0 where there is none.
-        capacity: Bytes that a device has.
+        capacity: Bytes that a program may take of a device: of a GPU what XLA's allocator does, three quarters of it.
         kernels: How many run.
         flops, bytes: What they do.
         wire: Bytes that a device sends to the others.
-        seconds: The least time that all kernels and links need by published figures: an estimate, never measured. NaN
-            where a kernel's work isn't known, as of a library's.
+        seconds: The least time that all kernels and links need by published figures: an estimate, never measured. A
+            kernel whose work isn't known, as a library's, is left out.
         is_complete: Whether `seconds` has all kernels.
     """
 

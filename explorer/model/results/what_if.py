@@ -154,10 +154,13 @@ class WhatIf(Charted, Saved):
     def table(self) -> list[tuple[str, ...]]:
         """The rows as text, under a head."""
         is_timed = self.plain.steady is not None
-        head = ["variant", *(["time", "of plain"] if is_timed else []), "memory", "compile", "kernels", "difference"]
+        is_estimated = isfinite(self.plain.least)
+        times = ["time", "of plain"] if is_timed else ["least, estimated"] if is_estimated else []
+        head = ["variant", *times, "memory", "compile", "kernels", "difference"]
         rows = [tuple(head)]
         for row in self.rows:
             timed = [known_text(row.seconds, duration_text), _ratio_text(row)] if is_timed else []
+            timed = timed or ([known_text(row.least, duration_text)] if is_estimated else [])
             figures = [
                 known_text(row.peak, size_text),
                 known_text(row.compile_seconds, duration_text),

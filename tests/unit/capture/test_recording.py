@@ -374,5 +374,5 @@ def test_what_the_compiler_writes_lies_in_memory_where_there_is_room(monkeypatch
     usage = recording.disk_usage("/")._replace(free=free)
     monkeypatch.setattr(recording, "disk_usage", lambda path: usage)
     monkeypatch.setattr(recording, "access", lambda path, mode: True)
-    assert recording._in_memory(64) == place
-    assert recording._in_memory(1_000_000) is None
+    assert recording.in_memory(64) == place
+    assert recording.in_memory(1_000_000) is None

@@ -40,13 +40,67 @@ CASES = {
     "ppermute model": (shard(lambda x: jax.lax.ppermute(x, "model", ring(2)), P("model"), P("model")), (64, 8)),
     "loop": (shard(repeated, P("data"), P("data")), (64, 8)),
 }
+line = Mesh(np.array(jax.devices()), ("stage",))
+cube = Mesh(np.array(jax.devices()).reshape(2, 2, 2), ("data", "fsdp", "tensor"))
+
+def over(mesh, body, into, out):
+    return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=into, out_specs=out, check_vma=False))
+
+def pipeline(x):
+    def tick(i, y):
+        return jnp.tanh(jax.lax.ppermute(y, "stage", [(at, at + 1) for at in range(7)]))  # "pipeline"
+    return jax.lax.fori_loop(0, 9, tick, x)
+
+def experts(x):
+    sent = jax.lax.all_to_all(x, "stage", 0, 1, tiled=True)  # "experts"
+    return jax.lax.all_to_all(jnp.tanh(sent), "stage", 1, 0, tiled=True)  # "experts"
+
+def ring_attention(q, k):
+    def turn(i, carry):
+        k, out = carry
+        return jax.lax.ppermute(k, "stage", ring(8)), out + jax.nn.softmax(q @ k.T) @ k  # "ring attention"
+    return jax.lax.fori_loop(0, 8, turn, (k, jnp.zeros_like(q)))[1]
+
+def hybrid(x):
+    part = jax.lax.psum_scatter(x, "fsdp", tiled=True)  # "hybrid"
+    return jax.lax.psum(part, "data")  # "hybrid"
+
+def product(x, up, down):
+    return jnp.tanh(x @ up) @ down  # "by the compiler: tensor"
+
+def gradient(w, x):
+    return jax.grad(lambda w: (jnp.tanh(x @ w) ** 2).sum())(w)  # "by the compiler: data"
+
+STAGE, CUBE = P("stage"), P(("data", "fsdp"))
+CASES |= {
+    "pipeline": (over(line, pipeline, STAGE, STAGE), (64, 8)),
+    "experts": (over(line, experts, STAGE, STAGE), (64, 8)),
+    "ring attention": (over(line, ring_attention, STAGE, STAGE), (64, 8), (64, 8)),
+    "cube scatter": (over(cube, lambda x: jax.lax.psum_scatter(x, "fsdp", tiled=True), P(), P("fsdp")), (64, 8)),
+    "cube sum": (over(cube, lambda x: jax.lax.psum(x, ("data", "fsdp")), CUBE, P()), (64, 8)),
+    "cube gather": (over(cube, lambda x: jax.lax.all_gather(x, "tensor"), P("tensor"), P()), (64, 8)),
+    "cube ends": (over(cube, lambda x: jax.lax.psum(x, ("data", "tensor")), P(("data", "tensor")), P()), (64, 8)),
+    "hybrid": (over(cube, hybrid, P("data"), P("fsdp")), (64, 8)),
+    "by the compiler: tensor": (product, (64, 8, "data"), (8, 16, None, "model"), (16, 8, "model")),
+    "by the compiler: data": (gradient, (8, 8), (64, 8, "data")),
+}
+MESHES = {8: (("stage", 8),), 4: (("data", 4), ("model", 2)), 2: (("data", 2), ("fsdp", 2), ("tensor", 2))}
+
+def argument(shape):
+    spec = shape[2:]
+    sharding = NamedSharding(mesh, P(*spec)) if name.startswith("by the compiler") else None
+    return jax.ShapeDtypeStruct(shape[:2], jnp.float32, sharding=sharding)
+
 rows = {}
-for name, (function, shape) in CASES.items():
-    capture = ex.explore(function, jax.ShapeDtypeStruct(shape, jnp.float32))
+target = sys.argv[1] if len(sys.argv) > 1 else None
+for name, (function, *shapes) in CASES.items():
+    capture = ex.explore(function, *map(argument, shapes), target=target)
     rows[name] = [
-        [row.kind, list(row.axes), row.size, row.bytes, row.wire, row.runs, row.text] for row in capture.collectives
+        [row.kind, list(row.axes), row.size, row.bytes, row.wire, row.runs, row.text, row.groups, row.seconds]
+        for row in capture.collectives
     ]
-    assert capture.collectives.devices == 8 and capture.collectives.mesh == (("data", 4), ("model", 2))
+    assert capture.collectives.devices == 8, name
+    assert capture.collectives.mesh == MESHES[capture.collectives.mesh[0][1]], name
 text = ex.explore(CASES["psum data"][0], jax.ShapeDtypeStruct((64, 8), jnp.float32)).collectives.to_text()
 print(json.dumps([rows, text]))
 """
@@ -63,6 +117,35 @@ EXPECTED = {
     "ppermute data": ("collective-permute", ["data"], 2, 128 * F32, 128 * F32, 1),
     "ppermute model": ("collective-permute", ["model"], 2, 256 * F32, 256 * F32, 1),
     "loop": ("all-reduce", ["data"], 4, 128 * F32, 2 * 128 * F32 * 3 // 4, 5),
+    "pipeline": ("collective-permute", ["stage"], 2, 64 * F32, 64 * F32, 9),
+    "ring attention": ("collective-permute", ["stage"], 2, 64 * F32, 64 * F32, 8),
+    "cube scatter": ("reduce-scatter", ["fsdp"], 2, 512 * F32, 512 * F32 * 1 // 2, 1),
+    "cube sum": ("all-reduce", ["data", "fsdp"], 4, 128 * F32, 2 * 128 * F32 * 3 // 4, 1),
+    "cube gather": ("all-gather", ["tensor"], 2, 256 * F32, 256 * F32, 1),
+    "cube ends": ("all-reduce", ["data", "tensor"], 4, 128 * F32, 2 * 128 * F32 * 3 // 4, 1),
+    # A device has 16 × 8 of the product's result, and a gradient of all 8 × 8 weights.
+    "by the compiler: tensor": ("all-reduce", ["model"], 2, 128 * F32, 2 * 128 * F32 * 1 // 2, 1),
+    "by the compiler: data": ("all-reduce", ["data"], 4, 64 * F32, 2 * 64 * F32 * 3 // 4, 1),
+}
+SEVERAL = {
+    "experts": [("all-to-all", ["stage"], 8, 64 * F32, 64 * F32 * 7 // 8, 1)] * 2,
+    # Of 32 × 8 elements a device keeps half, and sums that with one other.
+    "hybrid": [
+        ("reduce-scatter", ["fsdp"], 2, 256 * F32, 256 * F32 * 1 // 2, 1),
+        ("all-reduce", ["data"], 2, 128 * F32, 2 * 128 * F32 * 1 // 2, 1),
+    ],
+}
+# By hand, of the programs whose devices aren't neighbours, or whose order counts.
+GROUPS = {
+    "psum data": [[0, 2, 4, 6], [1, 3, 5, 7]],
+    "psum model": [[0, 1], [2, 3], [4, 5], [6, 7]],
+    "pipeline": [[at, at + 1] for at in range(7)],
+    "ring attention": [[at, (at + 1) % 8] for at in range(8)],
+    "cube scatter": [[0, 2], [1, 3], [4, 6], [5, 7]],
+    "cube sum": [[0, 2, 4, 6], [1, 3, 5, 7]],
+    "cube gather": [[0, 1], [2, 3], [4, 5], [6, 7]],
+    "cube ends": [[0, 1, 4, 5], [2, 3, 6, 7]],
+    "by the compiler: tensor": [[0, 1], [2, 3], [4, 5], [6, 7]],
 }
 
 
@@ -88,6 +171,19 @@ def test_a_collective_has_the_kind_axis_bytes_and_line_that_the_program_asks_for
     rows, _ = explored
     assert [tuple(row[:6]) for row in rows[name]] == [EXPECTED[name]]
     assert f'"{name}"' in rows[name][0][6]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_each_of_several_collectives_has_them_too(name, explored) -> None:
+    rows = explored[0][name]
+    assert sorted(tuple(row[:6]) for row in rows) == sorted(SEVERAL[name])
+    assert all(f'"{name}"' in row[6] for row in rows)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_collective_joins_the_devices_of_its_axes(name, explored) -> None:
+    ((*_, groups, seconds),) = explored[0][name]
+    assert (sorted(groups), seconds) == (GROUPS[name], None)  # a CPU has no links of known bandwidth
 
 
 def test_the_text_has_a_sentence_and_a_row(explored) -> None:

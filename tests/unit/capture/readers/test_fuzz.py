@@ -366,7 +366,7 @@ def test_markup_in_names_is_inert_in_everything_that_is_shown(tmp_path):
     for shown in (page, bundle["text/html"]):
         elements = _Elements(shown)
         assert elements.names <= OURS
-        assert elements.scripts == 3  # the viewer, the capture, and what starts it
+        assert elements.scripts == 4  # the viewer, what is opened later, the capture, and what starts it
         assert not [name for name in elements.attributes if name.startswith("on")]
         assert all(source.startswith("data:image/svg+xml;base64,") for source in elements.sources)
 

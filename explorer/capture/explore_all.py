@@ -1,0 +1,90 @@
+"""explore_all(): many functions, each with its arguments, explored here or by workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from explorer.capture.call import Call
+from explorer.capture.explore import explore
+from explorer.errors import ArgumentsError, ExploreError, OptionError
+from explorer.executors.distribute import distribution
+from explorer.executors.worker import Item
+from explorer.hardware.names import parse_target
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
+from explorer.model.target import Target
+from explorer.view.progress_bar import progress_bar
+
+_Shared = tuple[tuple[Call, ...], Target | None, bool]
+
+
+def explore_all(
+    calls: Mapping[str, Call],
+    /,
+    *,
+    record: bool = False,
+    target: str | Target | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> dict[str, Capture]:
+    """Explore many functions, and record each one's passes if asked to: to save them, or to compare with others.
+
+    Args:
+        calls: By name, each function with its arguments: `{"loss": ex.Call(loss, params, batch)}`.
+        record: Whether to compile each once more, so that `passes` and the links that are exact are there.
+        target: Hardware to compile for, as for `explorer.explore`.
+        executor: Whose workers do it beside one another, as for `explorer.sweep`.
+        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+
+    Returns:
+        The capture of each. One that failed has the stages before, and says why in `failure`.
+
+    Raises:
+        ArgumentsError: `calls` is no dict of `explorer.Call`; or one can't be sent to another process.
+        OptionError: `calls` is empty, or `executor` none.
+        UnknownTargetError: `target` names no hardware that is known.
+        WorkerError: No worker of `executor` can do it.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> explore_all({"sin": Call(jnp.sin, jnp.ones(8)), "cos": Call(jnp.cos, jnp.ones(8))})
+        {'sin': Capture(sin: jaxpr → stablehlo → hlo), 'cos': Capture(cos: jaxpr → stablehlo → hlo)}
+    """
+    __tracebackhide__ = True
+    given: Any = calls
+    if not isinstance(given, Mapping) or not all(isinstance(call, Call) for call in cast("Any", given).values()):
+        raise ArgumentsError(
+            "explore_all takes a dict of functions, each with its arguments.\n"
+            "  Hint: explore_all({'f': explorer.Call(f, x)})."
+        )
+    if not calls:
+        raise OptionError("explore_all got an empty dict.\n  Hint: explore_all({'f': explorer.Call(f, x)}).")
+    shared: _Shared = (*calls.values(),), None if target is None else parse_target(target), record
+    items: list[Item] = [("explore", at) for at in range(len(calls))]
+    with progress_bar(f"exploring {len(calls):,} functions", progress) as notify:
+        if executor is None:
+            captures: list[Capture] = []
+            for name, item in zip(calls, items, strict=True):
+                notify(item[1] / len(items), name)
+                captures.append(_explore(shared, item))
+            return dict(zip(calls, captures, strict=True))
+        with distribution(executor, _explore, shared, "explore_all", notify) as work:
+            outcomes = work.run(items, "explored")
+    return {
+        name: outcome.value or Capture(name, "", (), Durations(), failure=outcome.failure)
+        for name, outcome in zip(calls, outcomes, strict=True)
+    }
+
+
+def _explore(shared: _Shared, item: Item) -> Capture:
+    calls, target, record = shared
+    try:
+        capture = explore(calls[item[1]], target=target)
+    except ExploreError as error:
+        cause = str(error.__cause__ or error).strip().partition("\n")[0]
+        return replace(error.capture, failure=f"{error.capture.failure}: {cause}")
+    if record and capture.record is not None:
+        _ = capture.passes
+    return capture

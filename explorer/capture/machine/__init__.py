@@ -1,0 +1,1 @@
+"""What compilers write below HLO: the code of kernels, read from a dump."""

@@ -1,0 +1,260 @@
+"""The code of a program's kernels, from the folder that its compiler wrote it to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.occupancy import GpuLimits, occupancy
+from explorer.capture.dump import dumps_in
+from explorer.capture.machine import assembly, bundles, cubin, launches, llvm, ptx, records
+from explorer.capture.machine.elf import ElfError
+from explorer.capture.machine.equal_kernels import equal_kernels
+from explorer.model.graph import Graph, Node
+from explorer.model.machine_code import KernelCode, MachineCode
+
+EXECUTABLE = "executable"  # the file with what a GPU's compiler serialises
+_TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")
+# 1795413926822760910-convolution_multiply_fusion-01-final_bundles.txt
+_BUNDLES = re.compile(r"\d+-(?P<kernel>.+)-\d+-(?P<what>schedule-analysis_)?final_bundles\.txt")
+_NOT_A_NAME = re.compile(r"[^\w]")
+_NO_CAPSTONE = "assembly: capstone, which disassembles it, is not installed (pip install capstone)."
+
+
+@dataclass
+class _Code:
+    """What was found of each function, by its symbol."""
+
+    texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
+    kernels: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    notes: list[str] = field(default_factory=list[str])
+
+    def add(self, function: str, language: str, text: str) -> KernelCode:
+        self.texts.setdefault(function, {})[language] = text
+        return self.facts.setdefault(function, KernelCode(function, (), {}))
+
+
+def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
+    """The code of the kernels of a program.
+
+    Args:
+        folder: Of what the compiler wrote.
+        platform: `cuda`, `tpu`, `cpu`, …
+        graph: The optimised program, whose instructions the kernels are.
+        limits: What a multiprocessor of the GPU has; None where that isn't known.
+    """
+    code = _Code()
+    files = _files(folder)
+    _READERS.get(platform, _read_unknown)(code, folder, files)
+    kernels = _kernels_of(code, graph, shares=platform == "cpu")
+    rows = [
+        replace(
+            code.facts[function],
+            kernels=kernels.get(function, ()),
+            texts=texts,
+            **_occupancy(code.facts[function], limits),
+        )
+        for function, texts in code.texts.items()
+    ]
+    order = {name: at for at, name in enumerate(graph.names)}
+    rows.sort(key=lambda row: (order.get(row.kernels[0], len(order)) if row.kernels else len(order), row.function))
+    return MachineCode(platform, tuple(rows), (*code.notes, *_without(graph, rows)))
+
+
+def _files(folder: Path) -> Sequence[Path]:
+    """Those of the program's own module: beside it a compiler may write smaller ones, of constants and candidates."""
+    dumps = dumps_in(folder)
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    return [path for path in paths if path.name.startswith(f"{dumps[0].prefix}.")] if dumps else paths
+
+
+def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
+    """By function, the instructions that run it: as its launches say, else the one whose name its symbol is made of.
+
+    Args:
+        shares: Whether the compiler makes code for one of equal kernels, and doesn't say for which others it is.
+    """
+    running = {graph.names[int(node)] for node in running_nodes(graph)}
+    symbols = _symbols(graph)
+    kernels: dict[str, tuple[str, ...]] = {}
+    for function in code.texts:
+        launched = tuple(dict.fromkeys(name for name in code.kernels.get(function, ()) if name in running))
+        kernels[function] = launched or symbols.get(_NOT_A_NAME.sub("_", function), ())
+    return _with_equal_ones(code, kernels, graph) if shares else kernels
+
+
+def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """The same, and for each function the kernels without code that are equal to its own."""
+    maker = {name: function for function, kernels in made.items() for name in kernels}
+    shared = {function: list(kernels) for function, kernels in made.items()}
+    for names in {id(names): names for names in equal_kernels(graph).values()}.values():
+        makers = [maker[name] for name in names if name in maker]
+        # Of several codes for what looks equal nobody says which one runs.
+        if len({code.texts[function]["llvm"].replace(function, "") for function in makers}) == 1:
+            shared[makers[0]] += [name for name in names if name not in maker]
+    return {function: tuple(kernels) for function, kernels in shared.items()}
+
+
+def _symbols(graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """By the symbol that XLA makes of a name, the kernel of that name, or that calls what has it, as a sort does.
+
+    A symbol that stands for several is left out.
+    """
+    kernels: dict[str, tuple[str, ...]] = {}
+    for node in map(int, running_nodes(graph)):
+        name = graph.names[node]
+        attributes = Node(graph, node).attributes
+        for symbol in {name, *(attributes[role] for role in ("to_apply",) if role in attributes)}:
+            key = _NOT_A_NAME.sub("_", symbol)
+            kernels[key] = (*kernels.get(key, ()), name)
+    return {key: names for key, names in kernels.items() if len(names) == 1}
+
+
+def _occupancy(row: KernelCode, limits: GpuLimits | None) -> dict[str, float]:
+    return {"occupancy": occupancy(limits, row.block, row.registers, row.shared)} if limits and row.block else {}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    for path in files:
+        if path.suffix == ".ptx":
+            for name, text in ptx.functions(_text(path)):
+                row = code.add(name, "ptx", text)
+                code.facts[name] = replace(
+                    row,
+                    block=ptx.block_of(text),
+                    matrix_instructions=ptx.matrix_instructions(text),
+                    calls=ptx.calls(text),
+                )
+    _add_llvm(code, files, known=set(code.texts))
+    for path in files:
+        if (match := _TRITON.search(path.name)) and not path.name.endswith(".before_validation.ttir.txt"):
+            kernel = match["kernel"].partition(".")[2]  # in front of it stands the module's name
+            if (symbol := _NOT_A_NAME.sub("_", kernel)) in code.texts:
+                code.texts[symbol]["triton"] = _text(path)
+    _add_launches(code, files)
+    _add_resources(code, folder / EXECUTABLE)
+
+
+def _add_llvm(code: _Code, files: Iterable[Path], known: set[str] | None = None) -> None:
+    for path in files:
+        if path.name.endswith(".ir-with-opt.ll"):
+            for name, text in llvm.functions(_text(path)):
+                if known is None or name in known:
+                    code.add(name, "llvm", text)
+
+
+def _add_launches(code: _Code, files: Sequence[Path]) -> None:
+    texts = [next((_text(path) for path in files if path.name.endswith(f".thunk_{what}.txt")), "") for what in _THUNKS]
+    for launch in launches.launches(*texts):
+        if row := code.facts.get(launch.function):
+            code.facts[launch.function] = replace(row, grid=launch.grid, block=launch.block, shared=launch.shared)
+            code.kernels.setdefault(launch.function, []).append(launch.kernel)
+
+
+_THUNKS = ("sequence", "metadata")
+
+
+def _add_resources(code: _Code, executable: Path) -> None:
+    of = cubin.resources(records.contents(executable.read_bytes() if executable.is_file() else b""))
+    for name, row in code.facts.items():
+        if name in of:
+            code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
+    if any(row.registers is None for row in code.facts.values()):
+        code.notes.append("registers: what the assembler gave some kernels is not known; PTX has any number of them.")
+
+
+def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    _add_llvm(code, files)
+    for name, texts in code.texts.items():
+        row, text = code.facts[name], texts["llvm"]
+        code.facts[name] = replace(row, vector_bits=llvm.vector_bits(text), calls=llvm.calls(text))
+    if not assembly.can_disassemble():
+        code.notes.append(_NO_CAPSTONE)
+        return
+    objects = [path for path in files if path.suffix == ".o"]
+    for path in objects:
+        _add_assembly(code, path.read_bytes())
+    # What has no code of its own was put into another function.
+    inlined = [name for name, texts in code.texts.items() if "assembly" not in texts]
+    if len(inlined) < len(code.texts):
+        for name in inlined:
+            del code.texts[name]
+
+
+def _add_assembly(code: _Code, data: bytes) -> None:
+    try:
+        for name, made in assembly.functions(data):
+            if name in code.texts:
+                code.texts[name]["assembly"] = made.text
+                code.facts[name] = replace(
+                    code.facts[name],
+                    vector_bits=made.vector_bits,
+                    spills=made.spills,
+                    stack=made.stack,
+                    calls=made.calls,
+                )
+    except ElfError as error:
+        code.notes.append(f"assembly: an object file can't be read ({error}).")
+
+
+def _read_tpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    for path in sorted(folder.iterdir()):
+        match = _BUNDLES.fullmatch(path.name)
+        if match is None or match["kernel"] == "TLP" or match["kernel"].startswith("<"):
+            continue  # the program that calls the kernels, and what runs around it
+        name = match["kernel"]
+        row = code.facts.setdefault(name, KernelCode(name, (), {}))
+        if match["what"]:
+            code.facts[name] = replace(row, bundles=bundles.bundle_count(_text(path)))
+            continue
+        text = _text(path)
+        code.texts[name] = {"bundles": text}
+        code.kernels[name] = [name]
+        code.facts[name] = replace(
+            row, spills=bundles.spills(text), matrix_instructions=bundles.matrix_instructions(text)
+        )
+    if not code.texts:
+        code.notes.append("The TPU's compiler wrote no bundles.")
+
+
+def _read_unknown(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    code.notes.append("What this compiler writes below HLO is not known here.")
+
+
+_READERS: Mapping[str, Callable[[_Code, Path, Sequence[Path]], None]] = {
+    "cuda": _read_gpu,
+    "gpu": _read_gpu,
+    "rocm": _read_gpu,
+    "tpu": _read_tpu,
+    "cpu": _read_cpu,
+}
+
+
+def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
+    """Which kernels have no code here, and where theirs is."""
+    having = {name for row in rows for name in row.kernels}
+    missing: dict[str, int] = {}
+    for node in running_nodes(graph).tolist():
+        if graph.names[node] not in having:
+            where = _library(Node(graph, node))
+            missing[where] = missing.get(where, 0) + 1
+    return [f"{count} of {where}." for where, count in missing.items()]
+
+
+def _library(node: Node) -> str:
+    """What runs an instruction that has no code in the program."""
+    if target := node.attributes.get("custom_call_target"):
+        return f"the library behind {target.strip(chr(34))}: no code here"
+    if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
+        return f"the library {kind[1].upper()}: no code here"
+    if node.op == "fusion":
+        return "kind fusion: which of several codes they run, nobody says"
+    return f"kind {node.op}: no code of their own"

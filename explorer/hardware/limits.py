@@ -1,0 +1,41 @@
+"""How much a compile for other hardware may take: what the target says, else what the environment does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from explorer.errors import OptionError
+from explorer.model.target import Target
+
+_SECONDS, _MEMORY = "EXPLORER_TARGET_SECONDS", "EXPLORER_TARGET_MEMORY"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and bytes that one compile may take; 0 for as many as it likes."""
+
+    seconds: float = 0.0
+    memory: int = 0
+
+
+def limits_of(target: Target) -> Limits:
+    """Those of a target, which are given with it; else those of the environment.
+
+    Raises:
+        OptionError: The environment has no number there.
+    """
+    return Limits(
+        target.compile_seconds or _number(_SECONDS, "seconds"), target.compile_memory or int(_number(_MEMORY, "bytes"))
+    )
+
+
+def _number(name: str, unit: str) -> float:
+    text = os.environ.get(name, "").strip()
+    try:
+        value = float(text or 0)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise OptionError(f"{name} is {text!r}; allowed is a number of {unit}, or nothing for no limit.")
+    return value

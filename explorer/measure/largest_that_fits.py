@@ -1,0 +1,279 @@
+"""largest_that_fits(): the largest batch, or other size, with which a program still fits into a device's memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import jax
+
+from explorer.capture.backends import Backend, backend_of
+from explorer.capture.call import Call, takes_call
+from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.errors import ExploreError, NotCallableError, OptionError
+from explorer.hardware.capacity import Capacity, capacity_of, read_overflow
+from explorer.hardware.names import parse_target
+from explorer.measure.for_target import target_notes
+from explorer.measure.grid import grid_of
+from explorer.measure.memory import check_limit, here
+from explorer.measure.naming import struct_of
+from explorer.measure.sizes import abstract_maker, is_described, ranges_of, sized_maker
+from explorer.measure.subject import name_of
+from explorer.model.capture import Capture
+from explorer.model.results.largest_fit import LargestFit, Trial
+from explorer.model.results.memory_use import MemoryRow, fitted_size
+from explorer.model.target import Target
+from explorer.view.progress_bar import ProgressCallback, progress_bar
+
+_MOST = 60  # sizes: twice what bisecting takes of all that an int32 counts
+_LARGEST = 1 << 31  # a size beyond is no answer
+_CHECKED = 2  # sizes on each side of the bound that show whether it is the only one
+_NEAR = 2.0  # times the bound, up and down: where they are
+
+
+@takes_call
+def largest_that_fits(
+    function: Callable[..., Any] | Call,
+    /,
+    *given: Any,
+    dimension: str,
+    target: str | Target | None = None,
+    args: Callable[..., Any] | None = None,
+    low: int | None = None,
+    high: int | None = None,
+    multiple: int = 1,
+    limit: int | None = None,
+    progress: bool | None = None,
+    **named: Any,
+) -> LargestFit:
+    """Find the largest size of a dimension with which a function's program fits into a device's memory.
+
+    Each size that is tried is compiled for itself, and nothing is run. A curve through the sizes before says which one
+    is next, and at least every other one halves what is left, so that it ends like a bisection: with a size that fits
+    and the next one, which doesn't. That larger ones don't fit either isn't taken for granted: some on both sides of
+    the bound are compiled too.
+
+    Interrupted, it raises KeyboardInterrupt with what it knew by then as `.result`.
+
+    Args:
+        function: Any callable, or a `jax.jit` function.
+        given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, of which one has the dimension. A
+            keyword that is a parameter of the function is given to it, whatever stands below: see `explorer.Call`.
+        dimension: What is varied: the name of a `NamedDimension` of the `InputInfo`s, or of a parameter of `args`.
+        target: Hardware that need not be here, as for `explore`. A TPU's compiler refuses what doesn't fit, and that
+            decides. A GPU's doesn't: what its buffers take is held against the part of the published memory that XLA's
+            allocator takes, three quarters, and the result says so. If None, the memory of the device that is here.
+        args: Makes the arguments from the dimension's size: a tuple of them, or the only one. Arrays that JAX makes
+            there take no memory.
+        low, high: The sizes between which it is looked; those of the `NamedDimension` if None, else 1 and any.
+        multiple: Sizes are multiples of it, as of the number of devices that a batch is split over.
+        limit: Bytes that a program may take, in place of what the device has.
+        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+
+    Raises:
+        NotCallableError: `function` or `args` can't be called.
+        OptionError: There is no such dimension, or an option is out of range.
+        ArgumentsError: The function can't take these arguments.
+        UnknownTargetError, MissingCompilerError: As for `explore`.
+        ExploreError: The smallest size can't be compiled, for another reason than its memory.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> x = lambda b: jax.ShapeDtypeStruct((b, 1000), jnp.float32)
+        >>> found = largest_that_fits(jnp.sin, dimension="b", args=x, limit=10**6)
+        >>> found.size, found.is_exact, found.is_monotone
+        (125, True, True)
+    """
+    __tracebackhide__ = True
+    call = Call.of(function, given, named)
+    if not callable(call.function):
+        raise NotCallableError(
+            f"largest_that_fits takes a function; it got {type(call.function).__name__}. "
+            "Hint: largest_that_fits(f, x, dimension='batch')."
+        )
+    meant = None if target is None else parse_target(target)
+    start, end, maker = _range(call, dimension, args, low, high, multiple)
+    device, capacity = _capacity(meant, limit)
+    backend = backend_of(meant)
+    search = _Search(call, dimension, maker, backend, capacity, multiple)
+    text = "" if meant is None else str(meant)
+    result = LargestFit(name_of(call.function), dimension, device, text, capacity.bytes, capacity.basis, ())
+    result = _of(result, search, start * multiple, end * multiple if end < _LARGEST else 0, target_notes(meant))
+    with progress_bar(f"the largest {dimension} that fits on {device}", progress) as notify:
+        try:
+            search.run(start, end, notify)
+        except KeyboardInterrupt as interrupt:
+            partial = _of(result, search, result.low, result.high, ("interrupted before it was done",))
+            interrupt.add_note(partial.headline)
+            interrupt.result = partial  # pyright: ignore[reportAttributeAccessIssue]
+            raise
+    return _of(result, search, result.low, result.high, result.notes)
+
+
+def _of(result: LargestFit, search: _Search, low: int, high: int, notes: Any) -> LargestFit:
+    """The result with what was tried by now."""
+    trials = tuple(trial for _, trial in sorted(search.trials.items()))
+    return LargestFit(
+        result.function, result.dimension, result.device, result.target, result.capacity, result.basis, trials,
+        search.multiple, low, high, tuple(notes),
+    )  # fmt: skip
+
+
+def _range(
+    call: Call, dimension: str, args: Callable[..., Any] | None, low: int | None, high: int | None, multiple: int
+) -> tuple[int, int, Callable[..., Any]]:
+    """The first and the last size to try, as multiples, and what makes the arguments."""
+    __tracebackhide__ = True
+    _check_sizes(low=low, high=high, multiple=multiple)
+    if args is None:
+        ranges = ranges_of(call.args)
+        if dimension not in ranges:
+            there = f"their dimensions that vary are {', '.join(ranges)}" if ranges else "none of them varies"
+            raise OptionError(
+                f"dimension is {dimension!r}, and of the arguments {there}.\n"
+                "  Hint: InputInfo((NamedDimension('batch', 1, 8, 4096), 128), jnp.float32), dimension='batch'; or "
+                "args=lambda batch: …, which makes the arguments."
+            )
+        least, _, most = ranges[dimension]
+        maker = sized_maker(call.args)
+    else:
+        if not callable(args):
+            raise NotCallableError(f"args is {type(args).__name__}; allowed is what makes the arguments from a size.")
+        least, most, maker = 1, _LARGEST, abstract_maker(args)
+    start = -(-(least if low is None else low) // multiple)
+    end = (most if high is None else high) // multiple
+    if end < start:
+        raise OptionError(f"there is no multiple of {multiple} from {low or least} to {high or most}.")
+    return start, end, maker
+
+
+def _check_sizes(**sizes: int | None) -> None:
+    __tracebackhide__ = True
+    for name, value in sizes.items():
+        if value is not None and (type(value) is not int or value < 1):
+            raise OptionError(f"{name} is {value!r}; allowed is a whole number from 1 on.")
+
+
+def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
+    """The device, and what a program may take of it."""
+    __tracebackhide__ = True
+    check_limit(limit)
+    if target is None:
+        device, there = here()
+        capacity = Capacity(there, "what there is, by XLA's buffers alone")
+    else:
+        device, capacity = target.device.name, capacity_of(target)
+    if limit is not None:
+        capacity = Capacity(limit, "the limit that was given")
+    if not capacity.bytes:
+        raise OptionError(f"nobody tells how much memory {device} has.\n  Hint: limit= says how many bytes there are.")
+    return device, capacity
+
+
+@dataclass
+class _Search:
+    """The sizes that were tried, by how many times `multiple` they are."""
+
+    call: Call
+    dimension: str
+    maker: Callable[..., Any]
+    backend: Backend
+    capacity: Capacity
+    multiple: int
+    trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
+    level: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.level = self.capacity.bytes  # less, once the compiler says how much it has
+
+    def run(self, start: int, end: int, notify: ProgressCallback) -> None:
+        """Try sizes from `start` to `end`, until the bound is known and checked."""
+        __tracebackhide__ = True
+        for tried, at in enumerate(self._sizes(start, end)):
+            notify(tried / (tried + 4), self._text(at))
+            self.trials[at] = self._trial(at * self.multiple)
+
+    def _sizes(self, start: int, end: int) -> Iterator[int]:
+        """The next size to compile, which depends on those before."""
+        yield start
+        halves = False
+        while len(self.trials) < _MOST and self.trials[start].fits:
+            below, above = self._bound(end)
+            if above - below <= 1:
+                break
+            gap = above - below
+            yield self._next(below, above, above > end, halves)
+            below, above = self._bound(end)
+            halves = above - below > gap / 2
+        yield from self._checks(start, end)
+
+    def _bound(self, end: int) -> tuple[int, int]:
+        """The largest size before the smallest that doesn't fit, and that one, or one beyond the last."""
+        above = min((at for at, trial in self.trials.items() if not trial.fits), default=end + 1)
+        return max(at for at, trial in self.trials.items() if trial.fits and at < above), above
+
+    def _next(self, below: int, above: int, is_open: bool, halves: bool) -> int:
+        """Between two sizes, where a curve through what is known meets the capacity, or the middle."""
+        # What a compiler says that it would take is rounded: of what fits the bytes are exact.
+        needed = {at: trial.needed for at, trial in self.trials.items() if trial.fits and math.isfinite(trial.needed)}
+        near = sorted(needed)[-3:]
+        guess = fitted_size(near, [needed[at] for at in near], self.level) if near else math.nan
+        if math.isnan(guess) or (halves and not is_open):
+            return min(2 * below, above - 1) if is_open else (below + above) // 2
+        # Of what grows in steps a curve knows little far away: from one size on, no farther than 64 times it.
+        farthest = 64 * below if is_open and above > _LARGEST // self.multiple else above - 1
+        return max(below + 1, min(math.floor(guess), farthest, above - 1))
+
+    def _checks(self, start: int, end: int) -> Iterator[int]:
+        """Sizes around the bound that were not tried, as many as it takes for some on both sides of it."""
+        if all(trial.fits for trial in self.trials.values()):
+            return
+        below, above = self._bound(end) if self.trials[start].fits else (start, start)
+        for low, high in ((max(start, math.ceil(below / _NEAR)), below), (above, min(end, math.floor(above * _NEAR)))):
+            there = sum(low <= at <= high for at in self.trials) - 1
+            step = (high - low) / (_CHECKED + 1)
+            wanted = {round(low + step * (number + 1)) for number in range(_CHECKED - max(there, 0))}
+            yield from (at for at in sorted(wanted) if low <= at <= high and at not in self.trials)
+
+    def _text(self, at: int) -> str:
+        fits = max((trial.size for trial in self.trials.values() if trial.fits), default=0)
+        large = min((trial.size for trial in self.trials.values() if not trial.fits), default=0)
+        parts = [f"{fits:,} fits"] * bool(fits) + [f"{large:,} doesn't"] * bool(large)
+        return f"{self.dimension} = {at * self.multiple:,} is compiled" + f"; {', '.join(parts)}" * bool(parts)
+
+    def _trial(self, size: int) -> Trial:
+        """One size, compiled."""
+        __tracebackhide__ = True
+        began = perf_counter()
+        over = {self.dimension: [size]}
+        made = grid_of(self.call.function, (), self.call.kwargs, over, self.maker, "largest_that_fits").points[0].make()
+        shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=is_described)
+        request = CompileRequest(
+            self.call.function, *shapes, target=made.function, verb="compiled", backend=self.backend
+        )
+        try:
+            capture = compile_stages(request).capture
+        except ExploreError as error:
+            return self._refused(size, error, perf_counter() - began)
+        needed = _needed(capture)
+        fits = self.capacity.is_compilers or needed <= self.capacity.bytes
+        return Trial(size, fits, needed, "", perf_counter() - began, capture)
+
+    def _refused(self, size: int, error: ExploreError, seconds: float) -> Trial:
+        """A size that the compiler refuses; what has no smaller one that it takes is no matter of its size."""
+        __tracebackhide__ = True
+        reason = str(error.__cause__ or error).strip().partition("\n")[0].rstrip(".")
+        overflow = read_overflow(reason)
+        if overflow is None and not any(trial.fits for trial in self.trials.values()):
+            raise error
+        if overflow is not None:
+            self.level = min(self.level, overflow.available)
+        return Trial(size, False, overflow.needed if overflow else math.nan, reason, seconds)
+
+
+def _needed(capture: Capture) -> float:
+    """Bytes that the compiler's buffers take of one device."""
+    return MemoryRow((), {}, capture.memory, error="" if capture.memory else "not told").needed

@@ -1,0 +1,78 @@
+"""Arguments at other sizes: what varies in `InputInfo`s, and what a maker of arguments gives without making arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any
+
+import jax
+
+from explorer.capture.explore import Described
+from explorer.measure.abstract import abstract_arguments
+
+_tree: Any = jax.tree  # whose functions have no types
+
+
+def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
+    """The same callable, whose arrays are shapes: sizes that don't fit can be asked for."""
+
+    @wraps(args)
+    def shapes(**values: Any) -> Any:
+        return abstract_arguments(args, values)
+
+    return shapes
+
+
+def ranges_of(given: Sequence[Any]) -> dict[str, tuple[int, int, int]]:
+    """The least, usual and largest size of each dimension of `InputInfo`s that varies, by name."""
+    ranges: dict[str, tuple[int, int, int]] = {}
+    for number, leaf in enumerate(flattened(tuple(given))[0]):
+        for axis, size in enumerate(_shape(leaf)):
+            if not isinstance(size, int):
+                low, opt, high = (size.min, size.opt, size.max)
+                if high > low:
+                    ranges[_size_name(size, number, axis)] = (max(low, 1), max(opt, low, 1), high)
+    return ranges
+
+
+def sized_maker(given: Sequence[Any]) -> Callable[..., Any]:
+    """Makes arguments like these at the sizes that it is given by name; the others are those that they usually are."""
+    leaves, tree = flattened(tuple(given))
+    return partial(_sized, leaves, tree)
+
+
+def flattened(arguments: Any) -> tuple[list[Any], Any]:
+    """Leaves and structure of a tree, an `InputInfo` being a leaf."""
+    return _tree.flatten(arguments, is_leaf=is_described)
+
+
+def is_described(leaf: object) -> bool:
+    """Whether it stands for an array, as an `InputInfo` does."""
+    return isinstance(leaf, Described)
+
+
+def _shape(leaf: Any) -> Sequence[Any]:
+    """Of what describes an array, its sizes: numbers, and ranges of them."""
+    return getattr(leaf, "shape", ()) if isinstance(leaf, Described) else ()
+
+
+def _sized(leaves: Sequence[Any], tree: Any, **sizes: int) -> Any:
+    """The arguments at these sizes."""
+    return jax.tree.unflatten(tree, [_leaf_sized(leaf, number, sizes) for number, leaf in enumerate(leaves)])
+
+
+def _leaf_sized(leaf: Any, number: int, sizes: Mapping[str, int]) -> Any:
+    if not isinstance(leaf, Described):
+        return leaf
+    struct = leaf.to_struct()
+    sized = [
+        size if isinstance(size, int) else sizes.get(_size_name(size, number, axis), size.opt)
+        for axis, size in enumerate(_shape(leaf))
+    ]
+    return jax.ShapeDtypeStruct(tuple(sized), struct.dtype, sharding=struct.sharding)
+
+
+def _size_name(size: Any, number: int, axis: int) -> str:
+    """`batch`, or of a range without a name `arg0.shape[1]`."""
+    return getattr(size, "name", f"arg{number}.shape[{axis}]")
