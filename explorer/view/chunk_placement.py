@@ -1,9 +1,9 @@
 """Which outputs of a notebook carry every pane of the viewer.
 
-All carry what a view starts with: it is alive whatever became of the others. The panes that are opened later would
-make ten views larger than a megabyte; so two cells carry those (a person may delete one), the others find them in the
-page, or ask the kernel. Where the cell is not known, or each output is a page of its own, every output
-carries all.
+All carry what a view starts with: it is alive whatever became of the others. What is opened later, panes and the
+answers of the field, would make ten views larger than a megabyte; so two cells carry that (a person may delete one),
+the others find it in the page, or ask the kernel. Where the cell is not known, or each output is a page of its own,
+every output carries all.
 """
 
 from __future__ import annotations

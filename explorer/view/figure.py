@@ -20,7 +20,7 @@ BLUE, ORANGE, FIRST, RUN, LIMIT = "#2878b8", "#c8730a", "#8a4fbf", "#6b7785", "#
 INK, GREY, GRID = "#1d2129", "#656d78", "#e4e6e9"
 # Of series; never a colour alone, each has a symbol too.
 COLOURS = ("#2f7fc1", "#d0640a", "#1a9474", "#b8548c", "#9a7d0a", "#7a6cd8")
-_FIRST, _REST = 88, 126  # characters of a line of a headline, and of the rows below it
+_FIRST, _REST = 10.3, 7.2  # pixels of a letter of a headline, and of the rows below it, about
 _LETTER = 6.3  # pixels of a small letter, about
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 
@@ -158,10 +158,10 @@ class Figure:
 def headline(figure: Figure, first: str, rest: str, subtitle: str, colour: str = INK) -> float:
     """Add a headline in at most two bold rows, the rest of it below, and a subtitle; returns where that ends."""
     y = 34.0
-    for row in wrap(first, _FIRST)[:2]:
+    for row in wrap(first, int((figure.width - 48) / _FIRST))[:2]:
         figure.text(24, y, row, size=18.0, bold=True, colour=colour)
         y += 24
-    for row in wrap(rest, _REST)[:2]:
+    for row in wrap(rest, int((figure.width - 48) / _REST))[:2]:
         figure.text(24, y - 2, row, size=13.0)
         y += 18
     figure.text(24, y, subtitle, colour=GREY)

@@ -34,6 +34,10 @@ class View(Generic[T]):
         """What a notebook shows, by MIME type; `text/plain` is the value's repr if it is not among it."""
         return {"text/html": self.html(value)}
 
+    def interim(self, value: T, name: str) -> str:
+        """The HTML of what there is while the rest of it is worked out, for the page to know by this name."""
+        raise NotImplementedError
+
     def svg(self, value: T) -> str:
         """The static picture."""
         raise NotImplementedError

@@ -8,12 +8,23 @@ kernel and no other file.
 from __future__ import annotations
 
 import html
+import json
+from collections.abc import Mapping
+from typing import Any
 
 from explorer.view.base85 import pack
-from explorer.view.scripts import element, loader
+from explorer.view.scripts import elements, loader
 
 
-def interactive(name: str, data: bytes, static: str, part: str = "capture", chunks: tuple[str, ...] = ()) -> str:
+def interactive(
+    name: str,
+    data: bytes,
+    static: str,
+    part: str = "capture",
+    chunks: tuple[str, ...] = (),
+    later: tuple[str, ...] = (),
+    bookmark: Mapping[str, Any] | None = None,
+) -> str:
     """What shows `static` until, and where, a script can show the data as the viewer does.
 
     Args:
@@ -21,12 +32,14 @@ def interactive(name: str, data: bytes, static: str, part: str = "capture", chun
         data: What the viewer reads: the bytes of a capture, a diff, a ledger or a profile.
         static: HTML for readers without scripts.
         part: What the data is: `capture`, `diff`, `ledger` or `profile`.
-        chunks: What can be shown of it, as chunks of the viewer's code.
+        chunks, later: What it starts with, and what else can be shown of it, as chunks of the viewer's code.
+        bookmark: Where it opens, as `Bookmark.to_dict` gives it.
     """
+    opens = f' data-bookmark="{html.escape(json.dumps(bookmark, ensure_ascii=False))}"' if bookmark else ""
     code = part if part in ("ledger", "profile") else "viewer"
     return (
-        f'<div class="explorer-output" data-explorer="{name}">{static}'
-        f'<script type="text/plain" data-part="{part}">{pack(data)}</script>{element(code, chunks)}</div>'
+        f'<div class="explorer-output" data-explorer="{name}"{opens}>{static}'
+        f'<script type="text/plain" data-part="{part}">{pack(data)}</script>{elements(code, chunks, later)}</div>'
         f'<script type="module">{loader(name, code)}</script>'
     )
 

@@ -4,10 +4,10 @@ that redraws would take the time that is being measured."""
 from __future__ import annotations
 
 from html import escape
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import uuid4
 
-from explorer.view.session import in_kernel, ipython_shell
+from explorer.view.session import in_kernel, ipython_shell, is_attended
 
 
 class Bar(Protocol):
@@ -20,18 +20,12 @@ def notebook_bar(title: str) -> Bar | None:
     """A bar below the running cell; None where no kernel runs. Where nobody looks on, it shows nothing."""
     if not in_kernel():
         return None
-    return _NotebookBar(title) if _is_run_by_a_person() else _Silent()
+    return _NotebookBar(title) if is_attended() else _Silent()
 
 
 def terminal_bar(title: str, wanted: bool) -> Bar:
     """A bar on standard error, gone when it closes."""
     return _TerminalBar(title) if wanted else _Silent()
-
-
-def _is_run_by_a_person() -> bool:
-    """A notebook that is run as a whole, by nbclient for one, takes no input; what it shows is kept."""
-    content: Any = ipython_shell().kernel.get_parent().get("content") or {}
-    return content.get("allow_stdin") is not False
 
 
 class _Silent:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from explorer.errors import OptionError
 from explorer.model.units import duration_text
+from explorer.view.interim import InterimOutput, is_looked_at
 from explorer.view.progress import Bar, notebook_bar, terminal_bar
 
 ProgressCallback = Callable[[float, str], None]
@@ -51,14 +52,20 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCa
                 bar.close()
 
 
+class StepCallback(Protocol):
+    def __call__(self, step: str, so_far: Callable[[], object] | None = None) -> None:
+        """A step begins; `so_far` gives what there is to look at while it runs. It is called at once, or never."""
+
+
 @contextmanager
-def step_progress(title: str, steps: tuple[str, ...]) -> Generator[Callable[[str], None]]:
+def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]:
     """A callback for the step that begins, of work whose steps can't say how far they are.
 
     After a second the bar says which steps are done, and for how long the current one has run; a thread keeps it up to
-    date, for nothing here is measured.
+    date, for nothing here is measured. In a notebook that somebody looks at, what there is so far is shown below it.
     """
     done: list[str] = []
+    interims: list[InterimOutput] = []
     began: dict[str, float] = {}
     ended = Event()
 
@@ -79,15 +86,24 @@ def step_progress(title: str, steps: tuple[str, ...]) -> Generator[Callable[[str
             with suppress(Exception):
                 bar.close()
 
-    def begin(step: str) -> None:
+    def begin(step: str, so_far: Callable[[], object] | None = None) -> None:
         done[:] = began
         began[step] = perf_counter()
+        if so_far is not None and is_looked_at():
+            interims.append(InterimOutput(so_far()))
 
     thread = Thread(target=follow, name="explorer-progress", daemon=True)
     thread.start()
+    how = ""
     try:
         yield begin
+    except KeyboardInterrupt:
+        how = "interrupted"
+        raise
     finally:
+        for interim in interims:
+            with suppress(Exception):
+                interim.end(how)
         ended.set()
         thread.join()
 

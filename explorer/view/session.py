@@ -17,6 +17,12 @@ def in_kernel() -> bool:
     return getattr(ipython_shell(), "kernel", None) is not None
 
 
+def is_attended() -> bool:
+    """A notebook that is run as a whole, by nbclient for one, takes no input; what it shows is kept."""
+    content: Any = ipython_shell().kernel.get_parent().get("content") or {}
+    return content.get("allow_stdin") is not False
+
+
 def ipython_shell() -> Any:
     """IPython's shell if it runs this, else None; IPython is not imported for the question."""
     ipython: Any = sys.modules.get("IPython")

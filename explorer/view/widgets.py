@@ -47,6 +47,7 @@ class SelectionWire(Wire):
     """A wire that also carries what a person selected, and what Python shows."""
 
     selected = traitlets.Dict().tag(sync=True)
+    place = traitlets.Dict().tag(sync=True)
     shown = traitlets.Dict().tag(sync=True)
 
 
@@ -66,14 +67,14 @@ class _OfView:
 class Viewer(SelectionWire):
     """The viewer of a capture as a widget that is displayed, with the capture and the viewer's code in it.
 
-    `highlight`, `filter`, `colour` and `stage` are those of the capture's `view`.
+    `highlight`, `filter`, `colour`, `stage` and `bookmark` are those of the capture's `view`.
     """
 
     _esm = module()
     layout = InstanceDict(Layout).tag(sync=True, **widget_serialization)
     wire = traitlets.Bytes().tag(sync=True)
     selection = traitlets.List(traitlets.Unicode())
-    highlight, filter, colour, color, stage = _OfView(), _OfView(), _OfView(), _OfView(), _OfView()
+    highlight, filter, colour, color, stage, bookmark = (_OfView() for _ in range(6))
 
     def __init__(self, shown_capture: Capture) -> None:
         shown_capture.record_small()

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from view import View
 
 import explorer as ex
-from tests.support.displays import SAVED
+from tests.support.displays import saved
 
 MODES = ("graph", "text", "table", "lines", "why", "memory", "passes")
 
@@ -129,6 +129,28 @@ def test_the_keyboard_chooses_a_source_line(browser: Browser, capture: ex.Captur
     expect(line).to_contain_class("lit")
 
 
+def test_the_source_is_one_tab_stop_and_arrows_go_from_line_to_line(
+    browser: Browser, capture: ex.Capture, tmp_path: Path
+):
+    view = opened(browser, capture, tmp_path)
+    used = view.root.locator(".explorer-source .line.used")
+    stops = view.root.locator('.explorer-source .line[tabindex="0"]')
+    expect(stops).to_have_count(1)
+    assert used.count() > 1
+    stops.focus()
+    view.page.keyboard.press("Home")
+    expect(used.first).to_be_focused()
+    view.page.keyboard.press("ArrowDown")
+    expect(used.nth(1)).to_be_focused()
+    expect(stops).to_have_count(1)
+    view.page.keyboard.press("Tab")
+    assert not view.page.evaluate("document.activeElement.matches('.line')")
+    view.page.keyboard.press("Shift+Tab")
+    expect(used.nth(1)).to_be_focused()
+    view.root.locator('button[data-stage="jaxpr"]').click()  # drawn anew, the stop stays
+    expect(stops).to_have_count(1)
+
+
 def test_nothing_moves_for_who_asked_for_less_motion(browser: Browser, capture: ex.Capture, tmp_path: Path):
     view = opened(browser, capture, tmp_path)
     view.page.emulate_media(reduced_motion="reduce")
@@ -197,8 +219,7 @@ FIGURES = ("Comparison", "MemoryUse", "Roofline", "Sweep", "Timing", "WhatIf")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_in_the_pages_of_results(browser: Browser, tmp_path: Path, dark: bool):
     for name in FIGURES:
-        result = getattr(ex, name).load(SAVED[name])
-        page = browser.open_file(result.to_html(tmp_path / f"{name}.html"), dark=dark)
+        page = browser.open_file(saved(name).to_html(tmp_path / f"{name}.html"), dark=dark)
         page.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))")
         assert violations(page) == [], name
         page.close()

@@ -46,6 +46,8 @@ def test_the_tutorial_runs_links_lines_to_kernels_and_survives_its_kernel(lab: L
     reopened = View(again.page)
     assert again.python("'cap' in globals()") == "False"
     assert "Error displaying widget" not in again.page.inner_text("body")
+    expect(reopened.root.locator(".explorer-text")).to_be_visible()  # where it was left
+    reopened.show("graph")
     assert reopened.light(LINE)
     again.screenshot("tutorial-reopened", READY)
     again.shut_down()

@@ -72,5 +72,5 @@ def test_the_details_give_the_call_that_extracts_an_instruction(browser: Browser
     expect(button).to_be_visible()
     call = (button.get_attribute("title") or "").removeprefix("copies ").partition(": ")[0]
     x = jnp.ones((64, 64))
-    module = eval(call, {"cap": ex.explore(attention, x, x)})  # noqa: S307: what a person would paste
+    module = eval(call, {"cap": ex.explore(attention, x, x)})  # what a person would paste
     assert module.startswith("HloModule extract_")

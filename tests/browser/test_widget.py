@@ -53,7 +53,9 @@ def test_a_large_program_is_recorded_on_request_and_the_open_view_has_the_passes
     assert live.python("cap.has_passes") == "False"
     view.root.get_by_role("button", name="record the passes").click()
     anew = View(live.page)
-    expect(anew.root.locator(".record")).to_be_empty(timeout=60_000)
+    expect(anew.root.locator(".record")).to_have_text(
+        "read the machine code", timeout=60_000
+    )  # what is next to ask for
     assert live.python("cap.coverage('hlo', 'exact') > 0.5") == "True"
     anew.root.locator('[data-mode="passes"], [data-stage="passes"]').locator("visible=true").first.click()
     expect(anew.root.locator(".explorer-passes")).to_contain_text("that changed something")

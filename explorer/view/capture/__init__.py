@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
 from explorer.view.capture.html import fragment
 from explorer.view.capture.live_view import LiveView
@@ -14,6 +17,7 @@ from explorer.view.capture.summary import summarize
 from explorer.view.cell import shown
 from explorer.view.chunk_placement import carries_all
 from explorer.view.interface import View
+from explorer.view.page import document
 from explorer.view.scripts import answer_code
 from explorer.view.session import in_kernel, open_wire
 
@@ -29,16 +33,30 @@ class CaptureView(View[Capture]):
         return value.function
 
     def html(self, value: Capture) -> str:
-        value.record_small()
-        return fragment(value)
+        return _page(value, value.bookmark)
 
     def output(self, value: Capture) -> dict[str, str]:
         value.record_small()
         _connect(value)
-        return {"text/html": fragment(value, carries_all())}
+        return {"text/html": fragment(value, carries_all(), value.view.opening if in_kernel() else value.bookmark)}
+
+    def interim(self, value: Capture, name: str) -> str:
+        return fragment(value, name=name)
 
     def svg(self, value: Capture) -> str:
         return picture(summarize(value))
+
+
+def to_html(capture: Capture, path: str | PathLike[str], bookmark: Bookmark | None = None) -> Path:
+    """What `Capture.to_html` does."""
+    body = _page(capture, capture.bookmark if bookmark is None else bookmark)
+    Path(path).write_text(document(f"{capture.function} – Explorer", body), encoding="utf-8")
+    return Path(path)
+
+
+def _page(capture: Capture, bookmark: Bookmark) -> str:
+    capture.record_small()
+    return fragment(capture, bookmark=bookmark)
 
 
 def live_view(capture: Capture) -> LiveView:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+from explorer.model.bookmark import Bookmark, Note
 from explorer.model.capture import Capture
 from explorer.model.units import duration_text
 from explorer.view.capture.picture import compiled_by, picture, table_rows
@@ -13,29 +15,52 @@ from explorer.view.drawing import STEPS
 from explorer.view.page import interactive
 
 
-def fragment(capture: Capture, with_all: bool = True) -> str:
-    """The HTML of one output; `with_all`: with every pane that it can show, not only those that it starts with."""
-    static = _static(capture)
-    return (
-        interactive(capture.id, capture.wire, static, chunks=_chunks(capture, with_all)) if capture.stages else static
-    )
+def fragment(capture: Capture, with_all: bool = True, bookmark: Bookmark | None = None, name: str = "") -> str:
+    """The HTML of one output.
+
+    Args:
+        capture: What it shows.
+        with_all: With every pane that it can show, not only those that it starts with.
+        bookmark: Where it opens, with a person's notes.
+        name: What the page knows it by; the capture's `id`, if not given.
+    """
+    static = _static(capture, bookmark.notes if bookmark else ())
+    if not capture.stages:
+        return static
+    opens = bookmark.to_dict() if bookmark else None
+    later = _later(capture) if with_all else ()
+    of = name or capture.id
+    return interactive(of, capture.wire, static, chunks=("viewer",), later=later, bookmark=opens)
 
 
-def _chunks(capture: Capture, with_all: bool) -> tuple[str, ...]:
-    """The parts of the viewer that this capture can show; others come from other outputs, or from the kernel."""
-    if not with_all:
-        return ("viewer",)
+def _later(capture: Capture) -> tuple[str, ...]:
+    """What this capture can show later, as parts of the viewer."""
     kernels = any(stage.name == "hlo" for stage in capture.stages)
-    panes = {"why_pane": len(capture.stages) > 1, "memory_pane": kernels, "passes_pane": capture.has_passes}
-    return ("viewer", "text_pane", "lines_pane", "what_if", *(name for name, can_show in panes.items() if can_show))
+    code = ("machine_code_pane",) if capture.has_machine_code else ()
+    return (*later_chunks(len(capture.stages) > 1, kernels, capture.has_passes), *code)
 
 
-def _static(capture: Capture) -> str:
+def later_chunks(has_links: bool, has_kernels: bool, has_passes: bool) -> tuple[str, ...]:
+    """What a view shows when it is asked for; `what_if` isn't among it, for only a live kernel has a use for it."""
+    panes = {"why_pane": has_links, "memory_pane": has_kernels, "passes_pane": has_passes}
+    always = ("ask", "help", "keeper", "lines_pane", "save_picture", "shown_way", "text_pane")
+    return (*always, *(name for name, can_show in panes.items() if can_show))
+
+
+def _static(capture: Capture, notes: Sequence[Note]) -> str:
     summary = summarize(capture)
     head, *rows = table_rows(summary)
     tables = [Table(f"{capture.function}: stages and kernels as a table", head, rows)] if capture.stages else []
-    shown = static_html(picture(summary, with_times=False), _description(summary), tables, f"<p>{_note(summary)}</p>")
+    shown = static_html(
+        picture(summary, with_times=False), _description(summary), tables, f"<p>{_note(summary)}</p>{_notes(notes)}"
+    )
     return f'<div class="explorer-static">{shown}</div>'
+
+
+def _notes(notes: Sequence[Note]) -> str:
+    """What a person wrote, for who reads it where no script runs."""
+    rows = [f"<li>{escape(' '.join(filter(None, [note.stage, note.on])))}: {escape(note.text)}</li>" for note in notes]
+    return f'<ul class="explorer-notes" aria-label="notes">{"".join(rows)}</ul>' if rows else ""
 
 
 def _note(summary: CaptureSummary) -> str:

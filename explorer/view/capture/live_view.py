@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from threading import Lock, Thread
 from typing import Any
 from weakref import ref
 
 from explorer.analysis.questions.questions import plain
 from explorer.errors import ViewError
+from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
 from explorer.model.stage import Stage
 from explorer.view.capture.what_if_link import WhatIfTrials
+from explorer.view.pass_count import describe, listening_to_passes
 
 Selectable = str | Node | Iterable[Node] | None
 """What to light up or to keep: a query, a node, nodes, or nothing."""
@@ -43,6 +47,7 @@ class LiveView:
         self._filter: tuple[Node, ...] = ()
         self._colour = ""
         self._values: dict[str, Any] = {}
+        self._bookmark = self._opening = capture.saved_bookmark
         self._records = Lock()
         self.trials = WhatIfTrials(capture)
 
@@ -109,6 +114,33 @@ class LiveView:
 
     color = colour
 
+    @property
+    def bookmark(self) -> Bookmark:
+        """What a person looks at now, with their notes; assign one, and the views go there.
+
+        It is what the view that was used last says; before anybody has used one, where it opens.
+        """
+        return self._bookmark
+
+    @bookmark.setter
+    def bookmark(self, place: Bookmark) -> None:
+        if not isinstance(place, Bookmark):  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
+            raise ViewError(f"a view goes to an explorer.Bookmark; it got {type(place).__name__}: {place!r:.60}.")
+        self._bookmark = self._opening = place
+        self._publish()
+
+    @property
+    def opening(self) -> Bookmark:
+        """Where a view opens: at what was assigned last, or what the file says, with the notes as they are now."""
+        return replace(self._opening, notes=self._bookmark.notes)
+
+    def receive_bookmark(self, message: Mapping[str, Any]) -> None:
+        """Keep where the browser says that a person is; every view shows their notes."""
+        with suppress(ViewError):  # from outside: what is none is passed over
+            before, self._bookmark = self._bookmark, Bookmark.from_dict(message)
+            if before.notes != self._bookmark.notes:
+                self._publish()
+
     def attach(self, wire: Any) -> None:
         """Follow a wire to the browser, a widget with the traits `selected` and `shown`."""
         self._wires.append(wire)
@@ -122,8 +154,9 @@ class LiveView:
 
         def answer(_: Any, message: Any, __: object) -> None:
             view = reference()
-            if view is not None and message == {"ask": "record"}:
-                Thread(target=view.record, daemon=True).start()
+            if view is not None and message in ({"ask": "record"}, {"ask": "machine-code"}):
+                what = "passes" if message["ask"] == "record" else "machine_code"
+                Thread(target=view.record, args=(what,), daemon=True).start()
             elif view is not None and isinstance(message, dict) and message.get("ask") == "question":  # pyright: ignore[reportUnknownMemberType]
                 Thread(target=view.answer, args=(str(message.get("of")), wire), daemon=True).start()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
             elif view is not None and isinstance(message, dict) and message.get("ask") == "extract":  # pyright: ignore[reportUnknownMemberType]
@@ -131,23 +164,37 @@ class LiveView:
             elif view is not None and isinstance(message, dict) and message.get("ask") in ("what-if", "cancel"):  # pyright: ignore[reportUnknownMemberType]
                 view.trials.receive(message, wire.send)  # pyright: ignore[reportUnknownArgumentType]
 
+        def keep_bookmark(change: dict[str, Any]) -> None:
+            view = reference()
+            if view is not None:
+                view.receive_bookmark(change["new"])
+
         wire.observe(keep, "selected")
+        wire.observe(keep_bookmark, "place")
         wire.on_msg(answer)
 
     def detach(self, wire: Any) -> None:
         """Follow a wire no longer."""
         self._wires.remove(wire)
 
-    def record(self) -> None:
-        """Record the compiler's passes, unless it is being done, and show the capture anew in every live view.
+    def record(self, what: str = "passes") -> None:
+        """Compile once more, unless it is being done, and show the capture anew in every live view.
 
         The kernel is free meanwhile if this is called on a thread of its own.
+
+        Args:
+            what: Of the capture: its `passes`, or its `machine_code`.
         """
         if not self._records.acquire(blocking=False):
             return
         self._send({"recording": "started", "expected": self._capture.durations.compile})
+
+        def count(done: int, expected: int | None) -> None:
+            self._send({"recording": "passes", "text": describe(done, expected)})
+
         try:
-            _ = self._capture.passes
+            with listening_to_passes(count):
+                getattr(self._capture, what)
             self._send({"recording": "done"}, self._capture.wire)
         except Exception as error:  # what the compiler can't do twice is said where it was asked for
             self._send({"recording": "failed", "why": str(error) or type(error).__name__})
@@ -199,12 +246,16 @@ class LiveView:
     def _message(self) -> dict[str, Any]:
         colour = {"by": self._colour, **self._values}
         capture = self._capture
+        opening = {"bookmark": self._opening.to_dict()} if self._opening else {}
         return {
+            **opening,
+            "notes": self._bookmark.to_dict().get("notes", []),
             "stage": self._stage,
             "highlight": self._rows(self._highlight),
             "filter": self._rows(self._filter),
             **({"colour": colour} if self._colour else {}),
             **({"records": True} if capture.record is not None and not capture.has_passes else {}),
+            **({"codes": True} if capture.write_code is not None and not capture.has_machine_code else {}),
             **({"changes": True} if capture.can_change else {}),
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isfinite
+from math import inf, isfinite
 
 from explorer.model.results.hot_paths import HotPaths, HotRow, Way
 from explorer.model.text import cut_end
@@ -14,6 +14,7 @@ from explorer.view.scale import Scale, log_ticks
 
 _WIDTH, _PANEL, _BETWEEN = 860, 110, 74
 _LEFT, _RIGHT = 78, 770
+_LETTERS = 13.0  # pixels from a figure to the one below
 _MOST = 4  # functions with a curve
 _STYLES: dict[Way, tuple[str, str, bool]] = {
     "eager": (ORANGE, "circle", True),
@@ -58,15 +59,19 @@ def _panel(row: HotRow, top: float) -> Panel:
     low, high = min(shown, default=1e-6) / 1.5, max(shown, default=1.0) * 1.5
     ticks = log_ticks(low, high, 4)
     up = Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
-    marks = [*_levels(row), *_marks(row, low)]
+    marks = [*_levels(row, up), *_marks(row, low)]
     return Panel(_LEFT, _RIGHT, top, top + _PANEL, Scale(0.0, 100.0, (), ()), up, marks)
 
 
-def _levels(row: HotRow) -> Iterator[Mark]:
-    for seconds, colour, dash in ((row.eager_seconds, ORANGE, "dash"), (row.compiled_seconds, BLUE, "")):
-        if isfinite(seconds) and seconds > 0:
-            yield Path([0.0, 100.0], [seconds, seconds], colour, 1.5, dash, 0.7)
-            yield Label(100.0, seconds, duration_text(seconds), colour, bold=True, dx=6, dy=4)
+def _levels(row: HotRow, up: Scale) -> Iterator[Mark]:
+    """Both medians as lines with their figures; of two that are near each other the lower one's figure gives way."""
+    levels = [(row.eager_seconds, ORANGE, "dash"), (row.compiled_seconds, BLUE, "")]
+    last = -inf  # the place of the figure above, in pixels from the top
+    for seconds, colour, dash in sorted((level for level in levels if 0 < level[0] < inf), reverse=True):
+        level = up.at(seconds, _PANEL, 0.0)
+        last = max(level + 4, last + _LETTERS)
+        yield Path([0.0, 100.0], [seconds, seconds], colour, 1.5, dash, 0.7)
+        yield Label(100.0, seconds, duration_text(seconds), colour, bold=True, dx=6, dy=last - level)
 
 
 def _marks(row: HotRow, low: float) -> Iterator[Mark]:

@@ -12,6 +12,7 @@ from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import split_code
+from explorer.view.padding.grid import grid_html
 from explorer.view.padding.plots import plots_html
 from explorer.view.scripts import bundle
 
@@ -50,7 +51,8 @@ def content(report: DynamicReport) -> str:
         f'<div class="hp-rest">{html_table(each, is_open=number == 0)}</div>'
         for number, each in enumerate(tables(report))
     )
-    return f'{_head(report)}<div class="xf-list">{blocks}</div>{plots_html(report)}{fact_rows}{shown}{faults}'
+    drawn = f"{plots_html(report)}{grid_html(report)}"
+    return f'{_head(report)}<div class="xf-list">{blocks}</div>{drawn}{fact_rows}{shown}{faults}'
 
 
 def _head(report: DynamicReport) -> str:

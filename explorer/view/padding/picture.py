@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from explorer.analysis.padding_summary import dimensions_text, obstacles
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.text import cut_end
-from explorer.view.figure import BLUE, GREY, ORANGE, Figure, Label, Mark, Panel, Path, Points, headline
+from explorer.view.figure import BLUE, GREY, ORANGE, Bars, Figure, Label, Mark, Panel, Path, Points, headline
+from explorer.view.padding.grid import LEVELS, Grid, grid_of
 from explorer.view.padding.plots import Plot, across_title, bucket_places, elements, plots_of
 
 _WIDTH, _HEIGHT, _GAP = 960, 200, 70
@@ -35,8 +36,38 @@ def figure(report: DynamicReport) -> Figure:
             across_title(report),
         )  # fmt: skip
         page.panels.append(panel)
-    page.height = y + (40 + _HEIGHT + 56 if plots else 30)
+    y += 40 + _HEIGHT + 56 if plots else 30
+    grid = grid_of(report)
+    page.height = y if grid is None else _add_grid(page, grid, y)
     return page
+
+
+def _add_grid(page: Figure, grid: Grid, y: float) -> float:
+    """Add the grid and its key below `y`; returns where they end."""
+    page.text(24, y + 12, grid.title, size=13.0, bold=True)
+    left, title = 20 + _GAP, f"across {grid.across}, upwards {grid.upwards}"
+    marks = list(_grid_marks(grid))
+    page.panels.append(Panel(left, left + _ACROSS, y + 40, y + 40 + _HEIGHT, grid.x, grid.y, marks, title, grid=""))
+    at = left + _ACROSS + 40
+    for number, level in enumerate(LEVELS):
+        page.page.append(Bars([(at, at + 12, y + 44 + 20 * number, y + 56 + 20 * number)], ORANGE, _opacity(level)))
+        page.text(at + 20, y + 54 + 20 * number, f"{level:.0%} padding", size=12.0)
+    page.text(at, y + 60 + 20 * len(LEVELS), "frames: the buckets that are compiled", colour=GREY)
+    return y + 40 + _HEIGHT + 56
+
+
+def _opacity(level: float) -> float:
+    return 0.1 + 0.85 * level
+
+
+def _grid_marks(grid: Grid) -> Iterator[Mark]:
+    for level in LEVELS:
+        cells = [cell for cell in grid.cells if cell.level == level]
+        if cells:
+            boxes = [(cell.left, cell.right, cell.high, cell.low) for cell in cells]
+            yield Bars(boxes, ORANGE, _opacity(level), [cell.hover for cell in cells], rounded=0.0)
+    for right, high, _ in grid.buckets:
+        yield Path([grid.x.low, right, right], [high, high, grid.y.low], GREY, 1.4)
 
 
 def _marks(plot: Plot, report: DynamicReport) -> Iterator[Mark]:

@@ -2,12 +2,10 @@
 
 import pytest
 
-from tests.support.displays import FOLDER, SAVED, looks
+from tests.support.displays import SAVED, kept, looks
 
 
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_result_looks_as_it_did(name):
     for ending, text in looks(name).items():
-        assert text == (FOLDER / f"{name}.{ending}").read_text(encoding="utf-8"), (
-            "if this is meant: python -m tests.support.displays"
-        )
+        assert text == kept(name, ending), "if this is meant: python -m tests.support.displays"

@@ -1,7 +1,7 @@
 """What a capture looks like where no script runs, and what travels to where one does."""
 
 import base64
-import gzip
+import bz2
 import json
 import re
 import subprocess
@@ -74,8 +74,10 @@ def test_a_display_has_text_and_html(capture):
 def test_the_page_carries_the_whole_capture_and_the_viewer(capture):
     html = fragment(capture)
     assert part(html, "capture") == capture.wire
-    code = gzip.decompress(part(html, "viewer")).decode().split("\f")
-    assert code == [bundle("viewer"), *(bundle(f"viewer.{name}") for name in chunks_of(html)[1:])]
+    first, later, _ = scripts_of(html)
+    names = chunks_of(html)[1:]
+    assert first.split("\f") == [bundle("viewer"), bundle("viewer.viewer")]
+    assert later.split("\f") == [bundle(f"viewer.{name}") for name in names[1:]]
 
 
 @given(st.binary(max_size=300))
@@ -147,31 +149,38 @@ def test_each_of_ten_small_views_starts_alone(monkeypatch):
     shown = [fragment(capture, kernel.run(str(n))) for n, capture in enumerate(captures)]
     assert all(chunks_of(html)[:2] == ["core", "viewer"] for html in shown)
     assert sum("memory_pane" in chunks_of(html) for html in shown) == 2
-    assert sum(len(json.dumps(html)) for html in shown) <= 1_250_000  # aim: a megabyte
+    # Of a kernel or two each: five kernels take 3 kB more. tests/notebooks holds the file of a notebook to a megabyte.
+    assert sum(len(json.dumps(html)) for html in shown) <= 1_050_000
 
 
 def scripts_of(html):
-    """All scripts of a page, unpacked."""
+    """All scripts of a page, unpacked: what it starts with, what comes later, and the loader."""
     packed = re.findall(r'data-part="viewer" [^>]*>([^<]+)<', html)
-    texts = [gzip.decompress(unpack(text)).decode() for text in packed]
+    texts = [bz2.decompress(unpack(text)).decode() for text in packed]
     return texts + re.findall(r'<script type="module">(.*?)</script>', html, re.DOTALL)
 
 
 def chunks_of(html):
-    return re.findall(r'data-chunks="([^"]*)"', html)[0].split()
+    return " ".join(re.findall(r'data-chunks="([^"]*)"', html)).split()
+
+
+LATER = ["ask", "help", "keeper", "lines_pane", "save_picture", "shown_way", "text_pane"]
 
 
 def test_the_scripts_of_a_page_stay_small(capture):
     capture.record_small()
-    assert chunks_of(fragment(capture)) == [
-        "core", "viewer", "text_pane", "lines_pane", "what_if", "why_pane", "memory_pane", "passes_pane",
-    ]  # fmt: skip
-    assert 100_000 < sum(len(text.encode()) for text in scripts_of(fragment(capture))) <= 275_000  # aim: 220 kB
+    html = fragment(capture)
+    assert chunks_of(html) == ["core", "viewer", *LATER, "why_pane", "memory_pane", "passes_pane"]
+    first, later, loader = (len(text.encode()) for text in scripts_of(html))
+    # What runs when a page opens, of the 220 kB that its scripts may have; the rest stays packed until it is wanted.
+    assert 100_000 < first + loader <= 185_000
+    assert later <= 105_000
+    assert loader + sum(map(len, re.findall(r'data-part="viewer" [^>]*>([^<]+)<', html))) <= 120_000  # as they travel
 
 
 def test_what_a_page_does_not_show_is_not_in_it(capture):
     opened = fragment(ex.open_hlo(capture.hlo.text))
-    assert chunks_of(opened) == ["core", "viewer", "text_pane", "lines_pane", "what_if", "memory_pane"]
+    assert chunks_of(opened) == ["core", "viewer", *LATER, "memory_pane"]
     compared = diff_view.fragment(ex.diff(capture, capture))
     assert chunks_of(compared) == ["core", "diff_viewer", "passes_pane"]
     capture.record_small()
@@ -183,8 +192,12 @@ def test_what_a_page_does_not_show_is_not_in_it(capture):
 
 def test_every_chunk_is_shown_by_some_page(capture):
     capture.record_small()
-    shown = {*chunks_of(fragment(capture)), *chunks_of(diff_view.fragment(ex.diff(capture, capture)))}
-    assert shown == {"core", *chunks()}
+    with_code = ex.explore(jnp.sin, jnp.ones(8))
+    assert "machine_code_pane" not in chunks_of(fragment(with_code))
+    assert with_code.machine_code.platform == "cpu"
+    pages = [fragment(capture), fragment(with_code), diff_view.fragment(ex.diff(capture, capture))]
+    shown = {chunk for page in pages for chunk in chunks_of(page)}
+    assert shown | {"what_if"} == {"core", *chunks()}  # only a kernel has a use for that, and sends it
 
 
 def test_nothing_is_loaded_from_anywhere(capture, tmp_path):
@@ -278,7 +291,8 @@ def test_a_large_program_is_recorded_when_the_page_asks_and_shown_anew(monkeypat
     monkeypatch.setattr(widget, "send", lambda message, buffers=(): sent.append((message, buffers)))
     before = capture.wire
     capture.view.record()
-    (started, _), (done, (wire,)) = sent
+    (started, _), *steps, (done, (wire,)) = sent
+    assert all(message["recording"] == "passes" for message, _ in steps)
     assert started == {"recording": "started", "expected": capture.durations.compile}
     assert done == {"recording": "done"}
     assert wire == capture.wire != before

@@ -14,6 +14,7 @@ import explorer as ex
 from explorer.analysis.padding_summary import obstacles, total_waste
 from explorer.errors import ResultFileError
 from explorer.view.figure_svg import svg_of
+from explorer.view.padding.grid import grid_of
 from explorer.view.padding.html import content
 from explorer.view.padding.picture import figure
 from explorer.view.padding.plots import plots_of
@@ -111,6 +112,30 @@ def test_points_stand_where_their_figures_are():
     assert dict(zip([row.calls for row in waste.points], waste.values, strict=True)) == {3: 0.75, 1: 0.0}
     assert dict(zip([row.calls for row in took.points], took.values, strict=True)) == {3: 0.003, 1: 0.001}
     assert all(plot.x.low < 16 * 64 < 64 * 64 < plot.x.high for plot in (took, waste))
+
+
+def test_a_grid_has_a_cell_where_sizes_were_called_and_a_frame_for_each_bucket():
+    grid = grid_of(PADDED)
+    assert (grid.across, grid.upwards, grid.what) == ("b", "s", "FLOPs")
+    # 64 sizes in 32 cells: two sizes each.
+    cells = {(cell.left, cell.right, cell.low, cell.high): cell.waste for cell in grid.cells}
+    assert cells == {(14.5, 16.5, 62.5, 64.5): 0.0, (30.5, 32.5, 46.5, 48.5): 0.75}
+    assert grid.buckets == [(64.5, 64.5, "64 × 64"), (16.5, 64.5, "16 × 64")]
+    assert (grid.x.texts, grid.y.texts) == (("1", "16", "64"), ("1", "64"))
+    page = Page(content(PADDED))
+    assert len(page.of("pd-border")) == 2
+    assert len(page.of("pd-cell")) == 2 + 5  # and the key
+    assert "padding by b and s, part of the FLOPs" in svg_of(figure(PADDED))
+
+
+def test_there_is_no_grid_of_one_dimension_of_three_or_of_none_that_was_called():
+    one = {"b": (1, 8, 64), "s": (64, 64, 64)}
+    for report in (
+        replace(PADDED, dimensions=one),
+        replace(PADDED, sizes=()),
+        replace(PADDED, dimensions={**BOUNDS, "t": (1, 2, 3)}),
+    ):
+        assert grid_of(report) is None
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
-// The field that finds and answers: a query lights what it finds, a question is answered in a sentence.
+// Behind the field that finds and answers: a query lights what it finds, a question is answered in a sentence.
 
 import { element } from "../core/dom";
 import { number } from "../core/labels";
-import type { Session } from "../core/session";
+import { find, QueryError } from "../core/query";
+import type { Finder, Session } from "../core/session";
 import { addSheet } from "../core/style";
-import { type Answer, Answers, type Chosen, LIVE, type Plain, plain } from "./answers";
+import { type Answer, Answers, type Chosen, LIVE, plain } from "./answers";
 import sheet from "./ask.css";
+import type { AskKernel, AskParts } from "./ask_field";
 import { nearest, type Question, wordsOf } from "./matching";
 
 addSheet(sheet);
@@ -20,17 +22,17 @@ interface Option {
   act: () => void;
 }
 
-/** Asks the kernel where one is alive; undefined where none answers. */
-export type AskKernel = (question: string) => Promise<Plain | undefined> | undefined;
-
-let fields = 0; // made so far: their lists have ids
+/** What a session finds with. */
+export const finder: Finder = (graph, query) => {
+  try {
+    return { nodes: new Set(find(graph, query)) };
+  } catch (error) {
+    if (!(error instanceof QueryError)) throw error;
+    return { nodes: new Set(), fault: error.message };
+  }
+};
 
 export class Ask {
-  readonly root: HTMLElement;
-  readonly #field: HTMLInputElement;
-  readonly #hits = element("span.hits", { role: "status" });
-  readonly #steps = element("span.hit-steps");
-  readonly #list: HTMLElement;
   readonly #answers: Answers;
   #options: Option[] = [];
   #active = -1;
@@ -42,47 +44,44 @@ export class Ask {
   constructor(
     private readonly session: Session,
     private readonly reveal: (node: number) => void,
+    private readonly parts: AskParts,
     private readonly kernel?: AskKernel,
   ) {
     this.#answers = new Answers(session);
-    const id = `explorer-ask-${++fields}`;
-    this.#list = element("div.ask-list", { id, role: "listbox", "aria-label": "questions" });
-    this.#field = element("input", {
-      type: "search",
-      role: "combobox",
-      placeholder: "ask or find: why transposes",
-      "aria-label": "ask or find",
-      "aria-expanded": "false",
-      "aria-controls": id,
-      "aria-autocomplete": "list",
-      spellcheck: "false",
-      autocomplete: "off",
-      title: HELP,
-    });
+    session.finder = finder;
     for (const [by, sign, label] of [
       [-1, "‹", "the hit before (N)"],
       [1, "›", "the next hit (n)"],
     ] as const) {
       const button = element("button", { type: "button", tabindex: "-1", "aria-label": label, title: label }, sign);
       button.addEventListener("click", () => this.step(by));
-      this.#steps.append(button);
+      parts.steps.append(button);
     }
-    this.root = element(
-      "div.ask",
-      { role: "search", "aria-label": `in ${session.capture.header.function}` },
-      this.#field,
-      element("kbd", "Ctrl K"),
-      this.#hits,
-      this.#steps,
-      this.#list,
-    );
+    this.#field.title = HELP;
     this.#show([]);
     this.#listen();
+    if (this.#isFocused) this.#begin();
+    if (this.#text) this.#typed();
   }
 
-  focus(): void {
-    this.#field.focus();
-    this.#field.select();
+  private get root(): HTMLElement {
+    return this.parts.root;
+  }
+
+  get #field(): HTMLInputElement {
+    return this.parts.field;
+  }
+
+  get #hits(): HTMLElement {
+    return this.parts.hits;
+  }
+
+  get #steps(): HTMLElement {
+    return this.parts.steps;
+  }
+
+  get #list(): HTMLElement {
+    return this.parts.list;
   }
 
   /** What is chosen otherwise is no longer what was searched. */
@@ -206,9 +205,14 @@ export class Ask {
     return element("p.none", fault ?? none);
   }
 
-  #search(text: string): void {
+  /** Find what a text finds, as if it had been typed. */
+  find(text: string): void {
     this.#field.value = text;
     this.#typed();
+  }
+
+  #search(text: string): void {
+    this.find(text);
     this.step(1);
   }
 

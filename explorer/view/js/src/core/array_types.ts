@@ -2,7 +2,7 @@
 
 export interface ArrayType {
   dtype: string;
-  /** As written: a dynamic one keeps its `<=`, a symbolic one its name. */
+  /** As written: a dynamic one keeps its `<=`, a symbolic one its name, a split one its axes, `32@data`. */
   dims: string[];
 }
 
@@ -18,7 +18,7 @@ export function arrays(type: string): ArrayType[] {
     parsed = Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => ({
       dtype: name ?? tensor!,
       dims: (name !== undefined
-        ? dims!.split(",").map((dim) => dim.trim())
+        ? dims!.split(/,(?![^()]*\))/).map((dim) => dim.trim())
         : tensorDims!.split("x").slice(0, -1)
       ).filter(Boolean),
     }));
@@ -27,7 +27,7 @@ export function arrays(type: string): ArrayType[] {
   return parsed;
 }
 
-const bound = (dim: string): number => (/^(<=)?\d+$/.test(dim) ? Number(dim.replace("<=", "")) : 1);
+const bound = (dim: string): number => Number(/^(?:<=)?(\d+)(?:@|$)/.exec(dim)?.[1] ?? 1);
 const sizeOf = ({ dims }: ArrayType): number => dims.reduce((all, dim) => all * bound(dim), 1);
 
 /** How many elements the first array of a type has: layouts and transposes keep that. */

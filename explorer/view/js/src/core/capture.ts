@@ -1,5 +1,6 @@
 // A capture in the browser: the stages of one program, each read when it is first needed.
 
+import type { MachineCode } from "../machine_code/machine_code";
 import type { Memory } from "../memory/memory";
 import type { Passes } from "../passes/passes";
 import type { Attribution } from "./attribution";
@@ -78,6 +79,8 @@ export class Capture {
     readonly stages: Stage[],
     private readonly readPasses?: () => Passes,
     private readonly readKernelLines?: () => KernelLines,
+    /** What lies below HLO, where that was compiled for. */
+    readonly machineCode?: MachineCode,
   ) {}
 
   #kernelLines_?: KernelLines | undefined;

@@ -3,6 +3,7 @@
 import type { AnyModel } from "@anywidget/types";
 
 import type { Plain } from "../ask/answers";
+import type { Bookmark, Note } from "../keep/bookmark";
 import { element } from "./dom";
 import { whileInPage } from "./life";
 
@@ -18,8 +19,14 @@ export interface Steering {
   filter?: NodesOfStage | null;
   /** A column of the view's menu, or numbers of Python's own. */
   colour?: ({ by: string } & Partial<NodesOfStage & { values: (number | null)[] }>) | null;
+  /** Where the view shall be, as Python assigned it last. */
+  bookmark?: Bookmark | null;
+  /** What was written in any view of it. */
+  notes?: Note[] | null;
   /** The passes aren't recorded, and can be. */
   records?: boolean;
+  /** The machine code isn't there, and can be. */
+  codes?: boolean;
   /** It is known what this was compiled from: the same can be compiled with something changed. */
   changes?: boolean;
 }
@@ -32,6 +39,8 @@ export interface Traits {
   capture: string;
   shown: Steering;
   selected: NodesOfStage;
+  /** Where a person is in the view. */
+  place: Bookmark;
   /** What is new in a ledger, as JSON. */
   update: string;
 }
@@ -107,7 +116,7 @@ export function followPython(
   let last: Steering = {};
   const update = () => {
     const steering = live?.get("shown") ?? {};
-    const keys = ["stage", "highlight", "filter", "colour"] as const;
+    const keys = ["stage", "highlight", "filter", "colour", "bookmark", "notes"] as const;
     const changed = keys.filter((key) => JSON.stringify(steering[key] ?? null) !== JSON.stringify(last[key] ?? null));
     last = steering;
     if (changed.length) callback(Object.fromEntries(changed.map((key) => [key, steering[key] ?? null])));

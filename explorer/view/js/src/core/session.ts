@@ -4,10 +4,10 @@ import { Costs, type Measure } from "../lines/line_costs";
 import { Lines } from "../source/source_lines";
 import { lineKey } from "./attribution";
 import type { Capture, Stage } from "./capture";
+import type { Graph } from "./graph";
 import { type Item, isGroup, isNode, nodeItem } from "./item";
-import { find, QueryError } from "./query";
 
-export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes";
+export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes" | "code";
 
 /** A line of the source; `through`: with all that it led to as a call, not only what belongs to it. */
 export interface FocusLine {
@@ -31,10 +31,15 @@ export interface Focus {
 }
 
 const COLUMNS: Record<Measure, string> = { seconds: "time", flops: "flops", bytes: "bytes" };
-const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
+export type Finder = (graph: Graph, query: string) => Pick<Focus, "nodes" | "fault">;
 
-/** `cost`: by which measure shares are shown; `look`: what boxes are coloured by, or which nodes stay in the light. */
-export type Change = "stage" | "focus" | "preview" | "mode" | "look" | "cost";
+export const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
+
+/**
+ * `cost`: by which measure shares are shown; `look`: what boxes are coloured by, or which nodes stay in the light;
+ * `open`: which boxes are open; `notes`: where there are some.
+ */
+export type Change = "stage" | "focus" | "preview" | "mode" | "look" | "cost" | "open" | "notes";
 
 export class Session {
   readonly lines: Lines;
@@ -43,10 +48,15 @@ export class Session {
   focus: Focus = NOTHING;
   /** What the pointer is over; lit more lightly, gone when it leaves. */
   preview: Focus = NOTHING;
+  /** What was written, by stage on its items, and without one on lines by their key. */
+  readonly notes = new Map<string, ReadonlyMap<unknown, string>>();
+  /** The nodes that a query finds, or why it can't be read. */
+  finder: Finder | undefined;
   /** The measure that every share is of. */
   costBy: Measure;
   #colour?: string;
   #pass: number | undefined;
+  #isQuiet = false;
   readonly #kept = new Map<string, ReadonlySet<number>>();
   readonly #listeners: ((change: Change) => void)[] = [];
 
@@ -65,7 +75,7 @@ export class Session {
   setCostBy(measure: Measure): void {
     this.costBy = measure;
     this.#measure();
-    this.#notify("cost");
+    this.notify("cost");
   }
 
   #measure(): void {
@@ -77,8 +87,20 @@ export class Session {
     this.#listeners.push(listener);
   }
 
-  #notify(change: Change): void {
-    for (const listener of this.#listeners) listener(change);
+  notify(change: Change): void {
+    if (!this.#isQuiet) for (const listener of this.#listeners) listener(change);
+  }
+
+  /** Change many things; who does says afterwards that they changed. */
+  quietly(change: () => void): void {
+    this.#isQuiet = true;
+    change();
+    this.#isQuiet = false;
+  }
+
+  /** What was written on a line, by its key, or on an item of the stage that is shown. */
+  noteOn(thing: string | Item): string | undefined {
+    return this.notes.get(typeof thing === "string" ? "" : this.stage.name)?.get(thing);
   }
 
   /** The nodes of the current stage that stay in the light while the others are dimmed; undefined for all. */
@@ -89,12 +111,12 @@ export class Session {
   setFilter(stage: string, nodes?: Iterable<number>): void {
     if (nodes) this.#kept.set(stage, new Set(nodes));
     else this.#kept.delete(stage);
-    this.#notify("look");
+    this.notify("look");
   }
 
   clearFilter(): void {
     this.#kept.clear();
-    this.#notify("look");
+    this.notify("look");
   }
 
   /**
@@ -106,12 +128,12 @@ export class Session {
 
   setColour(by?: string): void {
     this.#colour = by;
-    this.#notify("look");
+    this.notify("look");
   }
 
   setMode(mode: Mode): void {
     this.mode = mode;
-    this.#notify("mode");
+    this.notify("mode");
   }
 
   /** Show one of the passes that changed something. */
@@ -143,7 +165,7 @@ export class Session {
       const item = linked.size === 1 ? nodeItem([...linked][0]!) : undefined;
       this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
     }
-    this.#notify("stage");
+    this.notify("stage");
   }
 
   /** The node that was chosen, if one was. */
@@ -163,7 +185,7 @@ export class Session {
 
   focusItem(item: Item | undefined): void {
     this.focus = item === undefined ? NOTHING : this.#ofItem(item);
-    this.#notify("focus");
+    this.notify("focus");
   }
 
   /** Light up nodes of a stage, as Python requests. */
@@ -175,17 +197,24 @@ export class Session {
     this.stage = to;
     this.preview = NOTHING;
     this.focus = { nodes: nodeSet, lines, ...(name === undefined ? {} : { name }) };
-    this.#notify(goes ? "stage" : "focus");
+    this.notify(goes ? "stage" : "focus");
   }
 
   focusLine(file: string, line: number, through = false): void {
     this.focus = this.#ofLine({ file, line, through });
-    this.#notify("focus");
+    this.notify("focus");
   }
 
   search(query: string): void {
+    if (query.trim() && !this.finder) return void this.#findLater(query);
     this.focus = query.trim() ? this.#ofQuery(query) : NOTHING;
-    this.#notify("focus");
+    this.notify("focus");
+  }
+
+  /** What reads queries comes with the field for them. */
+  async #findLater(query: string): Promise<void> {
+    this.finder = (await import("../ask/ask")).finder;
+    this.search(query);
   }
 
   previewNode(node: number | undefined): void {
@@ -194,12 +223,12 @@ export class Session {
 
   previewItem(item: Item | undefined): void {
     this.preview = item === undefined ? NOTHING : this.#ofItem(item);
-    this.#notify("preview");
+    this.notify("preview");
   }
 
   previewLine(file: string, line: number): void {
     this.preview = this.#ofLine({ file, line });
-    this.#notify("preview");
+    this.notify("preview");
   }
 
   /** What a sentence, or a node of another stage, speaks of: its nodes where they are in this stage, else its lines. */
@@ -207,7 +236,7 @@ export class Session {
     const of = this.capture.stage(stage);
     const lines = this.#linesOf(of, nodes);
     this.preview = { nodes: new Set(of === this.stage ? nodes : this.#linked(of, nodes)), lines };
-    this.#notify("preview");
+    this.notify("preview");
   }
 
   #ofItem(item: Item): Focus {
@@ -251,11 +280,6 @@ export class Session {
   }
 
   #ofQuery(query: string): Focus {
-    try {
-      return { nodes: new Set(find(this.stage.graph, query)), lines: new Set(), query };
-    } catch (error) {
-      if (!(error instanceof QueryError)) throw error;
-      return { nodes: new Set(), lines: new Set(), query, fault: error.message };
-    }
+    return { ...this.finder!(this.stage.graph, query), lines: new Set(), query };
   }
 }

@@ -1,6 +1,7 @@
 // The binary form of a capture, as explorer/files/capture.py writes it.
 
 import type { AskHeader } from "../ask/answers";
+import { MachineCode, type MachineCodeHeader } from "../machine_code/machine_code";
 import { Memory } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
 import type { Finding } from "../source/finding_badge";
@@ -111,10 +112,13 @@ export interface Header {
   libraries?: string[];
   stages: StageHeader[];
   passes?: PassesHeader | null;
+  machine_code?: MachineCodeHeader | null;
   lines: LineCost[];
   kernel_lines?: KernelLinesHeader | null;
   /** What the counts leave open, a sentence each. */
   limits?: string[];
+  /** Of hardware that isn't here: what instructions of the last stage are expected to take, and who expects it. */
+  estimates?: [node: number, seconds: number, by: string][];
   /** What is most worth knowing, the most important first, each with the nodes that it speaks of. */
   ask?: AskHeader;
   summary?: { text: string; stage: string; nodes: number[] }[];
@@ -138,12 +142,13 @@ export async function opened(wire: Uint8Array): Promise<{ header: Header | { dif
 
 export function captureOf(header: Header, blobs: Uint8Array): Capture {
   const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
-  const { kernel_lines: costs } = header;
+  const { kernel_lines: costs, machine_code: code } = header;
   return new Capture(
     header,
     header.stages.map((stage) => readStage(stage, header.stages[0]!, blobs)),
     passes,
     costs ? () => readKernelLines(costs, blobs) : undefined,
+    code ? new MachineCode(code, blobs) : undefined,
   );
 }
 

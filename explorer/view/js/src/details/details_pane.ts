@@ -27,6 +27,13 @@ import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, t
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
 
+/** What kernels are expected to take together, and by whom. */
+function estimated(of: [node: number, seconds: number, by: string][]): [string, string] {
+  const seconds = of.reduce((all, [, each]) => all + each, 0);
+  const by = [...new Set(of.map(([, , name]) => name))].join(" and ");
+  return ["time, estimated", `${amountOf.seconds(seconds)}, by ${by}`];
+}
+
 /** What the graph shows of the ways from a node. */
 export interface Ways {
   pathsFrom(item: Item): void;
@@ -64,6 +71,8 @@ export class DetailsPane {
     for (const measure of this.#costsOf.measures)
       rows.push([NAMES[measure], amountOf[measure](this.#costsOf.total(measure))]);
     for (const [use, bytes] of Object.entries(header.memory)) if (bytes) rows.push([`${use} memory`, bytesText(bytes)]);
+    const estimates = header.estimates ?? [];
+    if (estimates.length) rows.push(estimated(estimates));
     const { stage } = this.session;
     const parts: Node[] = [
       title(header.function),
@@ -233,7 +242,8 @@ export class DetailsPane {
 
   /** What a node costs, as far as that was counted; before HLO the sizes of its types. */
   #costs(node: number): [string, string][] {
-    const { graph } = this.session.stage;
+    const { session } = this;
+    const { graph } = session.stage;
     const { flops, bytes, runs } = graph.c.measures;
     const rows: [string, string][] = [];
     const read = [...new Set(graph.operands(node))].reduce((all, operand) => all + bytesOf(graph.type(operand)), 0);
@@ -252,6 +262,8 @@ export class DetailsPane {
       const share = percent(value / total(graph, name));
       if (value > 0) rows.push([NAMES[measure], amountOf[measure](value) + (share ? ` · ${share}` : "")]);
     }
+    const estimate = session.capture.header.estimates?.find(([of]) => of === node);
+    if (estimate && session.stage.name === "hlo") rows.push(estimated([estimate]));
     const { bound, wasted } = judgedOf(graph, nodeItem(node));
     if (bound) rows.push(["held back", `${bound} · ${percent(wasted) || "0%"} of its time wasted`]);
     if (Number.isNaN(flops[node]!)) rows.push(["FLOPs", "only the backend knows"]);

@@ -61,8 +61,13 @@ const DECADES = 1e4; // of a sum, that the ramp spans: what is less than a part 
 // Viridis (Smith, van der Walt, Firing 2015): even steps of lightness, also to the colour-blind.
 const RAMP = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
 
-/** What stands between the brackets of a sharding: `devices=[4,1]<=[4]`, `@mesh, [{"i"}, {}]`. */
+/** What stands between the brackets of a sharding, `@mesh, [{"i"}, {}]`; or of a type with axes in it, `data, –`. */
 function shardingOf(graph: Graph, node: number): string {
+  const type = graph.type(node);
+  if (type.includes("@"))
+    return arrays(type)[0]!
+      .dims.map((dim) => dim.split("@")[1] ?? "–")
+      .join(", ");
   const value = graph.attributes?.get(node, ...SHARDINGS) ?? "";
   const start = value.startsWith("{") ? 1 : value.startsWith("#sdy.sharding<") ? value.indexOf("<") + 1 : 0;
   return value.slice(start, start ? -1 : undefined);
@@ -85,7 +90,8 @@ export function columnsOf(session: Session): [name: string, title: string][] {
   const columns: [string, string][] = [["line", "source line"]];
   for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
     if (name === "fusion" && session.stage.name !== "hlo") continue;
-    const isSharded = () => graph.attributes?.has(...SHARDINGS) === true;
+    const isSharded = () =>
+      graph.attributes?.has(...SHARDINGS) === true || graph.c.types.some((type) => type.includes("@"));
     if (name === "sharding" ? isSharded() : name === "op" || name === "dtype" || hasTwo(session.stage, of))
       columns.push([name, title]);
   }

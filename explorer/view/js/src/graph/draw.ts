@@ -42,6 +42,8 @@ export function drawBox(session: Session, box: Box, colour: Colour, far: boolean
   place(g, box);
   if (far) return g;
   g.append(...words(box));
+  const note = session.noteOn(item);
+  if (note !== undefined) g.append(text("✎", box.width - 16, -2, "note-mark"));
   const share = box.open || box.pill || isGroup(item) || isCollective(graph, item) ? undefined : shareOf(graph, item);
   if (share && share.share > 0.004)
     g.append(
@@ -90,7 +92,10 @@ function ariaLabel(session: Session, { item, label, chain }: Box): string {
     .join(", ");
 }
 
-function tipOf({ stage: { graph, name } }: Session, { item, label, chain }: Box): string {
+function tipOf(session: Session, { item, label, chain }: Box): string {
+  const { graph, name } = session.stage;
+  const note = session.noteOn(item);
+  if (note !== undefined) return `${label.title}\n✎ ${note}`;
   if (isRest(item)) return label.title;
   if (chain) return chain.map((node) => graph.name(node)).join(" ▸ ");
   if (isGroup(item)) return `${label.title}: ${units(name, graph.count(item))}`;

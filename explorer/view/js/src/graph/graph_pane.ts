@@ -12,7 +12,7 @@ import { GraphCanvas, type Trace } from "./canvas";
 import { GraphInput } from "./input";
 import { Minimap } from "./minimap";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
-import { criticalWay, nearWay, pathsBetween, reachedWay, type ShownWay } from "./shown_way";
+import type { ShownWay } from "./shown_way";
 import { GraphTools, type Way } from "./tools";
 import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, TOP, zoom } from "./viewport";
 
@@ -32,8 +32,9 @@ export class GraphPane {
   readonly #tools: GraphTools;
   readonly #crumbs: Breadcrumbs;
   readonly #minimap: Minimap;
-  /** What is open in each stage, what was opened last at the end. */
+  /** What is open in each stage, what was opened last at the end; and what of that was opened unasked. */
   readonly #opened = new Map<string, Set<Item>>();
+  readonly #first = new Map<string, ReadonlySet<Item>>();
   readonly #builders = new Map<string, SceneBuilder>();
   #drawn = Promise.resolve();
   #colouredBy = "line";
@@ -68,6 +69,19 @@ export class GraphPane {
     let open = this.#opened.get(name);
     if (!open) this.#opened.set(name, (open = new Set()));
     return open;
+  }
+
+  /** What is open in the stage that is shown; undefined where that is what it opens unasked. */
+  get opened(): Item[] | undefined {
+    const { name } = this.session.stage;
+    const [open, first] = [this.#opened.get(name), this.#first.get(name)];
+    const isFirst = !open || (first?.size === open.size && [...open].every((item) => first.has(item)));
+    return isFirst ? undefined : [...open];
+  }
+
+  /** Have that open when the stage that is shown is drawn next. */
+  setOpened(items: Item[]): void {
+    this.#opened.set(this.session.stage.name, new Set(items));
   }
 
   private get builder(): SceneBuilder {
@@ -137,7 +151,11 @@ export class GraphPane {
     this.#shownWay = undefined;
     this.#canvas.measure(this.root);
     this.#canvas.clear();
-    if (!this.#opened.has(this.session.stage.name)) await this.#openFirst();
+    const { name } = this.session.stage;
+    if (!this.#opened.has(name)) {
+      await this.#openFirst();
+      this.#first.set(name, new Set(this.open));
+    }
     await this.#rebuild(() => this.fit());
     this.#tools.reset();
   }
@@ -185,6 +203,7 @@ export class GraphPane {
     if (!box?.chain && !this.graph.inside(item).length) return;
     const opens = !this.open.delete(item);
     if (opens) this.open.add(item);
+    this.session.notify("open");
     await this.#redraw(item, opens);
   }
 
@@ -295,7 +314,8 @@ export class GraphPane {
   }
 
   /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
-  way(kind: Way): void {
+  async way(kind: Way): Promise<void> {
+    const { criticalWay, reachedWay } = await import("./shown_way");
     const { graph } = this;
     const { focus, stage } = this.session;
     if (this.#shownWay?.kind === kind) this.#shownWay = undefined;
@@ -316,14 +336,16 @@ export class GraphPane {
   }
 
   /** Show all paths from what is chosen, or from another item, to an item. */
-  wayTo(item: Item, from = this.session.focus.item): void {
+  async wayTo(item: Item, from = this.session.focus.item): Promise<void> {
     if (from === undefined) return;
+    const { pathsBetween } = await import("./shown_way");
     this.#shownWay = pathsBetween(this.graph, from, item, this.session.focus.item) ?? this.#shownWay;
     this.#retrace();
   }
 
   /** Show what is so many steps more away from what is chosen than what is shown now. */
-  widen(by: number): void {
+  async widen(by: number): Promise<void> {
+    const { nearWay } = await import("./shown_way");
     const { focus, stage } = this.session;
     if (!focus.nodes.size) return;
     this.#width = this.#shownWay?.kind === "near" ? Math.max(this.#width + by, 0) : 1;

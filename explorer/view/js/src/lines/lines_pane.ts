@@ -4,8 +4,12 @@ import { lineKey } from "../core/attribution";
 import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Session } from "../core/session";
+import { addSheet } from "../core/style";
 import type { LineCost } from "../core/wire";
 import { amountOf, Costs, type Measure, OF, shareBar } from "./line_costs";
+import sheet from "./lines.css";
+
+addSheet(sheet);
 
 interface Column {
   title: string;

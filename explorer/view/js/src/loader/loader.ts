@@ -4,13 +4,15 @@
 // script written into the page, which is allowed wherever this one was; blob: addresses, which are often forbidden,
 // come second. The code runs once in a page, whichever output brings it; each chunk of it likewise.
 
+import { bunzip } from "./bunzip";
+
 // Set before this text: the output's name, and the version of the code, which tells bundles apart.
 declare const ID: string;
 declare const VERSION: string;
 declare const ALPHABET: string;
 
 interface Core {
-  mount(host: HTMLElement, data: Uint8Array, options: { id: string }): Promise<unknown>;
+  mount(host: HTMLElement, data: Uint8Array, options: { id: string; bookmark?: string | undefined }): Promise<unknown>;
   has?(chunk: string): boolean;
   receive?(run: (chunk: string, packed?: string) => Promise<unknown>): void;
 }
@@ -19,6 +21,8 @@ interface Globals {
   /** By version; outputs of earlier Explorers keep theirs here, too. */
   explorerViewers?: Map<string, Core | Promise<Core>>;
   explorerCore?: Record<string, Core>;
+  /** By version, the texts that chunks come from. */
+  explorerChunks?: Record<string, Record<string, [packed: string, names: string[]]>>;
   explorerLedgers?: Map<string, { root: HTMLElement }[]>;
 }
 
@@ -27,6 +31,9 @@ page.explorerViewers ??= new Map();
 const viewers = page.explorerViewers;
 page.explorerCore ??= {};
 const cores = page.explorerCore;
+page.explorerChunks ??= {};
+page.explorerChunks[VERSION] ??= {};
+const brought = page.explorerChunks[VERSION];
 const CARRIED = `[data-part="viewer"][data-version="${VERSION}"]`;
 const CORE = `window.explorerCore["${VERSION}"]`;
 
@@ -46,10 +53,7 @@ function unpack(text: string): Uint8Array {
 }
 
 /** The texts of the core and of chunks, packed together. */
-async function inflate(packed: string): Promise<string[]> {
-  const stream = new Blob([unpack(packed) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return (await new Response(stream).text()).split("\f");
-}
+const inflate = (packed: string): string[] => new TextDecoder().decode(bunzip(unpack(packed))).split("\f");
 
 /** Run a script; `ran` says whether it did: a page that forbids it only says so later. */
 async function run(code: string, ran: () => unknown): Promise<void> {
@@ -70,7 +74,7 @@ async function bring(packed: string, names: string[]): Promise<Core> {
   const here = () => cores[VERSION];
   const missing = (name: string) => (name === "core" ? !here() : !here()?.has?.(name));
   if (names.some(missing)) {
-    const texts = await inflate(packed);
+    const texts = inflate(packed);
     for (const [i, name] of names.entries()) {
       if (!missing(name)) continue;
       const text = `"use strict";${texts[i]}`;
@@ -82,18 +86,26 @@ async function bring(packed: string, names: string[]): Promise<Core> {
   return here()!;
 }
 
-/** Run a chunk that the viewer lacks, from the kernel's answer or from another output; nothing where none has it. */
+/** Run a chunk that the viewer lacks, from the kernel's answer or from any output; nothing where none has it. */
 async function late(chunk: string, packed?: string): Promise<void> {
   if (packed) return void (await bring(packed, [chunk]));
   const carrier = document.querySelector<HTMLElement>(`${CARRIED}[data-chunks~="${chunk}"]`);
-  if (carrier) await bring(carrier.textContent!, carrier.dataset.chunks!.split(" "));
+  if (carrier) await bring(carrier.textContent!, namesOf(carrier));
+  else if (brought[chunk]) await bring(...brought[chunk]);
 }
 
-/** The viewer with all the chunks that an output brings; outputs start together, and each waits for the one before. */
+const namesOf = ({ dataset }: HTMLElement) => dataset.chunks!.split(" ");
+
+/**
+ * The viewer with what it starts with; outputs start together, and each waits for the one before. What comes later
+ * stays packed until it is wanted, and is remembered: a notebook takes an output out of the page that scrolls away.
+ */
 function viewer(host: Element): Promise<Core> {
-  const { textContent, dataset } = host.querySelector<HTMLElement>(CARRIED)!;
+  const [first, ...others] = host.querySelectorAll<HTMLElement>(CARRIED);
+  for (const other of others)
+    for (const chunk of namesOf(other)) brought[chunk] ??= [other.textContent!, namesOf(other)];
   const before = Promise.resolve(viewers.get(VERSION)).catch(() => undefined);
-  const now = before.then(() => bring(textContent!, dataset.chunks!.split(" ")));
+  const now = before.then(() => bring(first!.textContent!, namesOf(first!)));
   viewers.set(VERSION, now);
   return now;
 }
@@ -112,7 +124,7 @@ async function start(host: HTMLElement): Promise<void> {
     const { mount } = await viewer(host);
     host.append(place);
     const data = host.querySelector('[data-part]:not([data-part="viewer"])')!;
-    await mount(place, unpack(data.textContent!), { id: ID });
+    await mount(place, unpack(data.textContent!), { id: ID, bookmark: host.dataset.bookmark });
     fallback.hidden = true;
     fit(host);
   } catch (error) {

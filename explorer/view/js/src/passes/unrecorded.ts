@@ -1,25 +1,32 @@
-// What stands in the place of the passes where they were not recorded.
+// What stands in the place of what takes one more compilation, where that wasn't done.
 
 import { element } from "../core/dom";
 
-export const unrecorded = () => ({ root: element("div.explorer-passes", missing()), reset() {}, light() {} });
-
-function missing(): HTMLElement {
-  return element(
-    "div.empty",
-    element(
-      "p",
-      "The compiler's passes are not recorded in this capture: that takes one more compilation, " +
-        "and this program is a large one.",
-    ),
-    element(
-      "p",
-      "To have them here: ",
-      "press “record the passes” under this pane while the kernel runs, or ",
-      element("code", "%explore --passes f(x)"),
-      ", or look at ",
-      element("code", "capture.passes"),
-      " once before the capture is shown or saved.",
-    ),
+export const unrecorded = () =>
+  missing(
+    "The compiler's passes are not recorded in this capture: that takes one more compilation, " +
+      "and this program is a large one.",
+    "record the passes",
+    " or %explore --passes f(x),",
+    "passes",
   );
+
+export const noCode = () =>
+  missing(
+    "The code of the kernels, below HLO, is not in this capture: that takes one more compilation.",
+    "read the machine code",
+    "",
+    "machine_code",
+  );
+
+function missing(why: string, button: string, magic: string, attribute: string) {
+  const text = `To have it here: press “${button}” under this pane while the kernel runs,${magic} or look at `;
+  const how = element(
+    "p",
+    text,
+    element("code", `capture.${attribute}`),
+    " once before the capture is shown or saved.",
+  );
+  const root = element("div.explorer-passes", element("div.empty", element("p", why), how));
+  return { root, reset() {}, light() {} };
 }

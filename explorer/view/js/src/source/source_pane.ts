@@ -5,6 +5,7 @@ import type { Source } from "../core/capture";
 import { element } from "../core/dom";
 import { count, number } from "../core/labels";
 import { pythonSpans } from "../core/python_text";
+import { rove } from "../core/roving";
 import type { Session } from "../core/session";
 import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
 import { badge, type Finding } from "./finding_badge";
@@ -13,6 +14,7 @@ import { type Gone, goneLines } from "./gone_lines";
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
 const LONG = 30; // letters: a line that may be cut says all of itself
+const USED = ".line.used";
 const FEW = 3; // lines that are gone: of more, only the chosen one says why
 
 export class SourcePane {
@@ -21,6 +23,8 @@ export class SourcePane {
   readonly #list = element("div", { role: "list", "aria-label": "source" });
   readonly #head = element("button", { type: "button", class: "share-of" });
   readonly #library = element("button", { type: "button", class: "library" });
+  /** The lines are one Tab stop: the costliest at first, then the one that the arrows have come to. */
+  readonly #markStop = rove(this.#list, USED);
   readonly #costs: Costs;
   #gone_?: Map<string, Gone>;
   #isLibraryOpen = false;
@@ -74,6 +78,7 @@ export class SourcePane {
   fill(): void {
     const { session } = this;
     const { header } = session.capture;
+    const stop = this.#list.querySelector<HTMLElement>(`${USED}[tabindex="0"]`)?.dataset;
     this.#list.replaceChildren(...(this.#pits.get("") ?? []));
     this.#rows.clear();
     const { measures } = this.#costs;
@@ -103,6 +108,7 @@ export class SourcePane {
     const files = count(folded, "file");
     this.#library.textContent = this.#isLibraryOpen ? "fold library code" : `show library code (${files})`;
     if (!sources.length) this.#list.append(element("div.empty", "The source text is not known."));
+    this.#markStop(stop && this.#rows.get(lineKey(stop.file!, Number(stop.line))));
   }
 
   #fillFile(source: Source, touched: Set<number>, counts: Map<string, number>): void {
@@ -131,7 +137,7 @@ export class SourcePane {
         {
           class: total ? "line used" : "line",
           role: "listitem",
-          tabindex: total ? "0" : "-1",
+          tabindex: "-1",
           "data-line": line,
           "data-file": source.file,
         },
@@ -184,6 +190,10 @@ export class SourcePane {
       row.classList.toggle("over", preview.lines.has(key));
       // What is chosen is shown whole, however long it is.
       row.classList.toggle("whole", focus.line !== undefined && focus.lines.has(key));
+      const note = this.session.noteOn(key);
+      row.classList.toggle("noted", note !== undefined);
+      const number = row.firstElementChild as HTMLElement;
+      if (number.title !== (note ?? "")) number.title = note ?? "";
     }
   }
 
@@ -203,6 +213,7 @@ export class SourcePane {
     const line = costs.find(({ file, line }) => this.#rows.has(lineKey(file, line)));
     const row = (line && this.#rows.get(lineKey(line.file, line.line))) ?? start;
     if (!row) return;
+    if (row.matches(USED)) this.#markStop(row);
     const { clientHeight } = this.root;
     const isNear = start && row.offsetTop >= start.offsetTop && row.offsetTop - start.offsetTop < 0.7 * clientHeight;
     this.root.scrollTop = Math.max(isNear ? start.offsetTop - 30 : row.offsetTop - clientHeight / 3, 0);
@@ -225,15 +236,8 @@ export class SourcePane {
     this.root.addEventListener("keydown", (event) => {
       const row = rowOf(event.target);
       if (!row) return;
-      const next = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key] as
-        | "nextElementSibling"
-        | undefined;
-      if (event.key === "Enter" || event.key === " ") this.session.focusLine(...place(row));
-      else if (next) {
-        let at = row[next];
-        while (at && !at.classList.contains("used")) at = at[next];
-        (at as HTMLElement | null)?.focus();
-      } else return;
+      if (event.key !== "Enter" && event.key !== " ") return;
+      this.session.focusLine(...place(row));
       event.preventDefault();
       event.stopPropagation();
     });

@@ -13,7 +13,7 @@ export interface Tool {
   text: string;
   /** What stands behind the text where there is place. */
   words?: string;
-  act: () => void;
+  act: (event: Event) => void;
 }
 
 export class Bar {
@@ -27,15 +27,18 @@ export class Bar {
     private readonly session: Session,
     private readonly kinds: PaneKind[],
     panel: string,
-    tools: Tool[],
+    /** What becomes of the stage that isn't there yet. */
+    pending: string | undefined,
     ask: HTMLElement,
   ) {
     const { capture } = session;
     const tabs: HTMLElement[] = [];
     for (const { name, size } of capture.stages) {
-      for (const kind of kinds) if (kind.count && kind.stage === name) tabs.push(this.#between(kind, panel));
+      const beside = kinds.filter((kind) => kind.count && kind.stage === name);
+      tabs.push(...beside.filter(({ isAfter }) => !isAfter).map((kind) => this.#between(kind, panel)));
       const counted = name === "hlo" ? count(capture.stage(name).graph.kernelsIn(), "kernel") : number(size);
       tabs.push(tab(panel, { stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.#toStage(name)));
+      tabs.push(...beside.filter(({ isAfter }) => isAfter).map((kind) => this.#between(kind, panel)));
     }
     this.#stages = tabList("stage", tabs);
     const { function: name, signature } = capture.header;
@@ -43,10 +46,10 @@ export class Bar {
       "div.bar",
       element("h2.function", { title: name + signature }, element("b", name), element("small", signature)),
       this.#stages,
+      ...(pending ? [element("span.pending", { role: "status" }, `HLO: ${pending}`)] : []),
       ask,
       element("div.more-tools", this.#more, this.#tools),
     );
-    this.setTools(tools);
     this.#listenToMore();
   }
 

@@ -21,6 +21,7 @@ export class Foot {
   constructor(
     private readonly session: Session,
     private readonly recorder: HTMLElement,
+    private readonly kept: HTMLElement,
   ) {}
 
   fill(): void {
@@ -33,6 +34,7 @@ export class Foot {
       this.#links(),
       ...this.#fates(),
       this.recorder,
+      this.kept,
       element("span.stretch"),
       element("span", caveat ? { title: caveat } : {}, about),
     );
@@ -63,7 +65,8 @@ export class Foot {
       part.style.width = `${Math.max((seconds / total) * 100, 1.5)}%`;
       bar.append(part);
     }
-    const text = steps.map(([, name, seconds]) => `${name} ${secondsText(seconds)}`);
+    // A step that took no time has not ended.
+    const text = steps.filter(([, , seconds]) => seconds).map(([, name, seconds]) => `${name} ${secondsText(seconds)}`);
     return [element("span.times", { title: "what the compile took" }, bar, text.join(" · "))];
   }
 

@@ -1,6 +1,10 @@
 // The keys, and what colours and marks mean.
 
 import { element } from "../core/dom";
+import { addSheet } from "../core/style";
+import sheet from "./help.css";
+
+addSheet(sheet);
 
 type Row = [sign: string | Node, meaning: string];
 

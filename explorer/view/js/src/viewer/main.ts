@@ -80,7 +80,7 @@ class Captures {
     const { WhatIf } = await import("../whatif/what_if");
     const { id, model } = this.options;
     // What they make of it is no capture that Python knows: what is selected there stays in the page.
-    const other = { id: `${id} what if`, model: undefined };
+    const other = { id: `${id} what if`, model: undefined, isTrial: true };
     this.#whatIf ??= new WhatIf(id, model, header.function, header.signature, (wire) => {
       void this.#read(wire ?? this.wire, { ...this.#viewer?.shown, ...(wire && other) });
     });

@@ -6,7 +6,7 @@ import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Mode, Session } from "../core/session";
 import type { GraphPane } from "../graph/graph_pane";
-import { unrecorded } from "../passes/unrecorded";
+import { noCode, unrecorded } from "../passes/unrecorded";
 
 export interface Pane {
   readonly root: HTMLElement;
@@ -28,6 +28,8 @@ export interface PaneKind {
   stage?: string;
   /** Stands among the stages instead, before its own, with this count: it is a stage to the eye. */
   count?: (session: Session) => string;
+  /** It stands behind its own. */
+  isAfter?: boolean;
   make(session: Session, reveal: (node: number) => void): Pane | Promise<Pane>;
 }
 
@@ -60,11 +62,16 @@ export const paneKinds = (graph: GraphPane, capture: Capture): PaneKind[] => [
     make: async (session) => new (await import("../memory/memory_pane")).MemoryPane(session),
   },
   { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: passes },
+  { mode: "code", title: "machine code", stage: "hlo", count: codeCount, isAfter: true, make: code },
 ];
 
 /** How many changed something, of how many ran; nothing where they were not recorded. */
 function passCount({ capture: { passes } }: Session): string {
   return passes ? `${number(passes.shown.length)} of ${number(passes.all.length)}` : "";
+}
+
+function codeCount({ capture: { machineCode } }: Session): string {
+  return machineCode ? number(machineCode.header.rows.length) : "";
 }
 
 /** A pane, or one line of why there is none: its code is not in this output, say, and no kernel answers. */
@@ -82,4 +89,11 @@ async function passes(session: Session): Promise<Pane> {
   if (!passes) return unrecorded();
   const { PassesPane } = await import("../passes/passes_pane");
   return new PassesPane(session, passes);
+}
+
+async function code(session: Session): Promise<Pane> {
+  const { machineCode } = session.capture;
+  if (!machineCode) return noCode();
+  const { MachineCodePane } = await import("../machine_code/machine_code_pane");
+  return new MachineCodePane(session, machineCode);
 }

@@ -6,12 +6,24 @@ import { secondsText } from "../core/labels";
 
 /** What Python says of it; see `LiveView.record` in explorer/view/capture/live_view.py. */
 interface Message {
-  recording?: "started" | "done" | "failed";
+  recording?: "started" | "passes" | "done" | "failed";
+  /** How many passes are done. */
+  text?: string;
   /** Seconds of the user's own compile. */
   expected?: number;
   why?: string;
 }
 
+const PASSES = {
+  ask: "record",
+  text: "record the passes",
+  title: "Compile once more beside your own program: exact links, and what each pass of the compiler did",
+};
+const CODE = {
+  ask: "machine-code",
+  text: "read the machine code",
+  title: "Compile once more beside your own program: what lies below HLO, the code of each kernel",
+};
 const TICK = 500; // milliseconds
 
 /** A button where a kernel can record, progress while it does, nothing else. */
@@ -19,6 +31,7 @@ export class Recorder {
   readonly root = element("span.record", { role: "status" });
   #model: Model | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
+  #passes = "";
   readonly #stop: () => void;
   readonly #shown = () => this.#invite();
   readonly #heard = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
@@ -50,18 +63,20 @@ export class Recorder {
 
   #invite(): void {
     if (this.#timer !== undefined) return;
-    if (!this.#model?.get("shown")?.records) {
-      this.root.replaceChildren();
-      return;
-    }
-    const title = "Compile once more beside your own program: exact links, and what each pass of the compiler did";
-    const button = element("button", { type: "button", title }, "record the passes");
-    button.addEventListener("click", () => this.#model?.send({ ask: "record" }));
-    this.root.replaceChildren(button);
+    const { records, codes } = this.#model?.get("shown") ?? {};
+    this.root.replaceChildren(...(records ? [this.#button(PASSES)] : []), ...(codes ? [this.#button(CODE)] : []));
   }
 
-  #receive({ recording, expected, why }: Message, buffers: DataView[]): void {
+  #button({ ask, text, title }: typeof PASSES): HTMLElement {
+    const button = element("button", { type: "button", title }, text);
+    button.addEventListener("click", () => this.#model?.send({ ask }));
+    return button;
+  }
+
+  #receive({ recording, expected, text = "", why }: Message, buffers: DataView[]): void {
     if (recording === undefined) return;
+    this.#passes = text && ` ${text},`;
+    if (recording === "passes") return;
     clearInterval(this.#timer);
     this.#timer = undefined;
     const wire = buffers[0];
@@ -74,7 +89,9 @@ export class Recorder {
     const start = performance.now();
     const say = () => {
       const seconds = (performance.now() - start) / 1000;
-      this.root.replaceChildren(`recording… ${secondsText(seconds)}; your compile took ${secondsText(expected)}`);
+      this.root.replaceChildren(
+        `recording…${this.#passes} ${secondsText(seconds)}; your compile took ${secondsText(expected)}`,
+      );
     };
     say();
     this.#timer = setInterval(say, TICK);

@@ -2,11 +2,10 @@
 
 import details from "../details/details.css";
 import sheet from "../details/sheet.css";
-import lines from "../lines/lines.css";
+import shares from "../lines/shares.css";
 import overview from "../overview/overview.css";
 import source from "../source/source.css";
 import foot from "./foot.css";
-import help from "./help.css";
 import saveMenu from "./save_menu.css";
 
-export default [overview, source, details, sheet, foot, help, lines, saveMenu].join("");
+export default [overview, source, details, sheet, foot, shares, saveMenu].join("");

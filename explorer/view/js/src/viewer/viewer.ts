@@ -1,6 +1,6 @@
 // The panes around one session.
 
-import { Ask } from "../ask/ask";
+import { AskField } from "../ask/ask_field";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
 import { isNode } from "../core/item";
@@ -12,15 +12,16 @@ import { followTheme } from "../core/theme";
 import { DetailsPane } from "../details/details_pane";
 import { Sheet } from "../details/sheet";
 import { GraphPane } from "../graph/graph_pane";
+import { Keeping } from "../keep/keeping";
 import { Overview } from "../overview/overview";
 import { tally } from "../source/finding_badge";
 import { SourcePane } from "../source/source_pane";
-import { Bar } from "./bar";
+import { Bar, type Tool } from "./bar";
 import { Extractor } from "./extractor";
 import { Foot } from "./foot";
 import { Frame } from "./frame";
 import { FullScreen } from "./full_screen";
-import { Help } from "./help";
+import type { Help } from "./help";
 import { PanelHead } from "./panel_head";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
 import { Recorder } from "./recorder";
@@ -40,6 +41,10 @@ export interface Options {
   /** The widget that shows it, if one does; else the wire registered under `id`. */
   model?: Model;
   mode?: Mode;
+  /** Where it opens, as JSON. */
+  bookmark?: string | undefined;
+  /** What is shown is no capture that anybody keeps. */
+  isTrial?: boolean;
   /** Called with the capture as it is once its passes are recorded, and with what was shown of it. */
   recorded?: (wire: Uint8Array, shown: Shown) => void;
   /** The switches over the function, which stay where what they made of it is shown in its place. */
@@ -47,7 +52,7 @@ export interface Options {
 }
 
 /** What is looked at, to be looked at in another capture too. */
-export type Shown = Pick<Options, "stage" | "mode">;
+export type Shown = Pick<Options, "stage" | "mode" | "bookmark">;
 
 export class Viewer {
   readonly root: HTMLElement;
@@ -57,11 +62,13 @@ export class Viewer {
   readonly #graph: GraphPane;
   readonly #details: DetailsPane;
   readonly #sheet: Sheet;
-  readonly #ask: Ask;
+  readonly #ask: AskField;
   readonly #bar: Bar;
   readonly #head: PanelHead;
   readonly #full: FullScreen;
-  readonly #help: Help;
+  #help: Help | undefined;
+  /** A kernel has spoken: what only it can do is offered. */
+  #isLive = false;
   readonly #foot: Foot;
   readonly #recorder: Recorder;
   readonly #extractor: Extractor;
@@ -71,6 +78,7 @@ export class Viewer {
   readonly #middle: HTMLElement;
   /** What follows the kernel while this is in the page. */
   readonly #links = element("span", { hidden: "" });
+  readonly #keeping: Keeping;
   readonly #frame: Frame;
   readonly #stops: (() => void)[];
   /** The modes whose pane shows the current stage. */
@@ -97,7 +105,8 @@ export class Viewer {
       this.#extractor,
     );
     this.#recorder = new Recorder(this.#links, options.id, options.model, (wire) => this.#recorded(wire));
-    this.#foot = new Foot(session, this.#recorder.root);
+    const kept = element("span.kept", { role: "status" });
+    this.#foot = new Foot(session, this.#recorder.root, kept);
     const id = `explorer-${++made}`;
     const panel = `${id}-panel`;
     this.#middle = element("div.middle", { id: panel, role: "tabpanel" });
@@ -107,7 +116,7 @@ export class Viewer {
       () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
     );
     this.#head = new PanelHead(session, this.#kinds, panel, this.#graph, this.#save.root);
-    this.#ask = new Ask(
+    this.#ask = new AskField(
       session,
       (node) => this.#reveal(node),
       (question) => {
@@ -115,11 +124,26 @@ export class Viewer {
         return model && request(model, "question", question).then(({ answer }) => answer);
       },
     );
-    this.#bar = new Bar(session, this.#kinds, panel, [], this.#ask.root);
+    const pending = /^(compiling|interrupted)-/.exec(options.id)?.[1]; // explorer/view/interim.py names it so
+    this.#bar = new Bar(session, this.#kinds, panel, pending, this.#ask.root);
+    this.#keeping = new Keeping(
+      {
+        session,
+        graph: this.#graph,
+        modes: this.#kinds.map(({ mode }) => mode),
+        id: options.id,
+        model: options.model,
+        find: (text) => this.#ask.find(text),
+        follow: () => this.#reveal(session.firstNode ?? 0),
+        foot: kept,
+        details: this.#details.root,
+        links: this.#links,
+      },
+      options.isTrial ?? false,
+    );
     const isRead = session.lines.sources.length > 0;
     const parts = { head: this.#head.root, tools: this.#head.tools, middle: this.#middle, sheet: this.#sheet.root };
     this.#frame = new Frame({ ...parts, ...(isRead && { source: this.#source.root }) }, () => this.#moved());
-    this.#help = new Help(id);
     const { function: name } = capture.header;
     // Lab's own shortcuts must not take the keys typed here.
     this.root = element(
@@ -139,7 +163,6 @@ export class Viewer {
       this.#frame.root,
       this.#frame.height.root,
       this.#foot.root,
-      this.#help.root,
       this.#links,
     );
     this.root.classList.toggle("sourceless", !isRead);
@@ -155,9 +178,10 @@ export class Viewer {
         if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
       } else if (change === "cost") void this.#showCost();
       else if (change === "look") this.#light();
+      else if (change === "notes") void this.#showNotes();
       else if (change === "stage") void this.#showStage();
       else if (change === "mode") void this.#showMode().then(() => this.#follow());
-      else this.#showFocus();
+      else if (change === "focus") this.#showFocus();
     });
   }
 
@@ -172,6 +196,7 @@ export class Viewer {
 
   /** Draw everything once; resolves when the graph is on the screen. */
   async start(): Promise<void> {
+    await this.#keeping.begin(this.options.bookmark);
     this.#overview.fill();
     await this.#showStage();
     this.#frame.shrink(this.#needed);
@@ -192,7 +217,8 @@ export class Viewer {
 
   get shown(): Shown {
     const { stage, mode } = this.session;
-    return { stage: stage.name, mode };
+    const { bookmark } = this.#keeping;
+    return { stage: stage.name, mode, ...(bookmark ? { bookmark } : {}) };
   }
 
   /** Put the switches under the bar, where they are already if these are another capture's. */
@@ -209,6 +235,7 @@ export class Viewer {
 
   dispose(): void {
     this.#recorder.dispose();
+    this.#keeping.dispose();
     this.#frame.dispose();
     this.#extractor.dispose();
     for (const stop of this.#stops) stop();
@@ -218,8 +245,13 @@ export class Viewer {
   /**
    * What Python set anew, null for what it took back; a stage that is not there, or a node beyond it, is passed over.
    */
-  #show({ stage, highlight, filter, colour }: Steering): void {
+  #show(changed: Steering): void {
     const { session, capture } = this;
+    const { stage, highlight, filter, colour } = this.#keeping.show(changed);
+    if (!this.#isLive) {
+      this.#isLive = true;
+      this.#fillTools();
+    }
     const rowsOf = ({ stage: name, nodes }: { stage: string; nodes: number[] }) => {
       const of = capture.stages.find((stage) => stage.name === name);
       return of ? nodes.filter((node) => node >= 0 && node < of.size) : [];
@@ -243,15 +275,17 @@ export class Viewer {
 
   #fillTools(): void {
     const { findings } = this.capture.header.findings ?? { findings: [] };
-    const tools = [
+    const tools: Tool[] = [
       {
         label: this.#full.isOn ? "leave the full screen (f)" : "use the full screen (f)",
         text: this.#full.isOn ? "leave full screen" : "full screen",
         act: () => void this.#full.toggle(),
       },
-      { label: "keys and marks (?)", text: "?", words: "keys and marks", act: () => this.#help.toggle() },
+      { label: "keys and marks (?)", text: "?", words: "keys and marks", act: () => void this.#toggleHelp() },
     ];
-    if (this.options.whatIf)
+    tools.unshift(...this.#keeping.tools);
+    const canChange = this.#isLive || this.options.isTrial;
+    if (this.options.whatIf && canChange && this.capture.stage("hlo").name === "hlo")
       tools.unshift({
         label: "compile it with something changed, and see what that brings",
         text: "what if",
@@ -265,6 +299,12 @@ export class Viewer {
         act: () => this.#source.showPitfall(),
       });
     this.#bar.setTools(tools);
+  }
+
+  async #toggleHelp(): Promise<void> {
+    const { Help } = await import("./help");
+    if (!this.#help) this.root.append((this.#help = new Help(this.#middle.id)).root);
+    this.#help.toggle();
   }
 
   /** A small program needs no tall panes. They can be pulled to any height afterwards. */
@@ -346,11 +386,18 @@ export class Viewer {
     this.#overview.light();
     this.#source.light();
     this.#details.fill();
+    this.#keeping.fill();
     this.#sheet.filled(session.focus.nodes.size > 0 || session.focus.line !== undefined);
     if (session.focus.item !== undefined || session.focus.line) this.#source.scroll();
     this.pane?.scroll?.();
     if (!session.focus.query) this.#ask.forget();
     sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
+  }
+
+  async #showNotes(): Promise<void> {
+    this.#source.light();
+    await this.#graph.relabel();
+    this.#light();
   }
 
   /** Bring what is in focus into sight. */
@@ -378,7 +425,7 @@ export class Viewer {
     const { key } = event;
     const isTyped = (event.target as Element).matches("input, select, textarea");
     const isCommand = event.ctrlKey || event.metaKey;
-    if (this.#help.root.open) {
+    if (this.#help?.root.open) {
       if (key === "?") this.#help.root.close();
       return;
     }
@@ -389,7 +436,7 @@ export class Viewer {
       else this.session.focusItem(undefined);
     } else if (isTyped || isCommand || event.altKey) return;
     else if (key === "f") void this.#full.toggle();
-    else if (key === "?") this.#help.toggle();
+    else if (key === "?") void this.#toggleHelp();
     else if (!(key === "n" ? this.#ask.step(1) : key === "N" && this.#ask.step(-1))) return;
     event.preventDefault();
   }

@@ -19,6 +19,8 @@ test("bytes count every array of a type", () => {
   assert.equal(bytesOf("tensor<8x128xbf16>"), 2048);
   assert.equal(bytesOf("(s32[], pred[10]{0})"), 14);
   assert.equal(bytesOf("f32[]"), 4);
+  assert.equal(bytesOf("f32[32@data,8]"), 1024); // split over devices, in JAX's notation
+  assert.equal(bytesOf("f32[32@(data,model),8]"), 1024);
 });
 
 test("elements are the first array's", () => {

@@ -1,0 +1,82 @@
+"""What there is to look at of a value that is still being worked out: an output that its finished view replaces."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import Event, Lock, Thread, current_thread, main_thread
+from uuid import uuid4
+
+from explorer.view.registry import view_of
+from explorer.view.session import in_kernel, ipython_shell, is_attended
+
+_PATIENCE = 2.0  # seconds: what comes sooner is worth waiting for
+
+_last: InterimOutput | None = None
+
+
+def is_looked_at() -> bool:
+    """Whether a person looks at what the running cell shows."""
+    return in_kernel() and current_thread() is main_thread() and is_attended()
+
+
+class InterimOutput:
+    """An output of a value so far, shown after two seconds, and empty again once its cell has shown what it shows.
+
+    Nobody waits for the thread that makes it: that may take seconds.
+
+    Args:
+        value: What there is; its view has an `interim`.
+    """
+
+    def __init__(self, value: object) -> None:
+        global _last
+        if _last is not None:
+            _last.empty()
+        _last = self
+        self._value: object = value  # let go of as soon as it can be: it holds the program's constants
+        self._id = uuid4().hex[:16]
+        self._html = ""
+        self._lock = Lock()
+        self._ended = Event()
+        Thread(target=self._show_later, name="explorer-interim", daemon=True).start()
+
+    def end(self, how: str = "") -> None:
+        """The value is whole, or will never be: then `how` it ended stays in the output, in place of `compiling`."""
+        with self._lock:
+            self._ended.set()
+            self._value = None
+            if not self._html:
+                return
+            if how:
+                self._publish(self._html.replace(self._name("compiling"), self._name(how)))
+                self._html = ""
+            else:
+                ipython_shell().events.register("post_run_cell", self.empty)
+
+    def empty(self, _: object = None) -> None:
+        """An output can't be taken back, only emptied."""
+        with self._lock:
+            if self._html and self._ended.is_set():
+                self._html = ""
+                self._publish("")
+                with suppress(ValueError):  # it ended otherwise
+                    ipython_shell().events.unregister("post_run_cell", self.empty)
+
+    def _show_later(self) -> None:
+        if self._ended.wait(_PATIENCE):
+            return
+        with suppress(Exception):  # a view that can't be drawn must not cost the work
+            html = view_of(type(self._value)).interim(self._value, self._name("compiling"))
+            self._value = None
+            with self._lock:
+                if not self._ended.is_set():
+                    self._publish(html, update=False)
+                    self._html = html
+
+    def _name(self, how: str) -> str:
+        """What the page calls the view: how it ended is for the page to say."""
+        return f"{how}-{self._id}"
+
+    def _publish(self, html: str, update: bool = True) -> None:
+        data = {"text/html": html, "text/plain": ""}
+        ipython_shell().display_pub.publish(data, metadata={}, transient={"display_id": self._id}, update=update)
