@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from explorer.aot.dimensions import Bounds, ShapeBounds
     from explorer.capture.call import Call
     from explorer.capture.explore import explore
+    from explorer.capture.explore_all import explore_all
     from explorer.capture.open import open_hlo
-    from explorer.hardware.table import targets
+    from explorer.golden.record import check, record
+    from explorer.hardware.table import target, targets
     from explorer.hotpath.auto import AutoCompile, auto_compile
     from explorer.hotpath.signals import Signal, signal
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
     from explorer.ledger.guards import Guard, assert_no_recompiles, max_compiles
+    from explorer.ledger.processes import gather_ledgers, merge_ledgers
     from explorer.ledger.watch import Watch, watch
     from explorer.measure.compare import compare
     from explorer.measure.compare_targets import compare_targets
+    from explorer.measure.largest_that_fits import largest_that_fits
     from explorer.measure.memory import memory
+    from explorer.measure.merge_profiles import merge_profiles
     from explorer.measure.peaks import peaks
     from explorer.measure.profile import profile
     from explorer.measure.roofline import roofline
@@ -39,11 +44,13 @@ if TYPE_CHECKING:
     from explorer.model.answers import Answer
     from explorer.model.attributes import AttributeColumns, Attributes
     from explorer.model.attribution import Attribution, SourceLine
+    from explorer.model.bookmark import Bookmark, Note
     from explorer.model.compilation import Constant, Durations
     from explorer.model.events.event import Event, Place, Reason
     from explorer.model.events.family_counts import Cause, FamilyCounts, Summary, Totals
     from explorer.model.events.ledger import Ledger
     from explorer.model.events.prediction import Prediction
+    from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
     from explorer.model.events.running import Running
     from explorer.model.events.stack_tree import StackTree
     from explorer.model.events.storm import Storm
@@ -52,21 +59,27 @@ if TYPE_CHECKING:
     from explorer.model.fates import Fate, FateRow, Fates, FateTable
     from explorer.model.findings.finding import Finding, Fix
     from explorer.model.findings.findings import Findings
+    from explorer.model.golden import Change, CheckResult, Golden, LineRecord, ProgramRecord
     from explorer.model.graph import ComputationCall, Frame, Graph, Group, Node
     from explorer.model.hierarchy import Hierarchy
     from explorer.model.line_table import LineRow, LineTable
     from explorer.model.links import Links
     from explorer.model.live_memory import Buffer, LiveMemory
+    from explorer.model.machine_code import KernelCode, MachineCode
+    from explorer.model.mesh import DeviceMesh
     from explorer.model.pass_history import History, HistoryEvent, PassLink
     from explorer.model.passes import Effect, Pass, Passes
     from explorer.model.paths import Paths
     from explorer.model.results.benchmark_comparison import Comparison, Ratio
     from explorer.model.results.collectives import Collective, Collectives
     from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
+    from explorer.model.results.estimates import Estimate, Estimates
     from explorer.model.results.flame import Flame
     from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotPaths, HotRow
+    from explorer.model.results.largest_fit import LargestFit, Trial
     from explorer.model.results.memory_use import MemoryRow, MemoryUse
     from explorer.model.results.peaks import Peaks
+    from explorer.model.results.process_profile import ProcessOp, ProcessProfile
     from explorer.model.results.profile import Profile
     from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
     from explorer.model.results.roofline import Loss, Roofline
@@ -77,6 +90,7 @@ if TYPE_CHECKING:
     from explorer.model.results.targets import TargetRow, Targets
     from explorer.model.results.timing import Samples, Timing
     from explorer.model.results.what_if import Variant, WhatIf
+    from explorer.model.shardings import Shardings, Spread
     from explorer.model.source import Source
     from explorer.model.specialization import Specialization
     from explorer.model.stage import Stage, WrittenLine
@@ -96,18 +110,22 @@ __all__ = [
     "Attribution",
     "AutoCompile",
     "Binary",
+    "Bookmark",
     "Bounds",
     "Buffer",
     "Call",
     "CallTimes",
     "Capture",
     "Cause",
+    "Change",
+    "CheckResult",
     "Collective",
     "Collectives",
     "Comparison",
     "Compiler",
     "ComputationCall",
     "Constant",
+    "DeviceMesh",
     "Diff",
     "DimensionInputInfo",
     "Durations",
@@ -115,6 +133,8 @@ __all__ = [
     "DynamicReport",
     "Effect",
     "EquationTime",
+    "Estimate",
+    "Estimates",
     "Event",
     "Executable",
     "Fact",
@@ -130,6 +150,7 @@ __all__ = [
     "Flame",
     "Frame",
     "Fusion",
+    "Golden",
     "Graph",
     "Group",
     "Guard",
@@ -143,18 +164,23 @@ __all__ = [
     "HotRow",
     "InputInfo",
     "Jitted",
+    "KernelCode",
+    "LargestFit",
     "Ledger",
     "LeftStatement",
+    "LineRecord",
     "LineRow",
     "LineTable",
     "LineTime",
     "Links",
     "LiveMemory",
     "Loss",
+    "MachineCode",
     "MemoryRow",
     "MemoryUse",
     "NamedDimension",
     "Node",
+    "Note",
     "OpPart",
     "OpTime",
     "OutputInfo",
@@ -167,7 +193,13 @@ __all__ = [
     "Peaks",
     "Place",
     "Prediction",
+    "ProcessDifference",
+    "ProcessLedger",
+    "ProcessOp",
+    "ProcessProfile",
+    "ProcessProgram",
     "Profile",
+    "ProgramRecord",
     "ProposedFunction",
     "Ratio",
     "Reason",
@@ -180,10 +212,12 @@ __all__ = [
     "SessionReport",
     "SessionRow",
     "ShapeBounds",
+    "Shardings",
     "Signal",
     "Source",
     "SourceLine",
     "Specialization",
+    "Spread",
     "StackTree",
     "Stage",
     "StageDiff",
@@ -198,6 +232,7 @@ __all__ = [
     "Targets",
     "Timing",
     "Totals",
+    "Trial",
     "TypeSizes",
     "Value",
     "Variant",
@@ -208,6 +243,7 @@ __all__ = [
     "WrittenLine",
     "assert_no_recompiles",
     "auto_compile",
+    "check",
     "compare",
     "compare_targets",
     "compile",
@@ -215,19 +251,26 @@ __all__ = [
     "disable_compile",
     "enable_compile",
     "explore",
+    "explore_all",
+    "gather_ledgers",
     "jit",
+    "largest_that_fits",
     "lint",
     "load",
     "load_ipython_extension",
     "max_compiles",
     "memory",
+    "merge_ledgers",
+    "merge_profiles",
     "open_hlo",
     "peaks",
     "profile",
+    "record",
     "roofline",
     "session",
     "signal",
     "sweep",
+    "target",
     "targets",
     "time",
     "unload_ipython_extension",
@@ -247,15 +290,21 @@ _NAMES = {
     "explorer.aot.dimensions": "Bounds ShapeBounds",
     "explorer.capture.call": "Call",
     "explorer.capture.explore": "explore",
+    "explorer.capture.explore_all": "explore_all",
     "explorer.capture.open": "open_hlo",
+    "explorer.golden.record": "check record",
+    "explorer.model.golden": "Change CheckResult Golden LineRecord ProgramRecord",
     "explorer.hotpath.auto": "AutoCompile auto_compile",
     "explorer.hotpath.signals": "Signal signal",
     "explorer.jitted": "Jitted disable_compile enable_compile jit",
     "explorer.ledger.guards": "Guard assert_no_recompiles max_compiles",
+    "explorer.ledger.processes": "gather_ledgers merge_ledgers",
     "explorer.ledger.watch": "Watch watch",
     "explorer.measure.compare": "compare",
     "explorer.measure.compare_targets": "compare_targets",
+    "explorer.measure.largest_that_fits": "largest_that_fits",
     "explorer.measure.memory": "memory",
+    "explorer.measure.merge_profiles": "merge_profiles",
     "explorer.measure.peaks": "peaks",
     "explorer.measure.profile": "profile",
     "explorer.measure.roofline": "roofline",
@@ -263,12 +312,14 @@ _NAMES = {
     "explorer.measure.time": "time",
     "explorer.measure.what_if": "what_if",
     "explorer.model.attributes": "AttributeColumns Attributes",
+    "explorer.model.bookmark": "Bookmark Note",
     "explorer.model.capture": "Constant Durations",
     "explorer.model.events.event": "Event Place Reason",
     "explorer.model.events.ledger": "Ledger",
     "explorer.model.events.prediction": "Prediction",
     "explorer.model.events.stack_tree": "StackTree",
     "explorer.model.events.storm": "Storm",
+    "explorer.model.events.process_ledger": "ProcessDifference ProcessLedger ProcessProgram",
     "explorer.model.events.running": "Running",
     "explorer.model.events.family_counts": "Cause FamilyCounts Summary Totals",
     "explorer.model.events.variations": "Variation Variations",
@@ -286,18 +337,24 @@ _NAMES = {
     "explorer.model.live_memory": "Buffer LiveMemory",
     "explorer.model.passes": "Effect Pass Passes",
     "explorer.model.results.benchmark_comparison": "Comparison Ratio",
+    "explorer.model.machine_code": "KernelCode MachineCode",
     "explorer.model.results.collectives": "Collective Collectives",
+    "explorer.model.results.estimates": "Estimate Estimates",
+    "explorer.model.mesh": "DeviceMesh",
+    "explorer.model.shardings": "Shardings Spread",
     "explorer.model.results.dynamic_report": "DynamicBinary DynamicReport PaddedSizes PaddingRefusal",
     "explorer.model.results.flame": "Flame",
     "explorer.model.results.hot_paths": "CallTimes HeldValue HotEvent HotPaths HotRow",
     "explorer.model.results.memory_use": "MemoryRow MemoryUse",
     "explorer.model.results.peaks": "Peaks",
+    "explorer.model.results.process_profile": "ProcessOp ProcessProfile",
     "explorer.model.results.profile": "Profile",
     "explorer.model.results.profile_rows": "EquationTime LineTime OpPart OpTime",
     "explorer.model.results.roofline": "Loss Roofline",
     "explorer.model.results.sequences": "LeftStatement ProposedFunction",
     "explorer.model.results.session": "SessionItem SessionReport SessionRow",
     "explorer.model.results.sweep": "Series Sweep SweepRow",
+    "explorer.model.results.largest_fit": "LargestFit Trial",
     "explorer.model.results.target_comparison": "TargetComparison TargetResult",
     "explorer.model.results.targets": "TargetRow Targets",
     "explorer.model.results.timing": "Samples Timing",
@@ -309,7 +366,7 @@ _NAMES = {
     "explorer.model.types": "TypeSizes",
     "explorer.notebook": "load_ipython_extension unload_ipython_extension",
     "explorer.pitfalls.lint": "lint",
-    "explorer.hardware.table": "targets",
+    "explorer.hardware.table": "target targets",
     "explorer.sessions.session": "Session session",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

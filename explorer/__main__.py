@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import explorer as ex
 from explorer.aot.commands import add_padding
 from explorer.capture.commands import add_explore, add_open
+from explorer.golden.commands import add_bisect, add_check, add_record
 from explorer.hardware.commands import add_targets
 from explorer.hotpath.commands import add_hot
 from explorer.hotpath.trace_commands import add_trace, add_visualize
@@ -18,7 +19,7 @@ from explorer.pitfalls.commands import add_lint
 
 _VERBS = (
     *(add_explore, add_open, add_recompiles, add_ledger, add_lint, add_padding, add_time, add_profile, add_hot),
-    *(add_trace, add_visualize, add_targets),
+    *(add_trace, add_visualize, add_targets, add_record, add_check, add_bisect),
 )
 
 

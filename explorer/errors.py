@@ -9,6 +9,7 @@ ExplorerError                  anything below
 │   └── TracedValueError         the function needs the value of something that is only traced (also a TypeError)
 ├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
 ├── ForeignNodeError           a node was given that belongs to another capture, or to another stage (also a ValueError)
+├── GoldenFileError            a golden file is none, or of a newer format (also a ValueError)
 ├── HotPathsError              hot paths were turned on where they are on already (also a RuntimeError)
 ├── InputError                 an executable was called with something it was not compiled for
 │   ├── DonatedInputError        an array that an earlier call was given to overwrite (also a RuntimeError)
@@ -45,12 +46,14 @@ ExplorerError                  anything below
 ├── UnknownNameError           no stage, node, pass, variant, … has the name that was asked for (also a KeyError)
 ├── UnknownTargetError         `target=` names no hardware that is known (also a ValueError)
 ├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
-└── ViewError                  a view was told to show what it can't (also a ValueError)
+├── ViewError                  a view was told to show what it can't (also a ValueError)
+└── WorkerError                no process of `executor=` can do the work (also a RuntimeError)
 
 And every warning:
 
 UserWarning
 ├── AmbiguousOptionWarning     a keyword is the name of an option, and of a parameter of the function, which gets it
+├── ProcessWarning             a process compiles another program than the first one does: both may wait for ever
 ├── RecompilationWarning       a function is traced or compiled again and again
 ├── TracedPerShapeWarning      a function can't be traced for all its shapes at once
 ├── UnknownSignalWarning       a signal isn't in the file of signals, which has one of nearly that name
@@ -74,6 +77,7 @@ __all__ = [
     "ExpressionError",
     "ExtraArgumentError",
     "ForeignNodeError",
+    "GoldenFileError",
     "HotPathsError",
     "InputDeviceError",
     "InputDtypeError",
@@ -95,6 +99,7 @@ __all__ = [
     "OutOfRangeError",
     "OutputError",
     "PaddingError",
+    "ProcessWarning",
     "ProfilerBusyError",
     "QueryError",
     "RecompilationError",
@@ -113,6 +118,7 @@ __all__ = [
     "UnreadableTextError",
     "UnwrittenStateWarning",
     "ViewError",
+    "WorkerError",
 ]
 
 
@@ -158,6 +164,10 @@ class ExpressionError(ExplorerError, ValueError):
 
 class ForeignNodeError(ExplorerError, ValueError):
     """A node was given that belongs to another capture, or to a stage that the question can't be asked of."""
+
+
+class GoldenFileError(ExplorerError, ValueError):
+    """A golden file can't be read, or says what can't be."""
 
 
 class HotPathsError(ExplorerError, RuntimeError):
@@ -306,6 +316,10 @@ class ViewError(ExplorerError, ValueError):
     """A view was told to show something that is not of its capture."""
 
 
+class WorkerError(ExplorerError, RuntimeError):
+    """The processes of `executor=` end as they start, or can't read what they are sent."""
+
+
 class RecompilationError(ExplorerError, AssertionError):
     """A guard saw more compiles than it allows; `.events` has the `Event`s of the calls that were too many."""
 
@@ -316,6 +330,10 @@ class RecompilationError(ExplorerError, AssertionError):
 
 class AmbiguousOptionWarning(UserWarning):
     """A keyword of time(), lint(), … is the name of an option and of a parameter of the function, which gets it."""
+
+
+class ProcessWarning(UserWarning):
+    """A process compiles another program for a function than the first one does, over devices of both."""
 
 
 class RecompilationWarning(UserWarning):

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import os
+import py_compile
 import random
 import shutil
 import subprocess
@@ -28,7 +30,13 @@ from queue import SimpleQueue
 ROOT = Path(__file__).parents[1]
 PACKAGE = "explorer"
 MOST_TESTS = 150  # of a line's own room, and as many of others'
+# They look at most of what a line gives, and take a second: first.
+KEPT = tuple(
+    f"tests/unit/{name}.py"
+    for name in ("analysis/test_answers", "view/test_saved_looks", "pitfalls/test_kept_findings")
+)
 SECONDS = 900
+QUICKLY = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # as the Makefile's unit
 
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -111,7 +119,7 @@ def coverage(folder: Path, known: Path | None = None) -> dict[str, dict[int, set
     options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", "-n", "auto", "-q"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow", "tests/unit", *options]
     if not data.exists():
-        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, env={**os.environ, **QUICKLY})
     from coverage import CoverageData
 
     measured = CoverageData(str(data))
@@ -126,17 +134,19 @@ def coverage(folder: Path, known: Path | None = None) -> dict[str, dict[int, set
 
 
 def tests_for(mutant: Mutant, covered: dict[str, dict[int, set[str]]]) -> list[str]:
-    """The tests that run a mutant's line: its own room's first, each time those that run the fewest lines of its file.
+    """The tests that run a mutant's line: those that keep much to the letter, then its own room's, then others.
 
-    The most particular of all alone won't do: those that touch a file least look least at what it gives.
+    Of a room first those that run the fewest lines of the file; they alone won't do, as they look least at what it
+    gives.
     """
     of_file = covered.get(mutant.file, {})
     tests = of_file.get(mutant.line, set())
     breadth = {test: sum(test in others for others in of_file.values()) for test in tests}
     room = "tests/unit/" + "/".join(Path(mutant.file).parts[1:-1])
-    own = sorted((test for test in tests if test.startswith(room)), key=lambda test: (breadth[test], test))
-    particular = sorted(tests - set(own), key=lambda test: (breadth[test], test))
-    return own[:MOST_TESTS] + particular[:MOST_TESTS]
+    kept = sorted(test for test in tests if test.startswith(KEPT))
+    own = sorted((test for test in tests - set(kept) if test.startswith(room)), key=lambda t: (breadth[t], t))
+    particular = sorted(tests - set(kept) - set(own), key=lambda test: (breadth[test], test))
+    return kept + own[:MOST_TESTS] + particular[:MOST_TESTS]
 
 
 def outcome(mutant: Mutant, tests: list[str], tree: Path) -> str:
@@ -149,7 +159,7 @@ def outcome(mutant: Mutant, tests: list[str], tree: Path) -> str:
     try:
         file.write_bytes(b"\n".join(lines))
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
-        environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, **QUICKLY, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False)
         return "killed" if done.returncode else "survived"
     except subprocess.TimeoutExpired:
@@ -179,6 +189,9 @@ def main() -> None:
             tree = Path(scratch) / f"tree{number}"
             left_out = shutil.ignore_patterns(".git", ".venv*", "node_modules", "__pycache__")
             shutil.copytree(ROOT, tree, ignore=left_out)
+            # Compiled once, and held against the source, so that only the mutant's file is compiled anew.
+            checked = py_compile.PycInvalidationMode.CHECKED_HASH
+            compileall.compile_dir(str(tree / PACKAGE), quiet=2, invalidation_mode=checked)
             trees.put(tree)
 
         def run(mutant: Mutant) -> str:

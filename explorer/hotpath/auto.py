@@ -128,9 +128,10 @@ class AutoCompile(Displayable):
             self._stream = stream = Stream()
             self.listen(lambda event: stream.end() if event.kind == "compiled" else None)
 
-    def _status(self, function: FunctionType) -> HotStatus | None:
+    def _status(self, function: Any) -> HotStatus | None:
         """What is known of a function; None if it wasn't called often."""
-        hot = self._functions.get(function)
+        # Another callable may have a hash of its own, or none, as a module that holds a key: it isn't asked.
+        hot = self._functions.get(function) if type(function) is FunctionType else None
         if hot is None or not hot.times.count:
             return None
         return HotStatus(row_of(hot, self._journal.began, self._signal), self._counter is not None)

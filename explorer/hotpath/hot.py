@@ -47,6 +47,7 @@ _VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled
 _OTHERS = 64  # eager calls, after as many kinds of calls were compiled as may be
 _CHECKED = 8 * 17  # of so many compiled calls, one is waited for and timed
 _TIMED = 17  # of so many calls of a quick function, one is timed; JAX runs ahead by 32, of which it is no part
+_SETTLED = 8 * _CHECKED  # eager calls of a quick function, after which one of `_CHECKED` is timed
 # Seconds of a call: to look at it and time it takes 5 µs, and XLA's threads fall asleep meanwhile, which after single
 # operations of some 100 µs makes the next one half as long again.
 _QUICK = 1e-3
@@ -252,7 +253,7 @@ class HotFunction:
         stands_for, self._stands_for = self._stands_for, 1
         calls = self.calls["eager"]
         if calls > _CHECKED and not self.variants and self.clock.eager_seconds < _QUICK * calls:
-            every = _CHECKED if self.trigger.is_waiting else _TIMED
+            every = _CHECKED if self.trigger.is_waiting or calls > _SETTLED else _TIMED
             self._calls["eager"] += every - 1
             self._skip[0], self._stands_for = every - 1, every
         return stands_for

@@ -205,6 +205,7 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
     if not exactness.is_exact:
         refusal = exactness.refusals[0]
         raise NotCompiled(f"{refusal.reason}: {refusal.equation}" if refusal.equation else refusal.reason)
+    fills = exactness.fills
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
     assembly = assembly_of(closed, structure, call.results_order, place)
@@ -215,12 +216,12 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
             raise OtherSettings
         constants = [read[place[id(value)]] if id(value) in place else value for value in consts]
         bucket = pattern.sizes([array.shape for array in arrays]) or {}
-        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket)(sizes, *arrays)
+        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket, fills=fills)(sizes, *arrays)
 
     run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
     mark_hot_copy(run, hot_copy(call, guards, Origin(), perf_counter() - begun))
     jitted: Any = jax.jit(run)
-    program = GrowingProgram(closed, dict.fromkeys(pattern.names, pattern.least), lambda _: jitted)
+    program = GrowingProgram(closed, dict.fromkeys(pattern.names, pattern.least), lambda _: jitted, fills)
 
     def serve(read: tuple[Any, ...], arrays: list[Any]) -> Any:
         sizes = pattern.sizes([array.shape for array in arrays])

@@ -52,17 +52,18 @@ class Padding:
             varying: Which of the program's arrays are those of the pattern.
         """
         symbols = dict.fromkeys(pattern.names, pattern.least)
-        if not prove(closed, symbols).is_exact:
+        proof = prove(closed, symbols)
+        if not proof.is_exact:
             return None
 
         def program(sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
             bucket = pattern.sizes([arrays[i].shape for i in varying])
-            return padded(closed, bucket or {})(sizes, *arrays)
+            return padded(closed, bucket or {}, fills=proof.fills)(sizes, *arrays)
 
         program.__name__ = program.__qualname__ = run.__name__
         program.__dict__["__wrapped__"] = vars(run).get("__wrapped__")  # its place; it mustn't be kept alive
         jitted: Any = jax.jit(program)
-        return cls(GrowingProgram(closed, symbols, lambda _: jitted), pattern, structure)
+        return cls(GrowingProgram(closed, symbols, lambda _: jitted, proof.fills), pattern, structure)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 import explorer as ex  # which loads a room where it is first used
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, parse_cell, run_cell, users_traceback
+from explorer.notebook.place import calling_frame, ended_in_users_code, parse_cell, run_cell
 from explorer.notebook.shell import ShellMagics
 from explorer.view.session import in_kernel
 
@@ -71,7 +71,7 @@ class HotPathsMagics(ShellMagics):
             _write(hot, options)
             return None if is_live else hot
         except ExplorerError as error:
-            raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
 
 hotpaths_parser = cast(MagicArgumentParser, cast(Any, HotPathsMagics.hotpaths).parser)

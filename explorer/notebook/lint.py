@@ -20,7 +20,7 @@ from explorer.model.findings.findings import Findings
 from explorer.notebook.calls import split_options
 from explorer.notebook.completion import callables
 from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, users_traceback
+from explorer.notebook.place import calling_frame, ended_in_users_code
 from explorer.notebook.shell import CallMagics
 
 _FLAGS = ("--thorough", "--fix")
@@ -46,7 +46,8 @@ class _Call:
 
         given = self.options
         call = Call(function, *args, **kwargs)
-        self.result = lint(call, rules=given.rules, ignore=given.ignore, thorough=given.thorough, fixes=given.fix)
+        options = {"rules": given.rules, "ignore": given.ignore, "thorough": given.thorough, "fixes": given.fix}
+        self.result = lint(call, **options, target=given.target)
         return function(*args, **kwargs) if self.assigned else None
 
 
@@ -61,9 +62,10 @@ class LintMagics(CallMagics):
     @argument(
         "--fix", action="store_true", help="also rewrite the function, where that is proven by one more trace each"
     )
+    @argument("--target", metavar="HARDWARE", help="also compile for hardware that needn't be here: h100, v5e:4x4")
     @argument("--html", metavar="FILE", type=writable_file, help="also write the findings as one self-contained page")
     # The call is no argument of the parser: IPython then completes inside it as in any code.
-    @kwds(usage="%(prog)s [--rules RULES] [--ignore RULES] [--thorough] [--fix] [--html FILE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @kwds(usage="%(prog)s [--rules RULES] [--thorough] [--fix] [--target HARDWARE] [--html FILE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
@@ -84,7 +86,7 @@ class LintMagics(CallMagics):
             findings = self.result_of("lint", partial(_Call, options), line, rest, cell, frame, local_ns)
             return _written(findings, options)
         except ExplorerError as error:
-            raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
 
 lint_parser = cast(MagicArgumentParser, cast(Any, LintMagics.lint).parser)

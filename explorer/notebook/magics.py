@@ -17,7 +17,7 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 from explorer.errors import ExploreError, ExplorerError, ExpressionError
 from explorer.model.capture import Capture
 from explorer.notebook.calls import CALLEE, Call, assigns, last_call, redirect, single_call, split_options
-from explorer.notebook.place import calling_frame, parse_cell, typed_column, users_traceback
+from explorer.notebook.place import calling_frame, ended_in_users_code, parse_cell, typed_column
 from explorer.notebook.shell import ShellMagics
 
 
@@ -76,7 +76,7 @@ class ExplorerMagics(ShellMagics):
                 return _written(self._explore_cell(line, cell, frame, options.target), options)
             return _written(self._explore_line(rest, frame, local_ns, options.target), options)
         except ExplorerError as error:
-            raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
     def _explore_line(
         self, expression: str, frame: FrameType | None, local_ns: Mapping[str, Any] | None, target: str | None
@@ -107,7 +107,7 @@ class ExplorerMagics(ShellMagics):
             exec(self.shell.compile(redirect(statement), file, "exec"), namespace)
         finally:
             namespace.pop(CALLEE, None)
-            if call.failure is not None:
+            if call.failure is not None and call.failure.capture.stages:
                 display(call.failure.capture)
         if call.failure is not None:
             raise call.failure

@@ -20,7 +20,7 @@ from explorer.errors import ExplorerError, ExpressionError
 from explorer.notebook.calls import split_options
 from explorer.notebook.completion import callables
 from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, users_traceback
+from explorer.notebook.place import calling_frame, ended_in_users_code
 from explorer.notebook.shell import CallMagics
 
 if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
@@ -84,7 +84,7 @@ class MeasureMagics(CallMagics):
             timing = self.result_of("jtime", callee, line, rest, cell, frame, local_ns)
             return _written(timing, "timing", options.html, lambda file: timing.chart().to_html(file))
         except ExplorerError as error:
-            raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
     @magic_arguments()
     @argument("--runs", metavar="N", type=int, help="how many calls to record")
@@ -117,7 +117,7 @@ class MeasureMagics(CallMagics):
             _written(profile, "profile", options.html, profile.to_html)
             return _written(profile, "profile", options.perfetto, profile.to_perfetto)
         except ExplorerError as error:
-            raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
 
 jtime_parser = cast(MagicArgumentParser, cast(Any, MeasureMagics.jtime).parser)

@@ -8,10 +8,12 @@ import linecache
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
+from weakref import ref
 
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.capture.sources import keep_compiled_text, read_source
+from explorer.errors import ExplorerError
 
 # An error passes these between the user's lines; IPython is not among them, for it is never inside.
 _NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
@@ -75,6 +77,25 @@ def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         return file
     return shell.compile.cache(text, shell.execution_count)  # a program called the magic: there is no such cell
+
+
+def ended_in_users_code(shell: Any, error: ExplorerError, frame: FrameType | None) -> ExplorerError:
+    """The error with the user's own lines as its traceback. A notebook shows that alone: its message names its cause,
+    and with the cause's own traceback the same lines would stand there twice."""
+    traceback = users_traceback(error, frame)
+    reference = ref(error)  # of the error itself, what it holds would wait for the garbage collector
+
+    def render() -> list[str]:
+        shown = reference()
+        assert shown is not None
+        cause, shown.__cause__ = shown.__cause__, None
+        try:
+            return shell.InteractiveTB.structured_traceback(type(shown), shown, traceback)
+        finally:
+            shown.__cause__ = cause
+
+    error._render_traceback_ = render  # pyright: ignore[reportAttributeAccessIssue] - what IPython asks an error for
+    return error.with_traceback(traceback)
 
 
 def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackType | None:

@@ -16,7 +16,7 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, parse_cell, run_cell, users_traceback
+from explorer.notebook.place import calling_frame, ended_in_users_code, parse_cell, run_cell
 from explorer.notebook.shell import ShellMagics
 
 if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
@@ -65,7 +65,7 @@ class RecompilesMagics(ShellMagics):
                 )
             return self._cell(line, cell, frame, options)
         except ExplorerError as error:
-            raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
     def _session(self, what: str | None) -> Ledger | None:
         from explorer.ledger.session import session, start_session, stop_session

@@ -15,6 +15,7 @@ import numpy as np
 
 from explorer.padding.sizes import Sizes
 from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
+from explorer.padding.values import Fill
 
 # What a bucket may have more elements than the power of two that a call needs: past it a smaller one is compiled.
 _WASTE = 4
@@ -53,13 +54,20 @@ class GrowingProgram:
         symbols: The names of those, each with the smallest size that it stands for.
         make: Of a bucket, by name, what runs it: a function of the true sizes by name, the arrays in the bucket's
             shapes, and whatever else `call` is given. It compiles when it is called first.
+        fills: Of each array what its padding is to hold.
     """
 
-    def __init__(self, closed: Any, symbols: Mapping[str, int], make: Callable[[Mapping[str, int]], Run]) -> None:
+    def __init__(
+        self,
+        closed: Any,
+        symbols: Mapping[str, int],
+        make: Callable[[Mapping[str, int]], Run],
+        fills: Sequence[Fill] = (),
+    ) -> None:
         self._inputs = [aval.shape for aval in closed.in_avals]
         self._outputs = [aval.shape for aval in closed.out_avals]
         self._symbols, self._least = tuple(symbols), tuple(symbols.values())
-        self._make = make
+        self._make, self._fills = make, fills
         self._lock = Lock()
         self._buckets: dict[Key, _Bucket] = {}
         self._served: dict[Key, _Served] = {}
@@ -117,8 +125,7 @@ class GrowingProgram:
         if self._fitting(key) is not None:
             return
         own, begun = self._own(key), perf_counter()
-        there, target = Sizes(self._named(key), {}), Sizes(self._named(own), {})
-        pad = Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)])
+        pad = self._pad(Sizes(self._named(key), {}), Sizes(self._named(own), {}))
         run: Any = self._make(self._named(own))
         with unguarded():
             padded = pad.pad(arrays, _device(arrays)[0])
@@ -130,7 +137,7 @@ class GrowingProgram:
     def _serve(self, key: Key) -> _Served:
         bucket = self._bucket(key)
         there, target = Sizes(self._named(key), {}), Sizes(self._named(bucket.sizes), {})
-        pad = Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)])
+        pad = self._pad(there, target)
         cut = Resize([*map(target.shape, self._outputs)], [*map(there.shape, self._outputs)])
         with unguarded():
             served = _Served(bucket, pad, cut, sizes_as_arrays(self._symbols, key))
@@ -138,6 +145,9 @@ class GrowingProgram:
             if len(self._served) >= _KEPT:
                 self._served.clear()
             return self._served.setdefault(key, served)
+
+    def _pad(self, there: Sizes, target: Sizes) -> Resize:
+        return Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)], fills=self._fills)
 
     def _bucket(self, key: Key) -> _Bucket:
         """The smallest bucket that there is, or a new one where that is far too large."""

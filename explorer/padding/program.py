@@ -15,30 +15,34 @@ from explorer.padding.interpreter import Interpreter, Notes, Tally
 from explorer.padding.proof import Proof, Refusal
 from explorer.padding.refused import Refused
 from explorer.padding.sizes import Sizes, is_symbolic
-from explorer.padding.values import make_value
+from explorer.padding.values import Fill, Value, make_value
 
 REGISTERED = rules  # which is imported for that
 
 
-def padded(closed: Any, bucket: Mapping[str, int], notes: Notes | None = None) -> Callable[..., list[Any]]:
+def padded(
+    closed: Any, bucket: Mapping[str, int], notes: Notes | None = None, fills: Sequence[Fill] = ()
+) -> Callable[..., list[Any]]:
     """The program of a symbolic jaxpr for every size up to a bucket's.
 
     Args:
         closed: A closed jaxpr whose sizes are symbolic.
         bucket: By name of a dimension, its largest size.
         notes: When it is traced, gets by variable of the new jaxpr which axes are padded, and what masks fill.
+        fills: Of each array what its padding will hold, such as `Proof.fills`: it is relied upon.
 
     Returns:
         A function of the true sizes by name, int32 scalars of at least 1 and at most the bucket's, and the arrays, in
-        the bucket's shapes with anything at all in the padding. It gives the results in the bucket's shapes, whose
-        valid part is the unpadded function's. It is to be compiled by `jax.jit`, and isn't to be differentiated.
+        the bucket's shapes; in padding whose fill isn't given there may be anything at all. It gives the results in the
+        bucket's shapes, whose valid part is the unpadded function's. It is to be compiled by `jax.jit`, and isn't to be
+        differentiated.
 
     Raises:
         Refused: When it is traced, of what `prove` says isn't exact.
     """
 
     def run(sizes: Mapping[str, Any], *arrays: Any) -> list[Any]:
-        return _walk(closed, bucket, sizes, arrays, Tally(collects=False, notes=notes))
+        return _walk(closed, bucket, sizes, arrays, Tally(collects=False, notes=notes), fills)[0]
 
     return run
 
@@ -52,13 +56,33 @@ def prove(closed: Any, names: Iterable[str]) -> Proof:
 
     It raises for nothing that is in the jaxpr.
     """
+    names = tuple(names)
+    fills = [_zero(v.aval) for v in getattr(closed, "jaxpr", closed).invars]
+    proof, wished = _prove(closed, names, fills)
+    if proof.refusals or all(wish in (None, 0) for wish in wished):
+        return proof
+    # What its first mask writes is written where an array is padded, which copies it anyway.
+    return _prove(closed, names, [fill if wish is None else wish for fill, wish in zip(fills, wished, strict=True)])[0]
+
+
+def _zero(aval: Any) -> Fill:
+    """What padding holds by itself; of a key of random numbers nothing that is known, nor where there is none."""
+    is_padded = any(map(is_symbolic, getattr(aval, "shape", ())))
+    return None if not is_padded or jnp.issubdtype(aval.dtype, jax.dtypes.extended) else 0
+
+
+def _prove(closed: Any, names: Sequence[str], fills: Sequence[Fill]) -> tuple[Proof, list[Fill]]:
+    """The proof where the padding of each array is filled so, and with what it is masked first."""
     tally = Tally(collects=True)
     bucket = _any_bucket(closed, names)
     sizes = {name: jax.ShapeDtypeStruct((), jnp.int32) for name in bucket}
     shapes = Sizes(bucket, {})
+    inputs: list[Value] = []
 
     def walk(sizes: Mapping[str, Any], *arrays: Any) -> list[Any]:
-        return _walk(closed, bucket, sizes, arrays, tally)
+        results, values = _walk(closed, bucket, sizes, arrays, tally, fills)
+        inputs.extend(values)
+        return results
 
     structs = [
         jax.ShapeDtypeStruct(shapes.shape(v.aval.shape), v.aval.dtype) for v in getattr(closed, "jaxpr", closed).invars
@@ -70,7 +94,8 @@ def prove(closed: Any, names: Iterable[str]) -> Proof:
         text = str(fault).strip().partition("\n")[0]
         refusals.append(Refusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}", ""))
     refusals = [_refusal(path, refused) for path, refused in tally.refused.values()] + refusals
-    return Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket))
+    proof = Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket), tuple(fills))
+    return proof, [value.wished for value in inputs]
 
 
 def _any_bucket(closed: Any, names: Iterable[str]) -> dict[str, int]:
@@ -89,14 +114,24 @@ def _any_bucket(closed: Any, names: Iterable[str]) -> dict[str, int]:
 
 
 def _walk(
-    closed: Any, bucket: Mapping[str, int], sizes: Mapping[str, Any], arrays: Iterable[Any], tally: Tally
-) -> list[Any]:
+    closed: Any,
+    bucket: Mapping[str, int],
+    sizes: Mapping[str, Any],
+    arrays: Sequence[Any],
+    tally: Tally,
+    fills: Sequence[Fill],
+) -> tuple[list[Any], list[Value]]:
+    """The results, and what went in."""
     true = {name: jnp.asarray(size, jnp.int32) for name, size in sizes.items()}
     inputs = getattr(closed, "jaxpr", closed).invars
-    values = [tally.note(make_value(array, v.aval)) for array, v in zip(arrays, inputs, strict=True)]
+    given = fills or (None,) * len(inputs)
+    values = [
+        tally.note(make_value(array, v.aval, fills=[fill if is_symbolic(size) else None for size in v.aval.shape]))
+        for array, v, fill in zip(arrays, inputs, given, strict=True)
+    ]
     interpreter = Interpreter(Sizes(bucket, true), tally)
     results = interpreter.run(closed, values)
-    return [interpreter.unmerged(value).array for value in results]
+    return [interpreter.unmerged(value).array for value in results], values
 
 
 def _refusal(path: Sequence[Any], refused: Refused) -> Refusal:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from explorer.capture.sources import place
+from explorer.padding.values import Fill
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Proof:
         masks: How many arrays are masked.
         relayouts: How many arrays are gathered into other places, which costs most.
         axes: The named dimensions.
+        fills: Of each array that goes in what is best put in its padding, for it needs no mask then; None where that
+            may be anything.
     """
 
     refusals: tuple[Refusal, ...]
@@ -51,6 +54,7 @@ class Proof:
     masks: int
     relayouts: int
     axes: tuple[str, ...]
+    fills: tuple[Fill, ...] = ()
 
     @property
     def is_exact(self) -> bool:

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax.suppress_recording import suppress_recording
+from explorer.padding.values import Fill
 
 Shape = tuple[int, ...]
 
@@ -37,16 +38,24 @@ class Resize:
         shapes, targets: Of each array the shape that it has, and that it shall have: not smaller in any dimension for
             all of them, or not larger.
         shardings: Of each target, where it is over several devices.
+        fills: Of each what comes behind what it holds; None is anything.
     """
 
-    def __init__(self, shapes: Sequence[Shape], targets: Sequence[Shape], shardings: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        shapes: Sequence[Shape],
+        targets: Sequence[Shape],
+        shardings: Sequence[Any] = (),
+        fills: Sequence[Fill] = (),
+    ) -> None:
         self.shapes, self.targets = shapes, targets
         self.changed = [i for i, (shape, target) in enumerate(zip(shapes, targets, strict=True)) if shape != target]
         self._shardings = shardings
+        self._fills = fills or (None,) * len(shapes)
         self._programs: dict[tuple[int, ...], Callable[..., list[Any]]] = {}
 
     def pad(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
-        """The arrays with zeros behind what they hold.
+        """The arrays with their fills behind what they hold.
 
         Args:
             is_on_host: Whether the devices' memory is the host's.
@@ -61,13 +70,13 @@ class Resize:
         return self._resize(arrays, is_plain, _cut_by_numpy)
 
     def _resize(
-        self, arrays: Sequence[Any], is_plain: Sequence[bool], by_numpy: Callable[[Any, Shape], Any]
+        self, arrays: Sequence[Any], is_plain: Sequence[bool], by_numpy: Callable[[Any, Shape, Fill], Any]
     ) -> list[Any]:
         resized = list(arrays)
         left: list[int] = []
         for i in self.changed:
             if is_plain[i] or isinstance(arrays[i], np.ndarray):
-                resized[i] = by_numpy(arrays[i], self.targets[i])
+                resized[i] = by_numpy(arrays[i], self.targets[i], self._fills[i])
             else:
                 left.append(i)
         if left:
@@ -82,15 +91,19 @@ class Resize:
 
     def _program(self, positions: Sequence[int]) -> Callable[..., list[Any]]:
         shardings = [self._shardings[i] for i in positions] if self._shardings else None
-        return jax.jit(partial(_resized, [self.targets[i] for i in positions]), out_shardings=shardings)
+        targets = [(self.targets[i], self._fills[i]) for i in positions]
+        return jax.jit(partial(_resized, targets), out_shardings=shardings)
 
 
-def _resized(targets: Sequence[Shape], *arrays: Any) -> list[Any]:
-    return [_at_shape(array, target) for array, target in zip(arrays, targets, strict=True)]
+def _resized(targets: Sequence[tuple[Shape, Fill]], *arrays: Any) -> list[Any]:
+    return [_at_shape(array, *target) for array, target in zip(arrays, targets, strict=True)]
 
 
-def _at_shape(array: Any, target: Shape) -> Any:
+def _at_shape(array: Any, target: Shape, fill: Fill) -> Any:
     array = array[tuple(slice(0, size) for size in target)]
+    if fill is not None:
+        behind = [(0, wanted - size, 0) for size, wanted in zip(array.shape, target, strict=True)]
+        return jax.lax.pad(array, np.asarray(fill, array.dtype), behind)
     for axis, (size, wanted) in enumerate(zip(array.shape, target, strict=True)):
         if size < wanted:  # a key of random numbers can't be 0, nor padded by lax.pad: the last one is repeated
             array = array[(slice(None),) * axis + (jnp.minimum(jnp.arange(wanted), size - 1),)]
@@ -105,18 +118,18 @@ def _is_plain(array: Any) -> bool:
     return not jnp.issubdtype(array.dtype, jax.dtypes.extended) and len(sharding.device_set) == 1
 
 
-def _padded_by_numpy(array: Any, target: Shape) -> Any:
+def _padded_by_numpy(array: Any, target: Shape, fill: Fill) -> Any:
     values = np.asarray(array)
     buffer = _empty(target, values.dtype)
     buffer[tuple(map(slice, values.shape))] = values
     # What is there already would serve, but may be slow to compute with (denormal numbers), and different each time.
     for axis, (size, wanted) in enumerate(zip(values.shape, target, strict=True)):
         if size < wanted:
-            buffer[(*map(slice, values.shape[:axis]), slice(size, None))] = 0
+            buffer[(*map(slice, values.shape[:axis]), slice(size, None))] = fill or 0
     return _without_copy(buffer) if buffer.nbytes >= _LARGE else buffer
 
 
-def _cut_by_numpy(array: Any, target: Shape) -> Any:
+def _cut_by_numpy(array: Any, target: Shape, _: Fill) -> Any:
     view = np.asarray(array)[tuple(map(slice, target))]
     if view.nbytes < _LARGE:
         return jax.device_put(view)

@@ -38,6 +38,7 @@ class Value:
         bare: The array and its fills before any mask; None if there was none.
         filled: Masked arrays, by fill and axes: each is made once.
         greatest_of: Of a maximum the array that it is of, and along which axes; of what else it is the same all along.
+        wished: What the first mask filled it with.
         or_nan: By axis, what fills it where not all valid elements of the same reduction are NaN; `softmax` has such.
     """
 
@@ -49,6 +50,7 @@ class Value:
     filled: dict[Any, Any] = field(default_factory=dict[Any, Any])
     greatest_of: tuple[Any, frozenset[int]] | None = None
     or_nan: dict[int, Fill] = field(default_factory=dict[int, Fill])
+    wished: Fill = None
 
     @property
     def shape(self) -> tuple[Any, ...]:

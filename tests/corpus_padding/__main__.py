@@ -3,10 +3,10 @@
     python -m tests.corpus_padding [--few] [--gradients | --only-gradients] [--door] [--optimized]
         [--part I/N | --spread COUNT] [TEXT…]
 
-Of texts, only the cases whose `family: name` has one of them. `--few` takes the corners of each case's sizes and one in
-between instead of all, `--gradients` each case's derivatives too (`--only-gradients` those alone), `--door` goes
-through `explorer.compile`, padded. `--part 0/2` takes every second case, `--spread 300` so many out of every family, in
-proportion. The exit code is 1 if anything is wrong or crashes.
+Of texts, only the cases whose `family: name` has one of them. `--few` takes two or three of each case's sizes, not all,
+`--gradients` each case's derivatives too (`--only-gradients` those alone), `--door` goes through `explorer.compile`,
+padded. `--part 0/2` takes every second case, `--spread 300` so many out of every family, in proportion. The exit code
+is 1 if anything is wrong or crashes.
 """
 
 from __future__ import annotations

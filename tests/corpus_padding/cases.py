@@ -177,14 +177,13 @@ class Case:
         return {symbol: self.largest.get(symbol, LARGEST[symbol]) for symbol in self.symbols}
 
     def sizes(self, few: bool = False) -> Iterator[dict[str, int]]:
-        """All sizes of the bucket, of more than a thousand a spread; or its corners, and one in between."""
+        """All sizes of the bucket, of more than a thousand a spread; or two, of several symbols three, all padded."""
         ranges = {s: range(self.smallest.get(s, 1), largest + 1) for s, largest in self.bucket.items()}
         if few:
             middle = {s: r[len(r) // 2] for s, r in ranges.items()}
             smallest = {s: r[0] for s, r in ranges.items()}
-            largest = {s: r[-1] for s, r in ranges.items()}
             unlike = {s: (r[0] if i % 2 else r[-2:][0]) for i, (s, r) in enumerate(ranges.items())}
-            seen = [smallest, middle, unlike, largest]
+            seen = [smallest, middle, unlike] if len(ranges) > 1 else [smallest, middle]
             yield from (sizes for i, sizes in enumerate(seen) if sizes not in seen[:i])
             return
         everything = list(product(*ranges.values()))

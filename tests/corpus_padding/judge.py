@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,12 +15,12 @@ from jax import export
 
 from explorer._jax import undecided_equalities
 from explorer.padding.program import padded, prove
+from explorer.padding.transfer import Resize
 from tests.corpus_padding.cases import POISONS, Case, Sizes
+from tests.support.padding import QUICKLY
 
 EXACT, REFUSED, UNTRACED, WRONG, CRASHED = "exact", "refused", "untraced", "wrong", "crashed"
 NO_CASE = "no case"  # the function itself fails at a single size: a gradient that JAX doesn't have
-# XLA's optimizations would take most of the time, and what is judged is the program it is given.
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 # By the size of a float in bytes, relative: the oracle's order of additions is another.
 RELATIVE = {8: 1e-8, 4: 2e-4, 2: 3e-2, 1: 0.3}
 
@@ -97,11 +98,30 @@ def judge(case: Case, few: bool = False, options: Mapping[str, Any] = QUICKLY) -
             if proof.refusals:
                 return Verdict(case, REFUSED, [f"{r.primitive}: {r.reason}" for r in proof.refusals])
             run = compiled(case, padded(closed, case.bucket), options)
+            filled = compiled_for_fills(case, closed, proof.fills, options)
         except Exception as error:
             return Verdict(case, CRASHED, [f"{type(error).__name__}: {str(error)[:500]}"])
         rules = dict(proof.rules)
-        count, fault = compare(case, closed, run, few, options)
+        count, fault = compare(case, closed, run, filled, few, options)
         return Verdict(case, WRONG if fault else EXACT, [fault] if fault else [], rules, count)
+
+
+def compiled_for_fills(
+    case: Case, closed: Any, fills: Sequence[Any], options: Mapping[str, Any]
+) -> Callable[..., Any] | None:
+    """The program of padding that is filled as the proof wishes, by the valid arrays; None if that changes nothing."""
+    program, of_any = padded(closed, case.bucket, fills=fills), padded(closed, case.bucket)
+    given = {symbol: np.int32(1) for symbol in case.symbols}, *case.valid(case.bucket)
+    if str(jax.make_jaxpr(program)(*given)) == str(jax.make_jaxpr(of_any)(*given)):
+        return None
+    run = compiled(case, program, options)
+
+    def fill_and_run(true: Any, *valid: Any) -> Any:
+        shapes = [argument.shape_at(case.bucket) for argument in case.arguments]
+        pad = Resize([array.shape for array in valid], shapes, fills=fills)
+        return run(true, *pad.pad(valid, is_on_host=True))
+
+    return fill_and_run
 
 
 def compiled(case: Case, program: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Any]:
@@ -121,7 +141,14 @@ def expected(case: Case, all_sizes: Sequence[Sizes], options: Mapping[str, Any])
     return jax.jit(at_each_size).lower(given).compile(dict(options))(given)
 
 
-def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options: Mapping[str, Any]) -> tuple[int, str]:
+def compare(
+    case: Case,
+    closed: Any,
+    run: Callable[..., Any],
+    filled: Callable[..., Any] | None,
+    few: bool,
+    options: Mapping[str, Any],
+) -> tuple[int, str]:
     """How many outputs were compared, and the first that differs, in words; empty if none does."""
     count, width = 0, narrowest(closed)
     all_sizes = list(case.sizes(few))
@@ -130,18 +157,21 @@ def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options
         generator = case.generator({"poison": 0, **sizes})
         true = {symbol: np.int32(size) for symbol, size in sizes.items()}
         valid = case.valid(sizes)
+        runs: list[tuple[str, Any]] = [] if filled is None else [("filled", partial(filled, true, *valid))]
         for poison in range(len(POISONS) if dict(sizes) != case.bucket else 1):
             arrays = [
                 argument.poisoned(array, case.bucket, poison, generator)
                 for argument, array in zip(case.arguments, valid, strict=True)
             ]
-            results = run(true, *arrays)
+            runs.append((f"poison {POISONS[poison][0]}", partial(run, true, *arrays)))
+        for what, give in runs:
+            results = give()
             for i, (result, shape, wanted) in enumerate(zip(results, shapes, right, strict=True)):
                 count += 1
                 fault = difference(result, shape, wanted, width)
                 # XLA makes NaN · 0 zero where the 0 is a mask: one operation after the other it is NaN.
                 if fault and difference(result, shape, one_by_one(case, valid)[i], width):
-                    return count, f"output {i} at {sizes}, poison {POISONS[poison][0]}: {fault}"
+                    return count, f"output {i} at {sizes}, {what}: {fault}"
     return count, ""
 
 

@@ -145,16 +145,15 @@ def test_a_notebook_that_works_shows_nothing_wrong_unattended():
     assert [len(cell.outputs) for cell in notebook.cells] == [0, 0, 1, 1, 0]
 
 
-def test_a_trace_that_fails_shows_the_capture_and_ends_on_the_users_line(kernel: Kernel):
+def test_a_trace_that_fails_says_so_once_and_ends_on_the_users_line(kernel: Kernel):
     answer = kernel.run(BRANCH)
-    (shown,) = answer.displayed
-    assert shown.startswith("Capture(f: nothing (trace failed: TracerBoolConversionError")
+    assert [shown for shown in answer.displayed if "is compiled" not in shown] == []  # but a bar on a busy machine
     (error,) = answer.of("error")
     assert "line 3:   return v if v.sum() > 0 else -v" in error["evalue"]
     traceback = plain("\n".join(error["traceback"])).splitlines()
-    assert any(line.startswith("TracerBoolConversionError: ") for line in traceback)
     arrows = [line for line in traceback if re.match(r"-+> ", line)]
-    assert arrows[-1] == "----> 3     return v if v.sum() > 0 else -v"
+    assert arrows == ["----> 4 f(x)", "----> 3     return v if v.sum() > 0 else -v"]
+    assert sum("Error" in line for line in traceback) == 2  # above the lines, and below them with the message
 
 
 def test_completion_and_help_reach_the_front_end(kernel: Kernel):
@@ -190,3 +189,72 @@ def test_a_cell_under_the_ledger_shows_its_own_lines_and_its_own_errors(kernel: 
     answer = kernel.run("%recompiles --nothing")
     assert answer.reply["ename"] == "ExpressionError"
     assert kernel.run("%recompiles off").printed.startswith("Nothing was watched")
+
+
+DEEP = """
+def deep(v):
+    for i in range(150):
+        v = jnp.tanh(v @ v) + i
+    return v
+"""
+
+
+def shown_by(kernel: Kernel, cell: str) -> list[tuple[str, str, str]]:
+    """What a cell displays and displays anew, but for bars: kind, name of the output, HTML."""
+    messages: list[dict[str, Any]] = []
+    kernel.client.execute_interactive(cell, timeout=SECONDS, output_hook=messages.append)
+    kinds = ("display_data", "update_display_data", "execute_result")
+    contents = [(message["msg_type"], message["content"]) for message in messages if message["msg_type"] in kinds]
+    shown = [
+        (kind, of.get("transient", {}).get("display_id", ""), of["data"].get("text/html", "")) for kind, of in contents
+    ]
+    return [each for each in shown if "<progress" not in each[2]]
+
+
+def test_while_a_compile_lasts_its_first_stages_are_shown_until_the_whole_is(kernel: Kernel):
+    first, *rest = shown_by(kernel, f"{STEPS}{DEEP}\nex.explore(deep, x)")
+    kind, name, html = first
+    assert kind == "display_data"
+    assert 'data-explorer="compiling-' in html
+    whole = [html for kind, _, html in rest if kind == "execute_result"]
+    assert "compiling-" not in whole[0]
+    emptied = [html for kind, other, html in rest if kind == "update_display_data" and other == name]
+    assert emptied == [""]
+    kernel.run("interim._PATIENCE = 2.0")
+
+
+def test_a_quick_compile_shows_nothing_but_itself(kernel: Kernel):
+    assert [kind for kind, *_ in shown_by(kernel, "%explore layer(x, scale=5)")] == ["execute_result"]
+
+
+STEPS = """
+import time
+import explorer as ex
+from explorer.view import interim
+from explorer.view.progress_bar import step_progress
+interim._PATIENCE = 0.0
+capture = ex.explore(layer, x)
+"""
+
+
+def test_where_nobody_looks_nothing_is_made_to_be_looked_at(kernel: Kernel):
+    cell = f"{STEPS}\nwith step_progress('f is compiled', ('XLA',)) as begin:\n    begin('XLA', lambda: 1 / 0)"
+    reply = kernel.client.execute_interactive(cell, timeout=SECONDS, allow_stdin=False, output_hook=lambda _: None)
+    assert reply["content"]["status"] == "ok"
+    assert kernel.run(cell).reply["ename"] == "ZeroDivisionError"
+
+
+def test_an_interrupt_leaves_what_was_there_and_says_so(kernel: Kernel):
+    stopped = f"""{STEPS}
+with step_progress('f is compiled', ('XLA',)) as begin:
+    begin('XLA', lambda: capture)
+    while not interim._last._html:
+        time.sleep(0.01)
+    raise KeyboardInterrupt
+"""
+    (_, name, html), (kind, same, left) = shown_by(kernel, stopped)[:2]
+    assert 'data-explorer="compiling-' in html
+    assert (kind, same) == ("update_display_data", name)
+    assert 'data-explorer="interrupted-' in left
+    assert "compiling-" not in left
+    kernel.run("interim._PATIENCE = 2.0")

@@ -71,4 +71,5 @@ FULL = Event(
     "KeyboardInterrupt",
     "host",
     9,
+    "line 3 is mul float32[2,3]",
 )

@@ -215,3 +215,34 @@ def test_the_project_declares_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["entry-points"]["pytest11"] == {"explorer": "pytest_explorer"}
     assert "pytest_explorer" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+GOLDEN = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def step(x):
+    return jnp.tanh(x) * SIZES
+
+def test_step(explorer_golden):
+    for size in SIZES_SEEN:
+        step(jnp.ones(size))
+    explorer_golden(step, jnp.ones(8))
+"""
+
+
+def test_a_golden_file_is_written_when_asked_and_then_compared(tmp_path):
+    test = tmp_path / "test_golden.py"
+    once = GOLDEN.replace("SIZES_SEEN", "[8, 8]").replace("SIZES", "2")
+    test.write_text(once)
+    assert "GoldenFileError: there is no" in run(tmp_path)
+    assert "1 passed" in run(tmp_path, "--update-golden")
+    assert (tmp_path / "golden" / "test_step.step.golden").is_file()
+    assert "1 passed" in run(tmp_path)
+    test.write_text(once.replace("[8, 8]", "[8, 5]"))
+    printed = run(tmp_path)
+    assert "step compiles 2 times, 1 before" in printed
+    assert "test_golden.py:10: `x.shape[0]` was 8 and is now 5" in printed
+    test.write_text(once.replace("jnp.tanh(x)", "jnp.tanh(jnp.sort(x))"))
+    printed = run(tmp_path)
+    assert "test_golden.py:6: `return jnp.tanh(jnp.sort(x)) * 2` has sort f32[8] more" in printed

@@ -228,7 +228,7 @@ class PaddedCalls:
         """Find the binary for these sizes, and work out what is padded and cut."""
         by = self._smallest(key)
         shapes = self.footprint
-        pad = Resize(shapes.inputs(key), shapes.inputs(by.bucket), shapes.shardings)
+        pad = Resize(shapes.inputs(key), shapes.inputs(by.bucket), shapes.shardings, self._program.fills)
         cut = Resize(shapes.outputs(by.bucket), shapes.outputs(key))
         with unguarded():
             served = Served(by, pad, cut, sizes_as_arrays(self.buckets.symbols, key))

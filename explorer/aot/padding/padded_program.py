@@ -17,6 +17,7 @@ from explorer.errors import ArchiveError
 from explorer.padding.interpreter import Notes
 from explorer.padding.program import padded
 from explorer.padding.sizes import Sizes
+from explorer.padding.values import Fill
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class PaddedProgram:
         at: Of a bucket, by name, a function of true sizes by name and arrays in the bucket's shapes; it gives outputs
             in the bucket's shapes. What comes second gets what is padding, by variable; from a file nothing.
         save: Of a bucket and platforms (None is the present one) how it travels.
+        fills: Of each array that goes in what its padding is to hold.
         buckets: Those that there are; None where there is one for any sizes.
     """
 
@@ -49,18 +51,19 @@ class PaddedProgram:
     structure: Any
     at: Callable[[Mapping[str, int], Notes], Callable[..., Sequence[Any]]]
     save: Callable[[Mapping[str, int], Sequence[str] | None], SavedBucket]
+    fills: Sequence[Fill] = ()
     buckets: Sequence[Mapping[str, int]] | None = None
 
     @classmethod
-    def of(cls, traced: Traced) -> PaddedProgram:
+    def of(cls, traced: Traced, fills: Sequence[Fill]) -> PaddedProgram:
         """Of a trace for every size."""
         closed = traced.closed
 
         def save(bucket: Mapping[str, int], platforms: Sequence[str] | None) -> SavedBucket:
-            module = _exported(closed, bucket, platforms)
+            module = _exported(closed, bucket, platforms, fills)
             return SavedBucket(lambda: module, lambda: list(closed.consts))
 
-        return cls(closed.out_avals, traced.outputs.structure, partial(padded, closed), save)
+        return cls(closed.out_avals, traced.outputs.structure, partial(padded, closed, fills=fills), save, fills)
 
     @classmethod
     def of_file(
@@ -69,6 +72,7 @@ class PaddedProgram:
         structure: Any,
         saved: Sequence[tuple[Mapping[str, int], SavedBucket]],
         read: Callable[[bytes], export.Exported],
+        fills: Sequence[Fill],
     ) -> PaddedProgram:
         """Of programs for some buckets."""
 
@@ -85,16 +89,16 @@ class PaddedProgram:
 
             return run
 
-        return cls(outputs, structure, at, lambda bucket, _: find(bucket), [sizes for sizes, _ in saved])
+        return cls(outputs, structure, at, lambda bucket, _: find(bucket), fills, [sizes for sizes, _ in saved])
 
 
-def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] | None) -> bytes:
+def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] | None, fills: Sequence[Fill]) -> bytes:
     jaxpr = getattr(closed, "jaxpr", closed)
     shapes = Sizes(bucket, {})
 
     def run(constants: Sequence[Any], sizes: Mapping[str, Any], *arrays: Any) -> Any:
         # The constants are arguments, for all buckets share them in the file.
-        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket)(sizes, *arrays)
+        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket, fills=fills)(sizes, *arrays)
 
     constants = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in closed.consts]
     sizes = {symbol: jax.ShapeDtypeStruct((), "int32") for symbol in bucket}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, cast, get_args
 
@@ -19,6 +20,7 @@ from explorer.aot.padding.verdict import Dynamic
 from explorer.files.validate import boolean, integer, text
 from explorer.model.results.dynamic_report import DynamicChoice
 from explorer.padding.proof import Proof
+from explorer.padding.values import Fill
 
 Json = dict[str, Any]
 
@@ -51,6 +53,7 @@ def padding_to_json(
         "rules": dict(proof.rules) if proof is not None else {},
         "masks": proof.masks if proof is not None else 0,
         "relayouts": proof.relayouts if proof is not None else 0,
+        "fills": [None if fill is None else repr(fill) for fill in program.fills],
         "programs": programs,
     }
 
@@ -72,13 +75,14 @@ def padding_from_json(
     if choice not in get_args(DynamicChoice):
         raise ValueError(f"{choice!r} is no way to serve sizes")
     rules = {text(name): integer(count) for name, count in cast(Json, encoded["rules"]).items()}
-    proof = Proof((), rules, integer(encoded["masks"]), integer(encoded["relayouts"]), tuple(bounds))
+    fills = [None if fill is None else _fill(text(fill)) for fill in encoded.get("fills", ())]
+    proof = Proof((), rules, integer(encoded["masks"]), integer(encoded["relayouts"]), tuple(bounds), tuple(fills))
     buckets = Buckets(bounds, ladder, boolean(encoded["is_chosen"]))
     outputs = program.outputs
     structs = [jax.ShapeDtypeStruct(_shape(info.shape), info.dtype) for info in outputs.infos.values()]
     return (
         Dynamic(choice, text(encoded["why"]), buckets, proof),
-        PaddedProgram.of_file(structs, outputs.structure, saved, cache(read_module)),
+        PaddedProgram.of_file(structs, outputs.structure, saved, cache(read_module), fills),
     )
 
 
@@ -93,6 +97,15 @@ def _saved(
         return [read_constant(each) for each in entry["constants"]]
 
     return sizes, SavedBucket(lambda: members[entry["module"]], constants)
+
+
+def _fill(number: str) -> Fill:
+    """A number as `repr` writes it; JSON has no infinity."""
+    kinds = (int, float, complex)
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind(number)
+    return boolean({"True": True, "False": False}[number])
 
 
 def _shape(shape: Sequence[int | str]) -> tuple[Any, ...]:

@@ -19,9 +19,11 @@ from pathlib import Path
 import numpy as np
 
 import explorer as ex
+from explorer.analysis.questions.questions import answers as answers_to_questions
 
 FOLDER = Path(__file__).parent
 SAVED = {path.stem: path for path in sorted(FOLDER.glob("*.capture"))}
+_BEFORE = {"attention_with_norm": "attention", "scanned": "train_step"}  # what is held against what
 _WAYS = 12  # pairs and neighbourhoods of each graph: any would do, so they are spread over it
 
 
@@ -43,11 +45,15 @@ def answers(name: str) -> list[str]:
         "nodes": _nodes(capture),
         "groups": _groups(capture),
         "links": _links(capture),
-        "fates": [repr(capture.fate_table()), *(f"{row}" for row in capture.fate_table())],
+        "fates": _fates(capture),
         "lines": [repr(capture.lines()), *(f"{row}" for row in capture.lines())],
         "memory": _memory(capture),
         "passes": _passes(capture),
         "ways": _ways(capture),
+        "facts": (f"{fact.kind} {_figure(fact.share)} {fact.stage} {fact.nodes} {fact}" for fact in capture.summary),
+        "collectives": _collectives(capture),
+        "questions": _questions(capture),
+        "diff": _diff(ex.load(SAVED[_BEFORE[name]]), capture) if name in _BEFORE else [],
         "found": _found(capture),
         "export": _export(capture),
     }
@@ -94,6 +100,13 @@ def _links(capture: ex.Capture) -> Iterator[str]:
             yield f"  {node.name}: {capture.links.grade(node, other)} {[linked.name for linked in there]}"
 
 
+def _fates(capture: ex.Capture) -> Iterator[str]:
+    yield repr(capture.fate_table())
+    yield from (f"{row}" for row in capture.fate_table())
+    for stage, fates in capture.all_fates.items():
+        yield f"inferred in {stage} {np.flatnonzero(fates.inferred).tolist()}"
+
+
 def _memory(capture: ex.Capture) -> Iterator[str]:
     live = capture.live_memory
     yield live.table()
@@ -132,6 +145,31 @@ def _found(capture: ex.Capture) -> Iterator[str]:
     for stage, graph in _graphs(capture):
         for query in _QUERIES:
             yield f"{stage} {query}: {[node.name for node in graph.where(query)]}"
+
+
+def _collectives(capture: ex.Capture) -> Iterator[str]:
+    yield capture.collectives.to_text()
+    yield from (f"{row.node.name} {row.groups} {row}" for row in capture.collectives)
+
+
+def _questions(capture: ex.Capture) -> Iterator[str]:
+    said = answers_to_questions(capture)
+    for part in ("answers", "operations", "removed_ops"):
+        yield from (f"{part} {key}: {value}" for key, value in said[part].items())
+    yield from (f"{line}" for line in said["removed_lines"])
+    for node in itertools.islice(capture.hlo.graph.nodes, 0, None, 11):
+        yield f"{capture.ask('what is this kernel made of', node)!r}"
+
+
+def _diff(before: ex.Capture, capture: ex.Capture) -> Iterator[str]:
+    diff = ex.diff(before, capture)
+    yield diff.to_text()
+    yield from (f"{value.name}: {value}" for value in diff.values)
+    yield from (f"{fusion!r}" for fusion in (*diff.fusions_gained, *diff.fusions_lost, *diff.fusions_changed))
+    for stage in diff.stages.values():
+        yield f"{stage!r}"
+        yield from (f"  {a.name} is {b.name}" for a, b in stage.pairs)
+        yield f"  gone {[node.name for node in stage.only_in_a]} came {[node.name for node in stage.only_in_b]}"
 
 
 def _export(capture: ex.Capture) -> Iterator[str]:

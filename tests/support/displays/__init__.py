@@ -1,4 +1,4 @@
-"""Measured results as saved files, and what each looked like: its text and its static page or picture.
+"""Results as saved files, and what each looks like: its text, its picture, its page, its chart, and what a script gets.
 
 A picture holds a thousand small decisions that no assertion lists. What changes it on purpose writes it anew, and the
 difference is read like any other:
@@ -6,25 +6,81 @@ difference is read like any other:
     python -m tests.support.displays
 """
 
+import gzip
+import importlib.util
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import explorer as ex
-from explorer.view.interface import FigureView
-from explorer.view.ledger import LedgerView
+from explorer.view.interface import View
+from explorer.view.ledger.message import message as ledger_message
+from explorer.view.ledger.message import tables_of
+from explorer.view.measure.profile.message import message as profile_message
 from explorer.view.registry import view_of
+from tests.support import answers
+from tests.support.displays.values import VALUES
 
 FOLDER = Path(__file__).parent
-SAVED = {path.stem: path for path in sorted(FOLDER.glob("*.json*"))}
+_FILES = {path.stem: path for path in sorted(FOLDER.glob("*.json*"))}
+_FILES |= {f"Capture_{name}": path for name, path in answers.SAVED.items() if "unrecorded" not in name}
+SAVED = (*_FILES, *VALUES)
+HAS_PLOTLY = importlib.util.find_spec("plotly") is not None
+_PACKED = {"plotly", "sent"}  # long, and read where they differ alone
+
+
+def saved(name: str) -> Any:
+    """One of the results."""
+    return VALUES[name]() if name in VALUES else getattr(ex, name.partition("_")[0]).load(_FILES[name])
 
 
 def looks(name: str) -> dict[str, str]:
-    """What a saved result looks like, by the ending of the file that keeps it; pages without their picture."""
-    result = getattr(ex, name.partition("_")[0]).load(SAVED[name])
+    """What a saved result looks like, by the ending of the file that keeps it; pages without what is packed in them."""
+    return {ending: text.rstrip("\n") + "\n" for ending, text in _drawn(saved(name))}
+
+
+def kept(name: str, ending: str) -> str:
+    """What was written down."""
+    if ending in _PACKED:
+        return gzip.decompress((FOLDER / f"{name}.{ending}.gz").read_bytes()).decode()
+    return (FOLDER / f"{name}.{ending}").read_text(encoding="utf-8")
+
+
+def keep(name: str, ending: str, text: str) -> None:
+    """Write it down, the same bytes for the same text."""
+    if ending in _PACKED:
+        (FOLDER / f"{name}.{ending}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        (FOLDER / f"{name}.{ending}").write_text(text, encoding="utf-8")
+
+
+def _drawn(result: Any) -> Iterator[tuple[str, str]]:
     view = view_of(type(result))
-    drawn = {"txt": result.to_text()}
-    if isinstance(view, FigureView | LedgerView):
-        drawn["svg"] = view.svg(result).replace("><", ">\n<")
-    if isinstance(view, FigureView):
-        drawn["html"] = re.sub(r'(?<=base64,)[^"]*', "", view.html(result)).replace("><", ">\n<")
-    return {ending: text.rstrip("\n") + "\n" for ending, text in drawn.items()}
+    yield "txt", result.to_text()
+    yield "html", _page(view.html(result))
+    if type(view).svg is View.svg:  # a table or text alone
+        return
+    yield "svg", view.svg(result).replace("><", ">\n<")
+    if isinstance(result, ex.Ledger):
+        tables, left_out = tables_of(result)
+        sent = ledger_message(result, tables, None, left_out)
+        yield "sent", _as_text({**sent, "status": {**sent["status"], "now": 0}})
+    if isinstance(result, ex.Profile):
+        yield "sent", _as_text(profile_message(result))
+    if HAS_PLOTLY and not isinstance(result, ex.Capture):
+        drawn = json.loads(view.chart(result).figure.to_json())
+        drawn["layout"].pop("template", None)  # plotly's own, of a thousand lines
+        yield "plotly", _as_text(drawn)
+
+
+def _page(html: str) -> str:
+    """What stands in a page, without its scripts, its picture and the name made from what they hold."""
+    html = re.sub(r"(?s)<(script|style)[^>]*>.*?</\1>", "", html)
+    html = re.sub(r'(?<=base64,)[^"]*|(?<=data-explorer=")[^"]*', "", html)
+    return html.replace("><", ">\n<")
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, indent=0, default=str)

@@ -35,7 +35,7 @@ def test_padding_never_reaches_a_result(name):
 
 
 def test_the_judge_sees_a_number_that_padding_reached(monkeypatch):
-    def unmasked(closed, bucket):
+    def unmasked(closed, bucket, fills=()):
         return lambda sizes, x: [x.sum()]
 
     monkeypatch.setattr("tests.corpus_padding.judge.padded", unmasked)

@@ -255,7 +255,7 @@ def test_arguments_of_an_assigned_call_are_evaluated_once(ip):
 def test_a_value_is_assigned_even_where_the_call_can_not_be_compiled(ip):
     error, shown = failing(ip, "%%explore\ny = branch(x)", ex.ExploreError)
     assert (ip.user_ns["y"] == 1).all()
-    assert "Capture(branch: nothing" in displayed(shown)
+    assert shown.outputs == []
     assert isinstance(error.__cause__, jax.errors.TracerBoolConversionError)
 
 
@@ -334,7 +334,7 @@ def test_a_call_on_the_first_line_of_a_cell_is_refused(ip):
 def test_a_trace_that_fails_shows_what_is_known_and_ends_on_the_users_line(ip):
     cell = "%%explore\ndef f(v):\n    w = jnp.sin(v)\n    return w if w.sum() > 0 else -w\nf(x)"
     error, shown = failing(ip, cell, ex.TracedValueError, "needs a value")
-    assert "Capture(f: nothing (trace failed" in displayed(shown)
+    assert shown.outputs == []  # there is no stage to look at
     assert repr(error.capture).startswith("Capture(f: nothing (trace failed")
     assert isinstance(error.__cause__, jax.errors.TracerBoolConversionError)
     places = [line for line in plain(shown.stdout).splitlines() if line.startswith("---->")]

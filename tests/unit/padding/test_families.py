@@ -198,6 +198,8 @@ def test_the_sum_of_a_softmax_needs_no_mask_of_its_own_whatever_is_in_it(functio
 
 
 def test_a_softmax_over_a_padded_axis_has_one_mask():
-    assert check(lambda x: jax.nn.softmax(x, 1), (("b", "s"), float)).masks == 1
+    assert check(lambda x: jax.nn.softmax(jnp.sin(x), 1), (("b", "s"), float)).masks == 1
     # Of another array's maximum nothing is known.
-    assert check(lambda x: jnp.exp(x - jnp.sin(x).max(1, keepdims=True)).sum(1), (("b", "s"), float)).masks == 2
+    assert (
+        check(lambda x: jnp.exp(jnp.cos(x) - jnp.sin(x).max(1, keepdims=True)).sum(1), (("b", "s"), float)).masks == 2
+    )

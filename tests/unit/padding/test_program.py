@@ -7,7 +7,7 @@ import pytest
 
 from explorer.padding import padded, prove
 from explorer.padding.refused import Refused
-from tests.support.padding import check, refusals, traced
+from tests.support.padding import assert_close, check, refusals, traced
 
 X = (("b", "s", 8), np.float64)
 MATRIX = (("b", "s"), np.float64)
@@ -79,8 +79,31 @@ def test_merged_axes_stay_apart_and_elements_move_only_where_they_must(name):
 
 
 def test_what_is_masked_once_isnt_masked_again():
-    assert check(lambda x: (x.sum(1), x.mean(1), x.sum((0, 1))), X).masks == 2
-    assert check(lambda x: jax.nn.softmax(x, 1), X).masks == 1
+    def function(x):
+        y = jnp.cos(x)
+        return y.sum(1), y.mean(1), y.sum((0, 1))
+
+    assert check(function, X).masks == 2
+
+
+def test_what_goes_in_is_filled_with_what_its_first_mask_would_write_and_isnt_masked():
+    for function, fill, masks in (
+        (lambda x: x.sum(0), 0, 0),
+        (lambda x: jax.nn.softmax(x, 1), -np.inf, 0),
+        (lambda x: (x.max(1), x.sum(1)), -np.inf, 1),
+        (lambda x: jnp.cos(x).max(1), 0, 1),
+    ):
+        with jax.enable_x64(True):
+            closed = traced(function, [MATRIX])
+            proof = prove(closed, ["b", "s"])
+            assert (proof.fills, proof.masks) == ((fill,), masks)
+            x = np.random.default_rng(0).normal(size=(3, 4))
+            held = np.full((5, 7), fill, float)
+            held[:3, :4] = x
+            sizes = {"b": np.int32(3), "s": np.int32(4)}
+            given = jax.jit(padded(closed, {"b": 5, "s": 7}, fills=proof.fills))(sizes, held)
+            for result, wanted in zip(given, jax.tree.leaves(function(jnp.asarray(x))), strict=True):
+                assert_close(result, wanted, f"{fill}")
 
 
 def test_every_equation_that_prevents_it_is_named_with_its_line():
@@ -128,8 +151,8 @@ def test_a_size_that_shrinks_as_another_grows_is_refused_where_shapes_must_add_u
 
 
 def test_what_was_proven_is_counted():
-    proof = prove(traced(lambda x: x.sum(), [(("b",), np.float32)], ("b",)), ["b"])
-    assert (proof.rules, proof.masks, proof.axes, proof.is_exact) == ({"reduce_sum": 1}, 1, ("b",), True)
+    proof = prove(traced(lambda x: jnp.cos(x).sum(), [(("b",), np.float32)], ("b",)), ["b"])
+    assert (proof.rules, proof.masks, proof.axes, proof.is_exact) == ({"cos": 1, "reduce_sum": 1}, 1, ("b",), True)
 
 
 def test_what_is_the_same_all_along_is_masked_without_harm_to_who_reads_it_next():
@@ -146,3 +169,20 @@ def test_sizes_of_a_dimension_that_is_never_small_are_proven_within_its_bounds()
     (size,) = jax.export.symbolic_shape("n", constraints=["n >= 50", "n <= 55"])
     closed = jax.jit(lambda x: x[:50].sum()).trace(jax.ShapeDtypeStruct((size,), np.float32)).jaxpr
     assert prove(closed, ["n"]).is_exact
+
+
+def test_a_mask_of_infinities_is_added_where_padding_is_known_to_be_finite():
+    def function(x):
+        return jax.nn.softmax(x * x, 1), (x * x).min((0, 1)), jnp.where(x > 1, -0.0, x * 0.5).max(0)
+
+    check(function, MATRIX)
+    with jax.enable_x64(True):
+        closed = traced(function, [MATRIX])
+        program = padded(closed, {"b": 5, "s": 7}, fills=[0])
+        held = np.zeros((5, 7))
+        held[:3, :4] = x = np.random.default_rng(0).choice([np.nan, np.inf, -np.inf, 1.0, -0.0, 0.0], (3, 4))
+        sizes = {"b": np.int32(3), "s": np.int32(4)}
+        given = jax.jit(program)(sizes, held)
+        assert "add" in str(jax.make_jaxpr(program)(sizes, held))
+        for result, wanted in zip(given, jax.tree.leaves(function(jnp.asarray(x))), strict=True):
+            assert_close(result, wanted, "with infinities and NaN")
