@@ -38,10 +38,20 @@ contracts: $(VENV)/ready
 
 # Code that is never timed needn't be fast: LLVM's own optimisations take a third of a small program's compile. XLA's
 # passes, and so all that Explorer shows, are the same.
-QUICKLY := XLA_FLAGS=--xla_backend_optimization_level=0
+QUICKLY := --xla_backend_optimization_level=0
 
+# Thousands of tests share processes and a busy machine. One that fails is run again, alone, in a process of its own, and
+# only what fails there as well is a failure; what failed first stays on the screen.
+# $(call pytest,virtual environment,name of its cache,arguments)
+define pytest
+	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(3) || { \
+	  [ $$? = 1 ] && echo "again, alone, what failed:" && \
+	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(filter-out -n auto 2 --dist loadfile,$(3)) --last-failed --last-failed-no-failures none -v; }
+endef
+
+unit: export XLA_FLAGS = $(QUICKLY)
 unit: $(VENV)/ready
-	$(QUICKLY) $(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds
+	$(call pytest,$(VENV),unit,-n auto -m "not slow" tests/unit tests/seeds)
 
 compilers: $(VENV)/ready
 	$(BIN)/python -m explorer targets install cuda tpu
@@ -50,14 +60,14 @@ coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term
 
 slow: $(VENV)/ready
-	$(BIN)/python -m pytest -n auto -m slow tests/unit tests/seeds
+	$(call pytest,$(VENV),slow,-n auto -m slow tests/unit tests/seeds)
 
 notebooks: $(VENV)/ready
-	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks
-	$(BIN)/python -m pytest tests/notebooks
+	$(call pytest,$(VENV),nbval,--nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
+	$(call pytest,$(VENV),notebooks,tests/notebooks)
 
 browser: $(VENV)/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
+	$(call pytest,$(VENV),browser,-n 2 --dist loadfile tests/browser)
 
 bench: $(VENV)/ready
 	@missed=0; for part in bench bench_compile bench_padding bench_files bench_memory bench_ledger ledger_memory bench_lint bench_hot bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
@@ -102,8 +112,9 @@ ifeq ($(NEWEST_PYTHON),)
 unit-newest:
 	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer, and none was found (set NEWEST_PYTHON=…)"
 else
+unit-newest: export XLA_FLAGS = $(QUICKLY)
 unit-newest: $(NEWEST)/ready
-	$(QUICKLY) $(NEWEST)/bin/python -m pytest -n auto -m "not slow" tests/unit tests/seeds -p no:cacheprovider
+	$(call pytest,$(NEWEST),newest,-n auto -m "not slow" tests/unit tests/seeds)
 
 $(NEWEST)/ready: pyproject.toml
 	@echo "setting up $(NEWEST) (once, some minutes)"
