@@ -5,15 +5,17 @@ BIN := $(VENV)/bin
 LAB := $(VENV)-lab
 NEWEST := $(VENV)-newest
 PEERS := $(VENV)-peers
+DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks browser compilers bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks docs browser compilers bench bench-peers clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
-	@echo "make test         run every check: lint types contracts bundle unit slow unit-newest notebooks browser"
+	@echo "make test         run every check: lint types contracts bundle unit slow unit-newest notebooks docs browser"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
+	@echo "make docs         build the documentation site: docs/_build/html/index.html"
 	@echo "make bench        measure what Explorer costs, against its targets"
 	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the README's table of it"
 	@echo "make clean        remove what these made"
@@ -24,7 +26,7 @@ lab: $(LAB)/ready
 demo: $(LAB)/ready
 	@$(LAB)/bin/python -m tests.examples.demo report.html
 
-test: lint types contracts bundle unit slow unit-newest notebooks browser
+test: lint types contracts bundle unit slow unit-newest notebooks docs browser
 
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
@@ -66,6 +68,11 @@ notebooks: $(VENV)/ready
 	$(call pytest,$(VENV),nbval,--nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
 	$(call pytest,$(VENV),notebooks,tests/notebooks)
 
+# Without a network: everything that a page shows lies beside it.
+docs: $(DOCS)/ready
+	$(DOCS)/bin/sphinx-build -W --keep-going --quiet --jobs 2 -d docs/_build/doctrees docs docs/_build/html
+	@echo "docs/_build/html/index.html is written"
+
 browser: $(VENV)/ready
 	$(call pytest,$(VENV),browser,-n 2 --dist loadfile tests/browser)
 
@@ -76,7 +83,7 @@ bench-peers: $(PEERS)/ready
 	$(PEERS)/bin/python -m tests.benchmarks.peers $(PEERS_ARGS)
 
 clean:
-	rm -rf $(VENV) $(LAB) $(NEWEST) $(PEERS) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist
+	rm -rf $(VENV) $(LAB) $(NEWEST) $(PEERS) $(DOCS) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist docs/_build
 	rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 
 # Virtual environments ------------------------------------------------------------------------------------------------
@@ -99,6 +106,9 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 $(LAB)/ready: pyproject.toml constraints.txt
 	$(call environment,$(LAB),lab)
+
+$(DOCS)/ready: pyproject.toml constraints.txt
+	$(call environment,$(DOCS),docs)
 
 # On Linux, PyPI's torch comes with gigabytes of CUDA; PEERS_PIP='--extra-index-url …' names an index of torch for CPUs alone.
 $(PEERS)/ready: pyproject.toml constraints.txt

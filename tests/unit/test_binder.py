@@ -31,7 +31,7 @@ def required(extras: tuple[str, ...]) -> list[Requirement]:
 
 @pytest.mark.parametrize(
     ("file", "extras"),
-    [(BINDER / "requirements.txt", ("lab",)), (ROOT / "constraints.txt", ("lab", "png", "unit", "test"))],
+    [(BINDER / "requirements.txt", ("lab",)), (ROOT / "constraints.txt", ("lab", "png", "unit", "test", "docs"))],
     ids=["binder", "constraints"],
 )
 def test_every_requirement_is_pinned_to_a_version_it_allows(file: Path, extras: tuple[str, ...]):

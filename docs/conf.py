@@ -1,0 +1,66 @@
+"""The documentation site: Sphinx, MyST and the theme Furo, built by `make docs`. Nothing is fetched when it is built or read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(ROOT))
+
+project = "Explorer"
+author = "the authors of Explorer"
+release = version = version_of("explorer")
+language = "en"
+
+extensions = ["myst_nb"]
+root_doc = "index"
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+exclude_patterns = ["_*", "**/.ipynb_checkpoints"]
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # notebooks are shown as they were saved; nbval runs them
+
+html_theme = "furo"
+html_title = "Explorer"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
+html_copy_source = html_show_sourcelink = False
+html_show_sphinx = False
+pygments_style, pygments_dark_style = "tango", "github-dark"
+html_theme_options = {
+    "sidebar_hide_name": False,
+    "top_of_page_buttons": [],
+    # the colours of the views: explorer/view/js/src/core/tokens.css
+    "light_css_variables": {"color-brand-primary": "#0b62c4", "color-brand-content": "#0b62c4"},
+    "dark_css_variables": {"color-brand-primary": "#6cb0ff", "color-brand-content": "#6cb0ff"},
+}
+
+
+def copy_notebooks(app: Sphinx) -> None:
+    """The notebooks as pages: Sphinx reads below this folder alone. One that has not changed isn't read again.
+
+    A chart is shown as its picture: plotly's own form of it wants five megabytes of scripts.
+    """
+    guides = Path(app.srcdir) / "guides"
+    for copy in guides.glob("*.ipynb"):
+        if not (ROOT / "notebooks" / copy.name).exists():
+            copy.unlink()
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        content = json.loads(notebook.read_text(encoding="utf-8"))
+        for output in (output for cell in content["cells"] for output in cell.get("outputs", ())):
+            output.get("data", {}).pop("application/vnd.plotly.v1+json", None)
+        text, copy = json.dumps(content, ensure_ascii=False), guides / notebook.name
+        if not copy.exists() or copy.read_text(encoding="utf-8") != text:
+            copy.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", copy_notebooks)
