@@ -1,4 +1,4 @@
-"""The documentation site: Sphinx, MyST and the theme Furo, built by `make docs`. Nothing is fetched when it is built or read."""
+"""The documentation site: Sphinx, MyST and Furo, built by `make docs`; nothing is fetched when it is built or read."""
 
 from __future__ import annotations
 
