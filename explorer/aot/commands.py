@@ -7,7 +7,6 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from explorer.aot.compile import compile
@@ -16,6 +15,7 @@ from explorer.aot.inputs import InputInfo
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.capture.shape_specs import parse_symbolic_spec
 from explorer.errors import ExplorerError, OptionError, TracedPerShapeWarning
+from explorer.files.output_option import add_output
 from explorer.model.results.dynamic_report import DynamicReport
 
 _LEAST, _MOST = 1, 64  # of a dimension whose range isn't given
@@ -39,7 +39,7 @@ def add_padding(verbs: Any) -> None:
         default=[],
         help=f"the sizes that a name in a shape stands for, as batch=1:64; those not given are {_LEAST}:{_MOST}",
     )
-    verb.add_argument("-o", "--output", metavar="FILE", type=_page, help="also write the report as one page (.html)")
+    add_output(verb, "also write the report as one page (.html)", [".html"])
     verb.set_defaults(run=_padding)
 
 
@@ -97,9 +97,3 @@ def _range(text: str) -> tuple[str, tuple[int, int]]:
     if not (name.isidentifier() and least.isdecimal() and most.isdecimal() and int(least) <= int(most)):
         raise argparse.ArgumentTypeError(f"{text!r} is no range of sizes, as batch=1:64")
     return name, (int(least), int(most))
-
-
-def _page(name: str) -> Path:
-    if not name.endswith(".html"):
-        raise argparse.ArgumentTypeError(f"{name!r} does not end in .html")
-    return Path(name)

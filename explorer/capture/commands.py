@@ -10,6 +10,7 @@ from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
+from explorer.files.output_option import add_output
 
 _WRITERS = {
     ".html": ex.Capture.to_html,
@@ -55,15 +56,7 @@ def _explore(given: argparse.Namespace) -> int:
 
 
 def _add_output(verb: Any) -> None:
-    verb.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=_writable,
-        action="append",
-        default=[],
-        help=f"write it there instead, as its ending says: {', '.join(_WRITERS)}",
-    )
+    add_output(verb, f"write it there instead, as its ending says: {', '.join(_WRITERS)}", _WRITERS, several=True)
 
 
 def _show(capture: ex.Capture, outputs: list[Path]) -> int:
@@ -87,10 +80,3 @@ def _is_capture(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.read(8) == b"EXPLORER"
-
-
-def _writable(name: str) -> Path:
-    path = Path(name)
-    if path.suffix not in _WRITERS:
-        raise argparse.ArgumentTypeError(f"{name!r} has none of the endings {', '.join(_WRITERS)}")
-    return path

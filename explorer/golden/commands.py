@@ -14,6 +14,7 @@ from explorer.analysis.golden.compare import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import ExplorerError, OptionError
 from explorer.files.check_report import check_json, check_markdown, check_sarif
+from explorer.files.output_option import add_output
 from explorer.golden.bisect import bisect_golden
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import CheckResult, Golden
@@ -32,7 +33,7 @@ def add_record(verbs: Any) -> None:
         "--target", dest="hardware", metavar="HARDWARE", action="append", default=[],
         help="compile for h100, v5e:4x4, …; may be given several times; `cpu` or `gpu` is what is here",
     )  # fmt: skip
-    verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="FUNCTION.golden if not given")
+    add_output(verb, "FUNCTION.golden if not given")
     verb.set_defaults(run=_record)
 
 

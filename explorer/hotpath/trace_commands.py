@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
+from explorer.files.output_option import add_output
 from explorer.files.timeline import read_timeline
 from explorer.hotpath.commands import add_script
 from explorer.model.results.operation_timeline import OperationTimeline
@@ -37,10 +38,8 @@ def add_visualize(verbs: Any) -> None:
     about = "Draw an instruction log over time: operations one by one, compiled functions, and compiles."
     verb = verbs.add_parser("visualize", help="draw an instruction log", description=about)
     verb.add_argument("log", metavar="LOG", help="what trace wrote, or EXPLORER_INSTRUCTION_LOG")
-    verb.add_argument(
-        "-o", "--output", metavar="FILE", type=_picture, action="append", default=[],
-        help=f"where to: {', '.join(_WRITERS)}; else it is only told in a sentence",
-    )  # fmt: skip
+    about_output = f"where to: {', '.join(_WRITERS)}; else it is only told in a sentence"
+    add_output(verb, about_output, _WRITERS, several=True)
     verb.set_defaults(run=_visualize)
 
 
@@ -92,10 +91,3 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds")
     return seconds
-
-
-def _picture(name: str) -> Path:
-    path = Path(name)
-    if path.suffix not in _WRITERS:
-        raise argparse.ArgumentTypeError(f"{name!r} has none of the endings {', '.join(_WRITERS)}")
-    return path

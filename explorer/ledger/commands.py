@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
+from explorer.files.output_option import add_output, writable
 from explorer.model.events.ledger import Ledger
 
 _WIDE = 120  # characters, where no terminal says how many there are
@@ -18,8 +19,10 @@ def add_recompiles(verbs: Any) -> None:
     """Add the verb that runs a script and shows what it compiled."""
     about = "Run a script as Python would, and show what it compiled, why again, what it cost, and what would stop it."
     verb = verbs.add_parser("recompiles", help="run a script, show what it compiled and why", description=about)
-    verb.add_argument("--save", metavar="FILE", type=_writable, help="also save the ledger, an event per line, as JSON")
-    verb.add_argument("--html", metavar="FILE", type=_writable, help="also write the view as one self-contained page")
+    verb.add_argument(
+        "--save", metavar="FILE", type=writable(), help="also save the ledger, an event per line, as JSON"
+    )
+    verb.add_argument("--html", metavar="FILE", type=writable(), help="also write the view as one self-contained page")
     verb.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
     verb.add_argument("script", metavar="SCRIPT", help="what to run")
     verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="what to pass to it")
@@ -37,15 +40,7 @@ def add_ledger(verbs: Any) -> None:
         help="each program once, who compiled it, and who another one: of thousands of files, a process each",
     )
     verb.add_argument("--function", metavar="NAME", help="show this function alone")
-    verb.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=_writable,
-        action="append",
-        default=[],
-        help="write it there instead: as a page (.html), or else as a ledger",
-    )
+    add_output(verb, "write it there instead: as a page (.html), or else as a ledger", several=True)
     verb.set_defaults(run=_ledger)
 
 
@@ -100,12 +95,3 @@ def _names(paths: Sequence[str]) -> list[str] | None:
     """What to call the processes: as their files; None where those don't tell them apart."""
     names = [Path(path).stem for path in paths]
     return names if len(set(names)) == len(names) else None
-
-
-def _writable(name: str) -> Path:
-    path = Path(name).expanduser().absolute()  # a script may change the working directory
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"{name!r} is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-    return path

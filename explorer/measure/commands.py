@@ -11,6 +11,7 @@ from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
+from explorer.files.output_option import add_output, writable
 
 _FILLED = "An array that is only described is random, floats normal, or of zeros if it holds whole numbers."
 
@@ -22,7 +23,7 @@ def add_time(verbs: Any) -> None:
     add_target(verb)
     verb.add_argument("--seconds", metavar="S", type=float, help="how long to measure, about")
     verb.add_argument("--no-eager", action="store_true", help="don't time the function operation by operation")
-    verb.add_argument("-o", "--output", metavar="FILE", type=_page, help="also write the chart as one page (.html)")
+    add_output(verb, "also write the chart as one page (.html)", [".html"])
     verb.set_defaults(run=_time)
 
 
@@ -34,8 +35,8 @@ def add_profile(verbs: Any) -> None:
     verb.add_argument("--runs", metavar="N", type=int, help="how many calls to record")
     verb.add_argument("--seconds", metavar="S", type=float, help="how long to record, about")
     verb.add_argument("--roofline", action="store_true", help="also say how much of the time the machine could save")
-    verb.add_argument("-o", "--output", metavar="FILE", type=_page, help="also write the view as one page (.html)")
-    verb.add_argument("--perfetto", metavar="FILE", type=_file, help="also write a trace for ui.perfetto.dev")
+    add_output(verb, "also write the view as one page (.html)", [".html"])
+    verb.add_argument("--perfetto", metavar="FILE", type=writable(), help="also write a trace for ui.perfetto.dev")
     verb.set_defaults(run=_profile)
 
 
@@ -97,18 +98,3 @@ def _show(measured: Any) -> None:
 
 def _print_size(path: Path) -> None:
     print(f"{path}: {path.stat().st_size:,} bytes")
-
-
-def _page(name: str) -> Path:
-    path = _file(name)
-    if path.suffix != ".html":
-        raise argparse.ArgumentTypeError(f"{name!r} does not end in .html")
-    return path
-
-
-def _file(name: str) -> Path:
-    """A file that can be written, which is better known before the work than after it."""
-    path = Path(name)
-    if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{name!r} can't be written: it is a folder, or in none that is there")
-    return path

@@ -15,9 +15,7 @@ from tests.support.shells import fresh_shell, run
 @pytest.fixture
 def ip():
     # A name that no other test's function has: the session knows of all that this process compiled.
-    with fresh_shell(
-        "import jax, jax.numpy as jnp\n@jax.jit\ndef seen_by_the_magic(x):\n    return x * 2\n"
-    ) as shell:
+    with fresh_shell("import jax, jax.numpy as jnp\n@jax.jit\ndef seen_by_the_magic(x):\n    return x * 2\n") as shell:
         run(shell, "%load_ext explorer")
         yield shell
         ex.unload_ipython_extension(shell)

@@ -1,36 +1,18 @@
 // In each output of hot paths: follows the page's theme, what Python sends while they are on, and opens captures.
 
 import { element } from "../core/dom";
-import { adoptStyle } from "../core/fragment";
-import { type Model, onModel, request, showAnswer } from "../core/kernel_link";
-import { followTheme } from "../core/theme";
+import { type Model, request, showAnswer } from "../core/kernel_link";
+import { startOutputs } from "../core/live_output";
 import { linkPlaces } from "./places";
 
-for (const host of document.querySelectorAll<HTMLElement>(".explorer-hot:not([data-started])")) start(host);
-
-function start(host: HTMLElement): void {
-  host.dataset.started = "";
-  followTheme(host);
-  adoptStyle(host);
-  let model: Model | undefined;
-  const decorate = () => {
+startOutputs(".explorer-hot", (host) => ({
+  id: host.dataset.explorerHot ?? "",
+  rewrite: (html) => rewrite(host.querySelector<HTMLElement>(".hp-live")!, html),
+  decorate: (model) => {
     linkPlaces(host);
-    if (model) offerCaptures(host, model);
-  };
-  decorate();
-  const update = () => {
-    const html = model?.get("update");
-    if (html) rewrite(host.querySelector<HTMLElement>(".hp-live")!, html);
-    decorate();
-  };
-  onModel(host, host.dataset.explorerHot ?? "", (next) => {
-    if (next === model) return;
-    model?.off("change:update", update);
-    model = next;
-    model?.on("change:update", update);
-    if (model) update();
-  });
-}
+    if (model()) offerCaptures(host, model);
+  },
+}));
 
 /** Write all of it anew but for what a person has opened, looks at or types in. The HTML is explorer's own. */
 function rewrite(live: HTMLElement, html: string): void {
@@ -65,14 +47,15 @@ function pathOf(live: HTMLElement, focused: Element): string | undefined {
   return key === undefined || !live.contains(focused) ? undefined : `[data-key="${CSS.escape(key)}"] > summary`;
 }
 
-function offerCaptures(host: HTMLElement, model: Model): void {
+function offerCaptures(host: HTMLElement, model: () => Model | undefined): void {
   for (const place of host.querySelectorAll<HTMLElement>("[data-capture]:not([data-offered])")) {
     place.dataset.offered = "";
     const button = element("button", { type: "button", class: "xf-write" }, "open its capture");
     button.addEventListener("click", () => {
-      if (button.ariaBusy === "true") return;
+      const kernel = model();
+      if (button.ariaBusy === "true" || !kernel) return;
       const slot = place.parentElement!.querySelector<HTMLElement>(".hp-slot")!;
-      void showAnswer(button, request(model, "capture", place.dataset.capture ?? ""), slot, "xf-said");
+      void showAnswer(button, request(kernel, "capture", place.dataset.capture ?? ""), slot, "xf-said");
     });
     place.append(button, element("span.xf-said", "what the compiler made of it, line by line"));
   }

@@ -1,8 +1,9 @@
 // What of each argument was always the same, and what was not: who varies is who makes it compile.
 
 import { element } from "../core/dom";
+import { code } from "../core/parts";
 import type { Data, Status, Varying } from "./data";
-import { box, code, flag, number, part } from "./format";
+import { box, flag, number, part } from "./format";
 
 const VALUES = 8;
 

@@ -1,6 +1,8 @@
 // The ledger's tables, as explorer/view/ledger/wire.py writes them: they only grow, and each message is a slice of
 // each.
 
+import type { Sentence } from "../core/parts";
+
 export interface Place {
   line: number;
   file: string;
@@ -47,8 +49,6 @@ export interface Call {
   error: string;
   process: string;
 }
-
-export type Sentence = [text: string, isCode: boolean][];
 
 /** What is the case now, whole in every message; explorer/view/ledger/message.py. */
 export interface Status {

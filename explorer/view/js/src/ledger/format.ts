@@ -3,7 +3,8 @@
 import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
-import type { Call, Place, Sentence } from "./data";
+import { button, code } from "../core/parts";
+import type { Call, Place } from "./data";
 
 export const STEPS = [
   ["trace", "trace"],
@@ -13,8 +14,6 @@ export const STEPS = [
 
 export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("span", { class: `lg-${kind}` }, ...children);
-
-export const code = (text: string): HTMLElement => element("code", text);
 
 export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("div", { class: `lg-${kind}` }, ...children);
@@ -26,16 +25,6 @@ export const none = (): HTMLElement => element("p.lg-none-yet", "nothing here");
 /** The mark of what was compiled again; a screen reader reads its label, if it has one. */
 export const flag = (label = ""): HTMLElement =>
   element("b.lg-flag", { ...(label ? { "aria-label": label } : { "aria-hidden": "true" }) }, "▼ ");
-
-export function button(
-  attributes: Record<string, string | number>,
-  act: () => void,
-  ...children: (Node | string)[]
-): HTMLButtonElement {
-  const node = element("button", { type: "button", ...attributes }, ...children);
-  node.addEventListener("click", act);
-  return node;
-}
 
 export const cured = (fix: string): HTMLElement => box("cured", part("label", "the cure"), cure(fix));
 
@@ -49,9 +38,6 @@ export function redraw(root: HTMLElement, draw: () => (Node | string)[]): void {
 
 export const keyed = (root: HTMLElement, key: string): HTMLElement | null =>
   root.querySelector(`[data-key="${CSS.escape(key)}"]`);
-
-export const sentence = (text: Sentence): Node[] =>
-  text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 
 export const placeText = (place: Place | undefined): string => (place ? `${place.label}, line ${place.line}` : "");
 

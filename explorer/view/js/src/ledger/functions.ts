@@ -2,15 +2,14 @@
 
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
+import { button, code } from "../core/parts";
 import { lasting } from "./clock";
 import type { Call, Group } from "./data";
 import { varied } from "./data";
 import {
   bar,
   box,
-  button,
   change,
-  code,
   cured,
   flag,
   keyed,

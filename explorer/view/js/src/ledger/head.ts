@@ -1,9 +1,10 @@
 // On top: what recompiled most, what it cost and the cure; storms; and what compiles right now.
 
 import { element } from "../core/dom";
+import { button, code, sentence } from "../core/parts";
 import { lasting } from "./clock";
 import type { Data, Status } from "./data";
-import { box, button, code, cure, cured, line, part, sentence } from "./format";
+import { box, cure, cured, line, part } from "./format";
 
 const NAMED = 3;
 const MOST = 20;

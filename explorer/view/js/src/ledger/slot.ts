@@ -1,8 +1,9 @@
 // Where Python's answer to a click is shown: the capture of a compile, or what differs from the one before.
 
 import { showAnswer } from "../core/kernel_link";
+import { button } from "../core/parts";
 import type { Call } from "./data";
-import { box, button, part } from "./format";
+import { box, part } from "./format";
 import type { Wire } from "./wire";
 
 export function buttons(call: Call, wire: () => Wire): HTMLElement {

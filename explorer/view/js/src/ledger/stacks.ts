@@ -2,8 +2,9 @@
 
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
+import { button, code } from "../core/parts";
 import type { Call, Place } from "./data";
-import { bar, box, button, code, none, number, part, placeText, redraw } from "./format";
+import { bar, box, none, number, part, placeText, redraw } from "./format";
 import type { State } from "./state";
 
 const MOST = 60; // children of one node

@@ -2,10 +2,11 @@
 
 import { element } from "../core/dom";
 import type { Model } from "../core/kernel_link";
+import { button } from "../core/parts";
 import { followTheme } from "../core/theme";
 import { Arguments } from "./arguments";
 import { type Call, Data, type Group, grouped, type Message, matching } from "./data";
-import { box, button, keyed, number } from "./format";
+import { box, keyed, number } from "./format";
 import { Functions } from "./functions";
 import { Head } from "./head";
 import { buttons } from "./slot";

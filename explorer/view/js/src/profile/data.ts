@@ -1,9 +1,10 @@
 // A profile, as explorer/view/measure/profile/message.py sends it: lines, kernels, who has what of whom, and the flame
 // graphs.
 
+import type { Sentence } from "../core/parts";
+
 import type { Timeline } from "./threads";
 
-export type Sentence = [text: string, isCode: boolean][];
 export type By = "stack" | "scope";
 
 export interface Message {

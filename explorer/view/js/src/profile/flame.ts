@@ -1,9 +1,10 @@
 // The flame graph, its root on top: each box is as wide as the time of what is inside it. A click shows one box alone.
 
 import { element } from "../core/dom";
+import { button } from "../core/parts";
 import { secondsText } from "../core/units";
 import type { Box, By, Chosen, Data } from "./data";
-import { box, button, part, shareText, strength } from "./format";
+import { box, part, shareText, strength } from "./format";
 
 const TITLES: Record<By, string> = { stack: "call stack", scope: "scope" };
 const LEAST = 1.5; // pixels: what is narrower is not drawn

@@ -2,28 +2,13 @@
 
 import { element } from "../core/dom";
 import { secondsText } from "../core/units";
-import type { Line, Sentence } from "./data";
+import type { Line } from "./data";
 
 export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("span", { class: `pf-${kind}` }, ...children);
 
 export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("div", { class: `pf-${kind}` }, ...children);
-
-export const code = (text: string): HTMLElement => element("code", text);
-
-export const sentence = (text: Sentence): Node[] =>
-  text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
-
-export function button(
-  attributes: Record<string, string | number>,
-  act: () => void,
-  ...children: (Node | string)[]
-): HTMLButtonElement {
-  const node = element("button", { type: "button", ...attributes }, ...children);
-  node.addEventListener("click", act);
-  return node;
-}
 
 export function shareText(share: number): string {
   if (!(share > 0)) return "0%";

@@ -1,9 +1,10 @@
 // On top: where the time of a call went, in a sentence and in one bar as long as the call.
 
 import { element } from "../core/dom";
+import { button, sentence } from "../core/parts";
 import { secondsText } from "../core/units";
 import type { Chosen, Data, Line } from "./data";
-import { box, button, placeText, sentence, shareText, strength } from "./format";
+import { box, placeText, shareText, strength } from "./format";
 
 const NAMED = 6; // lines with a part of their own
 const LEAST = 0.02; // of the call

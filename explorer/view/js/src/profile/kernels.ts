@@ -2,8 +2,9 @@
 
 import { element } from "../core/dom";
 import { amount, bytesText, secondsText } from "../core/labels";
+import { button, code } from "../core/parts";
 import { type Chosen, type Data, type Kernel, nothing } from "./data";
-import { bar, box, button, code, part, placeText, roving, shareText } from "./format";
+import { bar, box, part, placeText, roving, shareText } from "./format";
 
 type Column = "time" | "of" | "total" | "count" | "wasted" | "name";
 const STEP = 60; // rows at once

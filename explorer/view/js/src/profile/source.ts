@@ -1,10 +1,11 @@
 // The user's own lines, each with its time: the hotter, the more of it.
 
 import { element } from "../core/dom";
+import { button } from "../core/parts";
 import { pythonSpans } from "../core/python_text";
 import { secondsText } from "../core/units";
 import { type Chosen, type Data, folded, type Line, type Order, ordered } from "./data";
-import { bar, box, button, part, roving, strength } from "./format";
+import { bar, box, part, roving, strength } from "./format";
 
 const TITLES: Record<Order, string> = { source: "source order", time: "by time", wasted: "by wasted time" };
 

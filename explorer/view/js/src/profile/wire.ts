@@ -1,7 +1,8 @@
 // The link to Python, where the kernel is alive: it opens what was compiled below the profile.
 
 import { type Answer, type Model, NO_KERNEL, onModel, showAnswer } from "../core/kernel_link";
-import { box, button } from "./format";
+import { button } from "../core/parts";
+import { box } from "./format";
 
 export class Wire {
   readonly slot = box("slot");

@@ -1,31 +1,14 @@
 // In each output of a session: follows the page's theme and what Python sends, and opens what a row has.
 
 import { element } from "../core/dom";
-import { adoptStyle } from "../core/fragment";
-import { insertOutput, type Model, onModel, request, showAnswer } from "../core/kernel_link";
-import { followTheme } from "../core/theme";
+import { insertOutput, type Model, request, showAnswer } from "../core/kernel_link";
+import { startOutputs } from "../core/live_output";
 
-for (const host of document.querySelectorAll<HTMLElement>(".explorer-session:not([data-started])")) start(host);
-
-function start(host: HTMLElement): void {
-  host.dataset.started = "";
-  followTheme(host);
-  adoptStyle(host);
-  let model: Model | undefined;
-  offer(host, () => model);
-  const update = () => {
-    const html = model?.get("update");
-    if (html) rewrite(host.querySelector<HTMLElement>(".sp-live")!, html);
-    offer(host, () => model);
-  };
-  onModel(host, host.dataset.explorerSession ?? "", (next) => {
-    if (next === model) return;
-    model?.off("change:update", update);
-    model = next;
-    model?.on("change:update", update);
-    if (model) update();
-  });
-}
+startOutputs(".explorer-session", (host) => ({
+  id: host.dataset.explorerSession ?? "",
+  rewrite: (html) => rewrite(host.querySelector<HTMLElement>(".sp-live")!, html),
+  decorate: (model) => offer(host, model),
+}));
 
 /** Write all of it anew but for what a person has opened. The HTML is explorer's own. */
 function rewrite(live: HTMLElement, html: string): void {
