@@ -13,6 +13,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT))
 
+from docs.pages import write_pages  # noqa: E402 - below the root of the repository, which is on the path from here on
+
 project = "Explorer"
 author = "the authors of Explorer"
 release = version = version_of("explorer")
@@ -21,7 +23,7 @@ language = "en"
 extensions = ["myst_nb"]
 root_doc = "index"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
-exclude_patterns = ["_*", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_*", "pages", "**/.ipynb_checkpoints"]
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -62,5 +64,11 @@ def copy_notebooks(app: Sphinx) -> None:
             copy.write_text(text, encoding="utf-8")
 
 
+def generate(app: Sphinx) -> None:
+    """The pages that come from code: reference, errors, rules, shell."""
+    write_pages(Path(app.srcdir))
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", generate)
     app.connect("builder-inited", copy_notebooks)

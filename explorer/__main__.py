@@ -23,13 +23,18 @@ _VERBS = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments (the command line's, if none are given) say; returns the exit status."""
+def command_line() -> argparse.ArgumentParser:
+    """What parses the command line, with every verb."""
     parser = argparse.ArgumentParser(prog="python -m explorer", description=ex.__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for add in _VERBS:
         add(verbs)
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments (the command line's, if none are given) say; returns the exit status."""
+    given = command_line().parse_args(arguments)
     try:
         return given.run(given)
     except (ex.ExplorerError, OSError) as error:

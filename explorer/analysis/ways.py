@@ -30,7 +30,7 @@ def paths(graph: Graph, a: Node, b: Node) -> Paths:
     return Paths(graph, start, end, (), 0, 0, {})
 
 
-def neighbourhood(graph: Graph, node: Node, width: int) -> tuple[Node, ...]:
+def neighbourhood(graph: Graph, node: Node, width: int = 1) -> tuple[Node, ...]:
     """The nodes that are at most `width` steps away from one, along operands and users, in program order."""
     if not isinstance(width, int) or isinstance(width, bool) or width < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"width is {width!r}; allowed is a number of steps, 0 or more.")

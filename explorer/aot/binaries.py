@@ -40,6 +40,13 @@ class Binary:
 
     Args:
         call: Takes the parameters' values, arrays only; gives the result, and how the dispatcher gets it by itself.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> double = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), jnp.float32)])
+        >>> sizes, binary = double.binaries[0]
+        >>> binary.capture.hlo.name, binary.specialization.shapes
+        ('hlo', {'x': (4,)})
     """
 
     call: Callable[..., tuple[Any, Any]]

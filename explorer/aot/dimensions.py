@@ -17,7 +17,16 @@ _OPERATIONS = {"max", "min", "floordiv", "mod", "non_negative"}
 
 
 class Bounds(NamedTuple):
-    """The smallest size of a dimension, the one to optimise for, and the largest."""
+    """The smallest size of a dimension, the one to optimise for, and the largest.
+
+    Example:
+        >>> import explorer
+        >>> batch = explorer.NamedDimension("batch", 1, 8, 64)
+        >>> explorer.InputInfo((batch, 3), "float32").shape_bounds
+        ShapeBounds(min=(1, 3), opt=(8, 3), max=(64, 3))
+        >>> explorer.Bounds(1, 8, 64).max
+        64
+    """
 
     min: int
     opt: int
@@ -25,7 +34,14 @@ class Bounds(NamedTuple):
 
 
 class ShapeBounds(NamedTuple):
-    """The smallest shape, the one to optimise for, and the largest."""
+    """The smallest shape, the one to optimise for, and the largest.
+
+    Example:
+        >>> import explorer
+        >>> batch = explorer.NamedDimension("batch", 1, 8, 64)
+        >>> explorer.InputInfo((batch, 3), "float32").shape_bounds.opt
+        (8, 3)
+    """
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -44,7 +60,8 @@ class NamedDimension:
         InputInfoError: The name or the bounds are none.
 
     Example:
-        >>> NamedDimension("batch", 1, 8, 64)
+        >>> import explorer
+        >>> explorer.NamedDimension("batch", 1, 8, 64)
         NamedDimension('batch', 1, 8, 64)
     """
 

@@ -46,6 +46,18 @@ class Executable(CompiledSurface, Displayable):
         MissingArgumentError, ExtraArgumentError, DuplicateArgumentError: The arguments are not the ones compiled for.
         NotAnArrayError, InputStructureError, InputShapeError, InputRankError, InputDtypeError, InputDeviceError: One of
             them isn't what was compiled for.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def scale(x, by):
+        ...     return x * by
+        >>> exe = explorer.compile(scale, args=[explorer.InputInfo((4,), "float32"), explorer.InputInfo((), "float32")])
+        >>> exe(jnp.ones(4), by=jnp.float32(3)).tolist()
+        [3.0, 3.0, 3.0, 3.0]
+        >>> exe.input_infos["x"].shape, exe.output_infos
+        ((4,), {'result': OutputInfo((4,), float32)})
+        >>> len(exe.specializations), exe.explore().hlo.name
+        (1, 'hlo')
     """
 
     def __init__(

@@ -44,10 +44,10 @@ class InputInfo:
             doesn't fit the shape.
 
     Example:
-        >>> InputInfo((2, 8), "float32")
-        InputInfo((2, 8), float32)
         >>> import explorer as ex
-        >>> InputInfo((ex.NamedDimension("batch", 1, 8, 64), 128), "float32")
+        >>> ex.InputInfo((2, 8), "float32")
+        InputInfo((2, 8), float32)
+        >>> ex.InputInfo((ex.NamedDimension("batch", 1, 8, 64), 128), "float32")
         InputInfo((NamedDimension('batch', 1, 8, 64), 128), float32)
     """
 
@@ -72,7 +72,8 @@ class InputInfo:
             InputInfoError: It has no shape and dtype, or none that an input can have.
 
         Example:
-            >>> InputInfo.like(np.ones((2, 8), "float32"))
+            >>> import explorer, numpy as np
+            >>> explorer.InputInfo.like(np.ones((2, 8), "float32"))
             InputInfo((2, 8), float32)
         """
         shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
@@ -93,8 +94,8 @@ class InputInfo:
         """By axis, the names of the dimensions that have one.
 
         Example:
-            >>> from explorer.aot.dimensions import NamedDimension
-            >>> InputInfo((NamedDimension("batch", 1, 8, 64), 128), "float32").dimension_names
+            >>> import explorer
+            >>> explorer.InputInfo((explorer.NamedDimension("batch", 1, 8, 64), 128), "float32").dimension_names
             {0: 'batch'}
         """
         return {axis: size.name for axis, size in enumerate(self.shape) if isinstance(size, NamedDimension)}
@@ -115,7 +116,8 @@ class InputInfo:
             InputInfoError: Its sharding is of a kind that JSON can't say.
 
         Example:
-            >>> InputInfo(((1, 8, 64), 128), "float32").to_json()
+            >>> import explorer
+            >>> explorer.InputInfo(((1, 8, 64), 128), "float32").to_json()
             {'shape': [[1, 8, 64], 128], 'dtype': 'float32'}
         """
         description = {"shape": [dimension_to_json(dimension) for dimension in self.shape], "dtype": str(self.dtype)}
@@ -129,7 +131,8 @@ class InputInfo:
             InputInfoError: It says no input, or its sharding needs more devices than there are.
 
         Example:
-            >>> InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
+            >>> import explorer
+            >>> explorer.InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
             InputInfo(((1, 8, 64), 128), float32)
         """
         is_mapping = isinstance(description, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] # it may be a file's
@@ -162,7 +165,8 @@ class DimensionInputInfo:
         InputInfoError: The bounds are none.
 
     Example:
-        >>> DimensionInputInfo((1, 8, 64))
+        >>> import explorer
+        >>> explorer.DimensionInputInfo((1, 8, 64))
         DimensionInputInfo((1, 8, 64))
     """
 
@@ -205,7 +209,8 @@ class OutputInfo:
         dtype: Its dtype.
 
     Example:
-        >>> OutputInfo(("batch", 8), np.dtype("float32"))
+        >>> import explorer, numpy as np
+        >>> explorer.OutputInfo(("batch", 8), np.dtype("float32"))
         OutputInfo((batch, 8), float32)
     """
 

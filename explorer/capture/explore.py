@@ -60,8 +60,8 @@ def explore(
         MissingCompilerError: The compiler for `target` is not installed; the message says how to install it.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8))
+        >>> import explorer, jax.numpy as jnp
+        >>> explorer.explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8))
         Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
     __tracebackhide__ = True

@@ -48,8 +48,8 @@ def explore_all(
         WorkerError: No worker of `executor` can do it.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> explore_all({"sin": Call(jnp.sin, jnp.ones(8)), "cos": Call(jnp.cos, jnp.ones(8))})
+        >>> import explorer as ex, jax.numpy as jnp
+        >>> ex.explore_all({"sin": ex.Call(jnp.sin, jnp.ones(8)), "cos": ex.Call(jnp.cos, jnp.ones(8))})
         {'sin': Capture(sin: jaxpr → stablehlo → hlo), 'cos': Capture(cos: jaxpr → stablehlo → hlo)}
     """
     __tracebackhide__ = True

@@ -67,7 +67,8 @@ def open_hlo(
             are none of these, or ones that unpack to more than is read.
 
     Example:
-        >>> open_hlo('''HloModule scale
+        >>> import explorer
+        >>> explorer.open_hlo('''HloModule scale
         ... ENTRY main {
         ...   x = f32[8] parameter(0)
         ...   ROOT doubled = f32[8] add(x, x)

@@ -39,8 +39,8 @@ def record(
         MissingCompilerError: The compiler of a target is not installed.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> golden = record(lambda x: jnp.tanh(x @ x), jnp.ones((64, 64)))
+        >>> import explorer, jax.numpy as jnp
+        >>> golden = explorer.record(lambda x: jnp.tanh(x @ x), jnp.ones((64, 64)))
         >>> golden.program("cpu").flops
         528384
     """
@@ -78,9 +78,9 @@ def check(
         ExploreError: The function can't be compiled.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> golden = record(lambda x: x * 2 + 1, jnp.ones(1024))
-        >>> result = check(lambda x: jnp.sort(x) * 2 + 1, jnp.ones(1024), golden=golden)
+        >>> import explorer, jax.numpy as jnp
+        >>> golden = explorer.record(lambda x: x * 2 + 1, jnp.ones(1024))
+        >>> result = explorer.check(lambda x: jnp.sort(x) * 2 + 1, jnp.ones(1024), golden=golden)
         >>> result.passed, result.regressions[0].text.split(";")[0]
         (False, 'kernels: 2, 1 before')
     """

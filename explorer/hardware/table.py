@@ -18,7 +18,8 @@ def targets() -> Targets:
     None of it need be here: the compiler is, in a folder of Explorer's own, `python -m explorer targets install cuda`.
 
     Example:
-        >>> rows = targets()
+        >>> import explorer
+        >>> rows = explorer.targets()
         >>> rows["h100"].device.memory, rows["v5e"].device.platform
         (84942979072, 'tpu')
     """
@@ -48,7 +49,8 @@ def target(text: str | Target, *, compile_seconds: float = 0.0, compile_memory: 
         OptionError: A limit is no number, or below 0.
 
     Example:
-        >>> pod = target("v5e:4x4", compile_seconds=600)
+        >>> import explorer
+        >>> pod = explorer.target("v5e:4x4", compile_seconds=600)
         >>> pod.device.name, pod.count, pod.compile_seconds
         ('TPU v5e', 16, 600)
     """

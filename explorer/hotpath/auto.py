@@ -51,7 +51,16 @@ class Counter(Protocol):
 
 
 class AutoCompile(Displayable):
-    """Hot paths of this process, while and after they were on; `auto_compile` makes it."""
+    """Hot paths of this process, while and after they were on; `auto_compile` makes it.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> with explorer.auto_compile(background=False) as hot:
+        ...     hot.on
+        True
+        >>> hot.on, hot.functions, hot.report()
+        (False, (), HotPaths(no function was called often))
+    """
 
     def __init__(self, settings: Settings, xla: Sequence[Mapping[str, Any]] = (), signal: str = "") -> None:
         self._settings, self._signal = settings, signal

@@ -88,6 +88,15 @@ class Signal:
 
     Args:
         settings: What is done with its functions.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> part = explorer.signal("forward")
+        >>> @part
+        ... def forward(x):
+        ...     return jnp.tanh(x) * 2
+        >>> part.name, forward(jnp.ones(2)).shape
+        ('forward', (2,))
     """
 
     def __init__(self, settings: SignalSettings) -> None:

@@ -77,9 +77,9 @@ def jit(
             varying number of them.
 
     Example:
-        >>> import jax.numpy as jnp
+        >>> import explorer, jax.numpy as jnp
         >>> state = {"total": jnp.zeros(())}
-        >>> @jit(inputs=state, outputs=state)
+        >>> @explorer.jit(inputs=state, outputs=state)
         ... def add(x):
         ...     state["total"] += x
         >>> add(2.0), add(3.0)
@@ -127,6 +127,18 @@ class Jitted(JaxSurface, HoldsState):
     functions, because these may share it: each reads the state, runs and writes it before the next. Who reads the state
     otherwise while a function is traced sees traced values. If the function raises, its state is as before, with the
     same arrays.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> state = {"count": jnp.zeros(())}
+        >>> @explorer.jit(inputs=state, outputs=state)
+        ... def step(x):
+        ...     state["count"] += 1
+        ...     return x * 2
+        >>> step(jnp.ones(3)).tolist(), float(state["count"])
+        ([2.0, 2.0, 2.0], 1.0)
+        >>> len(step.specializations)
+        1
     """
 
     # Where Python looks for the call: of each object its own, for the compiled one is C++ and stands there by itself.
@@ -168,8 +180,8 @@ class Jitted(JaxSurface, HoldsState):
         """Of a `shapeless` function the binaries that serve smaller shapes too, with the shapes they are compiled for.
 
         Example:
-            >>> import jax.numpy as jnp
-            >>> total = jit(lambda x: x.sum(), shapeless=True)
+            >>> import explorer, jax.numpy as jnp
+            >>> total = explorer.jit(lambda x: x.sum(), shapeless=True)
             >>> [float(total(jnp.ones(n))) for n in (3, 100, 70, 65)]
             [3.0, 100.0, 70.0, 65.0]
             >>> total.padded_specializations

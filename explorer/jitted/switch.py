@@ -55,13 +55,12 @@ class disable_compile(_Switch):
     variable EXPLORER_DISABLE_COMPILE=1 starts a process so.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from explorer.jitted import jit
-        >>> @jit
+        >>> import explorer, jax.numpy as jnp
+        >>> @explorer.jit
         ... def double(x):
         ...     print(x * 2)
         ...     return x * 2
-        >>> with disable_compile():
+        >>> with explorer.disable_compile():
         ...     _ = double(jnp.arange(3))
         [0 2 4]
     """
@@ -73,8 +72,10 @@ class enable_compile(_Switch):
     """Compile functions of `jit`, again: the reverse of `disable_compile`.
 
     Example:
-        >>> with disable_compile():
-        ...     with enable_compile():
+        >>> import explorer
+        >>> from explorer.jitted.switch import is_enabled
+        >>> with explorer.disable_compile():
+        ...     with explorer.enable_compile():
         ...         is_enabled()
         ...     is_enabled()
         True

@@ -66,7 +66,17 @@ def _named(function: Which, families: set[FamilyKey]) -> set[FamilyKey]:
 
 
 class Guard:
-    """A context manager and decorator that watches a block, and fails at its end if too much was compiled in it."""
+    """A context manager and decorator that watches a block, and fails at its end if too much was compiled in it.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> guard = explorer.max_compiles(n=1, function="double")
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with guard as ledger:
+        ...     _ = double(jnp.ones(3)), double(jnp.ones(3))
+        >>> ledger.totals.recompiles
+        0
+    """
 
     def __init__(self, rule: _Rule) -> None:
         self._rule = rule
@@ -133,18 +143,19 @@ def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool
         RecompilationError: At the end of the block: what compiled, where it was called, what changed, and the fix.
         NotCallableError: One of `functions` is neither a function nor a name.
 
-    >>> import jax, jax.numpy as jnp, explorer as ex
-    >>> @jax.jit
-    ... def double(x):
-    ...     return x * 2
-    >>> batches = [jnp.ones(8), jnp.ones(8), jnp.ones(5)]
-    >>> try:
-    ...     with ex.assert_no_recompiles(double):
-    ...         for batch in batches:
-    ...             _ = double(batch)
-    ... except ex.RecompilationError as error:
-    ...     print(str(error).splitlines()[0])
-    double compiled again; no recompile is allowed here.
+    Example:
+        >>> import jax, jax.numpy as jnp, explorer as ex
+        >>> @jax.jit
+        ... def double(x):
+        ...     return x * 2
+        >>> batches = [jnp.ones(8), jnp.ones(8), jnp.ones(5)]
+        >>> try:
+        ...     with ex.assert_no_recompiles(double):
+        ...         for batch in batches:
+        ...             _ = double(batch)
+        ... except ex.RecompilationError as error:
+        ...     print(str(error).splitlines()[0])
+        double compiled again; no recompile is allowed here.
     """
     return Guard(_Rule(functions, 0, allow_first, eager))
 
@@ -166,10 +177,11 @@ def max_compiles(function: Callable[..., Any] | str, n: int) -> Guard:
         NotCallableError: `function` is neither a function nor a name.
         OptionError: `n` is no whole number, or below 0.
 
-    >>> import jax, jax.numpy as jnp, explorer as ex
-    >>> double = jax.jit(lambda x: x * 2)
-    >>> with ex.max_compiles(double, 2):
-    ...     _ = [double(jnp.ones(n)) for n in (8, 8, 5, 5)]
+    Example:
+        >>> import jax, jax.numpy as jnp, explorer as ex
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with ex.max_compiles(double, 2):
+        ...     _ = [double(jnp.ones(n)) for n in (8, 8, 5, 5)]
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(f"max_compiles takes a whole number from 0, not {n!r}.\n  Hint: max_compiles(step, 1)")

@@ -48,11 +48,11 @@ def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str]
         OSError: A file can't be read.
 
     Example:
-        >>> from explorer.model.events.event import Reason
-        >>> first, second = Ledger(), Ledger()
+        >>> import explorer
+        >>> first, second = explorer.Ledger(), explorer.Ledger()
         >>> for ledger in (first, second):
-        ...     ledger.add((Event("compile", "step", reason=Reason("first"), seconds=0.5, call=1),))
-        >>> merge_ledgers([first, second])
+        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        >>> explorer.merge_ledgers([first, second])
         ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled another program than the others)
     """
     alone = isinstance(ledgers, (Ledger, ProcessLedger, str, PathLike))
@@ -78,6 +78,16 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
 
     Raises:
         NotRecordedError: There are no other processes; or some process didn't come in time.
+
+    Example:
+        >>> import explorer
+        >>> with explorer.watch() as ledger:
+        ...     pass
+        >>> explorer.gather_ledgers(ledger)
+        Traceback (most recent call last):
+            ...
+        explorer.errors.NotRecordedError: there are no other processes here.
+          Hint: gather_ledgers is for those that jax.distributed.initialize() connects; merge_ledgers takes saved files.
     """
     shared = processes()
     if shared is None:

@@ -99,7 +99,24 @@ def _check(name: str, value: Any, least: int, hint: str) -> None:
 
 
 class Watch(Ledger):
-    """A ledger that grows while it is on; `watch` makes it."""
+    """A ledger that grows while it is on; `watch` makes it.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> @jax.jit
+        ... def double(x):
+        ...     return x * 2
+        >>> xs = [jnp.ones(n) for n in (3, 3, 4)]
+        >>> with explorer.watch() as ledger:
+        ...     for x in xs:
+        ...         _ = double(x)
+        >>> [(event.kind, event.reason.kind) for event in ledger.events if event.kind == "compile"]
+        [('compile', 'first'), ('compile', 'shape')]
+        >>> ledger.recompiles("double")[0].reason.leaf
+        'x.shape[0]'
+        >>> ledger.totals.compiles, ledger.functions()[0].name
+        (2, 'double')
+    """
 
     def __init__(
         self,

@@ -76,9 +76,9 @@ def compare(
         OptionError: There is no such baseline, or an option is out of range.
 
     Example:
-        >>> import jax, jax.numpy as jnp
+        >>> import explorer, jax, jax.numpy as jnp
         >>> f = lambda x: jnp.tanh(x) * 2 + 1
-        >>> compared = compare({"eager": f, "jit": jax.jit(f)}, jnp.ones(8), seconds=0.1)
+        >>> compared = explorer.compare({"eager": f, "jit": jax.jit(f)}, jnp.ones(8), seconds=0.1)
         >>> list(compared.samples), compared.baseline, compared["jit"].name
         (['eager', 'jit'], 'eager', 'jit')
     """

@@ -48,8 +48,8 @@ def compare_targets(
         WorkerError: No worker of `executor` can do it.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> compared = compare_targets(jnp.sin, jnp.ones(8), targets=["h100"])  # doctest: +SKIP
+        >>> import explorer, jax.numpy as jnp
+        >>> compared = explorer.compare_targets(jnp.sin, jnp.ones(8), targets=["h100"])  # doctest: +SKIP
         >>> compared["h100"].fits  # doctest: +SKIP
         True
     """

@@ -81,9 +81,9 @@ def largest_that_fits(
         ExploreError: The smallest size can't be compiled, for another reason than its memory.
 
     Example:
-        >>> import jax, jax.numpy as jnp
+        >>> import explorer, jax, jax.numpy as jnp
         >>> x = lambda b: jax.ShapeDtypeStruct((b, 1000), jnp.float32)
-        >>> found = largest_that_fits(jnp.sin, dimension="b", args=x, limit=10**6)
+        >>> found = explorer.largest_that_fits(jnp.sin, dimension="b", args=x, limit=10**6)
         >>> found.size, found.is_exact, found.is_monotone
         (125, True, True)
     """

@@ -86,8 +86,8 @@ def memory(
         ExploreError: Nothing is varied, and the function can't be compiled.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> use = memory(lambda x: x @ x, over={"n": [256, 512]}, args=lambda n: jnp.ones((n, n)), limit=10**9)
+        >>> import explorer, jax.numpy as jnp
+        >>> use = explorer.memory(lambda x: x @ x, over={"n": [256, 512]}, args=lambda n: jnp.ones((n, n)), limit=10**9)
         >>> [row.uses["argument"] for row in use], use.largest.name, use.fits(use.rows[0])
         ([262144, 1048576], 'n', True)
     """

@@ -32,9 +32,9 @@ def merge_profiles(
         FileNotFoundError: There is none.
 
     Example:
-        >>> from explorer.model.results.profile import Profile
-        >>> alone = Profile("step", "()", 1, 0.002, 0.001, 0.001, (), (), 0.0)
-        >>> merge_profiles([alone, alone])
+        >>> import explorer
+        >>> alone = explorer.Profile("step", "()", 1, 0.002, 0.001, 0.001, (), (), 0.0)
+        >>> explorer.merge_profiles([alone, alone])
         ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time is seen to be lost in collectives)
     """
     alone = isinstance(profiles, (str, PathLike))

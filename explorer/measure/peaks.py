@@ -53,7 +53,8 @@ def peaks(*, refresh: bool = False) -> Peaks:
         Bytes a second, operations a second, seconds; see `Peaks`.
 
     Example:
-        >>> machine = peaks()  # doctest: +SKIP
+        >>> import explorer
+        >>> machine = explorer.peaks()  # doctest: +SKIP
         >>> machine.least_seconds(flops=2 * 1024**3, bytes_=12 * 2**20, dtype="f32", is_matmul=True)  # doctest: +SKIP
         0.0142
     """

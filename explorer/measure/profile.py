@@ -69,8 +69,8 @@ def profile(
         ProfilerBusyError: A trace is being recorded in this process already.
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> measured = profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
         >>> measured.runs <= 3, abs(sum(op.share for op in measured.ops) - 1) < 1e-6
         (True, True)
     """

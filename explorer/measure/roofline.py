@@ -54,9 +54,9 @@ def roofline(
         ProfilerBusyError: A trace is being recorded in this process already.
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> machine = Peaks("a slow machine", bandwidth=1e6, matmul={"f32": 1e6}, fma={"f32": 1e6})
-        >>> measured = roofline(jax.jit(lambda x: x @ x), jnp.ones((256, 256)), peaks=machine)
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> machine = explorer.Peaks("a slow machine", bandwidth=1e6, matmul={"f32": 1e6}, fma={"f32": 1e6})
+        >>> measured = explorer.roofline(jax.jit(lambda x: x @ x), jnp.ones((256, 256)), peaks=machine)
         >>> measured.points[0].bound, measured.points[0].least
         ('compute', 33.554432)
     """

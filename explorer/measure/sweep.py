@@ -72,8 +72,8 @@ def sweep(
         WorkerError: No worker of `executor` can do it.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> swept = sweep(lambda x: x @ x, over={"n": [8, 16]}, args=lambda n: jnp.ones((n, n)), seconds=0.001)
+        >>> import explorer, jax.numpy as jnp
+        >>> swept = explorer.sweep(lambda x: x @ x, over={"n": [8, 16]}, args=lambda n: jnp.ones((n, n)), seconds=0.001)
         >>> [(row.values["n"], row.memory["argument"], row.flops) for row in swept]
         [(8, 256, 1024.0), (16, 1024, 8192.0)]
     """

@@ -93,8 +93,8 @@ def time(
         ExploreError: Tracing, lowering or compiling failed.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> timing = time(lambda x: jnp.tanh(x) * 2, jnp.ones(8), seconds=0.05)
+        >>> import explorer, jax.numpy as jnp
+        >>> timing = explorer.time(lambda x: jnp.tanh(x) * 2, jnp.ones(8), seconds=0.05)
         >>> timing.first_call.median > timing.steady.median > 0
         True
     """

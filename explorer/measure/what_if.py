@@ -101,8 +101,8 @@ def what_if(
         WorkerError: No worker of `executor` can do it.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> tried = what_if(lambda x: x * 2, jnp.ones(1000), donate=0, seconds=0.01)
+        >>> import explorer, jax.numpy as jnp
+        >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, seconds=0.01)
         >>> tried["donate x"].saved(tried.plain), tried["donate x"].diff.stages["hlo"].is_empty
         (4000, True)
     """

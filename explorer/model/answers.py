@@ -44,6 +44,17 @@ class Answer:
         stage: The stage of `nodes`.
         nodes: The rows of the graph of `stage` that it speaks of, ascending.
         hint: What to run to know more; empty where nothing would help.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.tanh(x) @ x, jnp.ones((64, 64)))
+        >>> answer = capture.ask("in which precision do my products run?")
+        >>> answer.question, answer.certainty
+        ('in which precision do my products run?', 'exact')
+        >>> answer.text
+        'The product on line 1 takes f32 and runs in f32.'
+        >>> [capture.stage(answer.stage).graph.ops[capture.stage(answer.stage).graph.op[i]] for i in answer.nodes]
+        ['dot']
     """
 
     question: str

@@ -32,6 +32,12 @@ class AttributeColumns:
     Args:
         start: Shape `[n + 1]`.
         key, value: Codes into `keys` and `values`, shape `[m]`.
+
+    Example:
+        >>> import numpy as np, explorer
+        >>> columns = explorer.AttributeColumns(np.array([0, 1, 1]), np.array([0]), np.array([0]), ("axes",), ("(0,)",))
+        >>> explorer.Attributes(lambda: columns).of(0)
+        {'axes': '(0,)'}
     """
 
     start: Ints
@@ -47,6 +53,13 @@ class Attributes:
 
     Args:
         read: Gives the columns; called at most once.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> graph = explorer.explore(lambda x: x.sum(axis=0), jnp.ones((4, 8))).jaxpr.graph
+        >>> reduce = graph.where("op:reduce_sum")[0]
+        >>> graph.attribute_table.get(reduce.index, "axes"), graph.attribute_table.of(reduce.index)["axes"]
+        ('(0,)', '(0,)')
     """
 
     read: Callable[[], AttributeColumns]

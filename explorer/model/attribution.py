@@ -27,6 +27,14 @@ class SourceLine:
         function: The function that it stands in, as frames call it.
         how: `own`: the node's own frames say so. `equation`: the equation's that it is. `serves`: it is there for a
             node of that line, as a copy that layout assignment adds. `library`: no frame of it is the user's.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x)
+        >>> place = explorer.explore(f, jnp.ones(8)).jaxpr.graph.where("op:sin")[0].place
+        >>> place.line, place.function, place.how
+        (2, 'f', 'own')
     """
 
     file: str
@@ -56,6 +64,18 @@ class Attribution:
         equation: Where the place is that of an equation, the equation's row in the first stage; else -1.
         start, node: Compressed rows, shapes `[places + 1]` and `[members]`: the nodes that belong to each place,
             ascending, a kernel once for each of its lines.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     y = jnp.sin(x)
+        ...     return y * 2
+        >>> graph = explorer.explore(f, jnp.ones(8)).jaxpr.graph
+        >>> [(place.line, place.function, place.how) for place in graph.attribution.places]
+        [(2, 'f', 'own'), (3, 'f', 'own')]
+        >>> file = graph.attribution.places[0].file
+        >>> [graph.ops[graph.op[i]] for i in graph.attribution.nodes(file, 2)]
+        ['sin']
     """
 
     places: Sequence[SourceLine]

@@ -27,6 +27,12 @@ class Note:
         on: What it is written on, as in `Bookmark.selection`: `"dot.3"`, `"/forward"`, `":12"`.
         text: What they wrote.
         stage: The stage of a node or a group; empty for a line of the source.
+
+    Example:
+        >>> import explorer
+        >>> note = explorer.Note(":12", "why f32?")
+        >>> explorer.Bookmark("hlo", notes=(note,)).notes[0].text
+        'why f32?'
     """
 
     on: str
@@ -55,10 +61,11 @@ class Bookmark:
         ViewError: A value is none that a view has.
 
     Example:
-        >>> mark = Bookmark("hlo", selection=("dot.3",), notes=(Note(":12", "why f32?"),))
+        >>> import explorer
+        >>> mark = explorer.Bookmark("hlo", selection=("dot.3",), notes=(explorer.Note(":12", "why f32?"),))
         >>> mark.address
         'stage=hlo&at=dot.3&note=:12,why%20f32%3F'
-        >>> Bookmark.from_address("https://mail.example/report.html#" + mark.address) == mark
+        >>> explorer.Bookmark.from_address("https://mail.example/report.html#" + mark.address) == mark
         True
     """
 

@@ -89,6 +89,20 @@ class Capture(Pictured):
         recording_note: Why the recording gave no exact links; empty where it did, or where there is none.
         exact_sets: By each stage of which it is on record, from which equations its nodes come; `links` has them.
         saved_bookmark: Where a view opens, with the notes, as the file has it that this is from.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def layer(x, w):
+        ...     return jnp.tanh(x @ w) * 2
+        >>> capture = explorer.explore(layer, jnp.ones((32, 64)), jnp.ones((64, 16)))
+        >>> capture.signature, [stage.name for stage in capture.stages]
+        ('(x: f32[32,64], w: f32[64,16])', ['jaxpr', 'stablehlo', 'hlo'])
+        >>> capture.memory["argument"] == 4 * (32 * 64 + 64 * 16)
+        True
+        >>> [node.op for node in capture.nodes_at(2, "jaxpr")]
+        ['dot_general', 'tanh', 'mul']
+        >>> capture.stage("hlo").text.startswith("HloModule jit_layer")
+        True
     """
 
     function: str
@@ -483,6 +497,15 @@ class Capture(Pictured):
         Raises:
             CaptureFileError: The file is no capture, truncated, altered, or of a newer format.
             FileNotFoundError: There is none.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     explorer.explore(jnp.sin, jnp.ones(8)).save(Path(folder, "sin.explorer"))
+            ...     explorer.load(Path(folder, "sin.explorer"))
+            Capture(sin: jaxpr → stablehlo → hlo)
         """
         ...
 

@@ -17,6 +17,12 @@ class Fact:
         share: How much of the program it is about, 0 to 1: of its FLOPs, bytes, memory or equations.
         stage: The stage of `nodes`.
         nodes: The rows of the graph of `stage` that it speaks of, ascending.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> fact = explorer.explore(lambda x: x @ x, jnp.ones((64, 64))).summary[0]
+        >>> fact.kind, fact.stage, fact.text
+        ('cost', 'hlo', '1 kernel, all of line 1.')
     """
 
     kind: str
@@ -34,6 +40,12 @@ class Facts(Sequence[Fact]):
 
     Args:
         facts: In that order.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> facts = explorer.explore(lambda x: jnp.tanh(x) @ x, jnp.ones((64, 64))).summary
+        >>> [fact.kind for fact in facts]
+        ['cost']
     """
 
     def __init__(self, facts: Sequence[Fact]) -> None:

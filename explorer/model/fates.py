@@ -41,6 +41,16 @@ class Fate:
             of the jaxpr. Empty where none did, or it isn't known.
         pass_number: 0 for the import, `n` for `capture.passes[n - 1]`; None for the lowering, and without a pass.
         before, after: The line before that pass and what stands in its place after it, empty if nothing does.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2 + jnp.sin(x), jnp.ones(8))
+        >>> for node in capture.jaxpr.graph.where("op:sin or op:mul"):
+        ...     fate = capture.fate(node)
+        ...     print(node.op, fate.kind, [kernel.op for kernel in fate.kernels])
+        sin fused ['fusion']
+        mul fused ['fusion']
+        sin merged []
     """
 
     kind: str
@@ -81,6 +91,13 @@ class Fates:
         texts: In words, or lines of the compiler's text.
         step: Number of the pass, `IMPORT`, `LOWERING` or `NO_PASS`, shape `[n]`.
         pass_names: By number, of the passes that are named here.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8))
+        >>> fates = capture.fates_of("jaxpr")
+        >>> fates.counts, fates.mapped
+        ({'fused': 3}, 1.0)
     """
 
     hlo: Graph
@@ -130,6 +147,14 @@ class FateRow:
         file, line: The line, from 1.
         equation, op: The equation's name in its stage, and its operation.
         kind, why, pass_name, pass_number, before, after, inferred: Of its `Fate`.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.tanh(x) * jnp.tanh(x)
+        >>> row, = explorer.explore(f, jnp.ones(8)).fate_table(by="cse")
+        >>> row.line, row.op, row.kind
+        (2, 'tanh', 'merged')
     """
 
     file: str
@@ -150,6 +175,14 @@ class FateTable(Sequence[FateRow]):
 
     Args:
         rows: In any order.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     y = jnp.sin(x)
+        ...     return x * 2
+        >>> [(row.line, row.op, row.kind) for row in explorer.explore(f, jnp.ones(8)).fate_table()]
+        [(2, 'sin', 'eliminated'), (3, 'mul', 'fused')]
     """
 
     def __init__(self, rows: Iterable[FateRow]) -> None:

@@ -31,6 +31,14 @@ class LineRecord:
         equations: How many equations it makes, by primitive and type: `exp f32[8,128]`.
         kernels: How many kernels are its own, by what they compute and give: `add, tanh → f32[8,128]`.
         flops, bytes: Its part of the program's.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.tanh(x @ x)
+        >>> line, = explorer.record(f, jnp.ones((64, 64))).program("cpu").lines
+        >>> line.line, line.code, dict(line.equations)
+        (2, 'return jnp.tanh(x @ x)', {'dot_general f32[64,64]': 1, 'tanh f32[64,64]': 1})
     """
 
     file: str
@@ -63,6 +71,12 @@ class ProgramRecord:
         collectives: How many, by kind and mesh axis: `all-reduce over data`.
         findings: The rules that lint has something to say of, each with how often.
         lines: What each line became, in the order in which they are traced.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> program = explorer.record(lambda x: x @ x, jnp.ones((64, 64))).program("cpu")
+        >>> program.target, program.kernels, program.flops, program.results
+        ('cpu', 1, 524288, 16384)
     """
 
     target: str
@@ -151,6 +165,14 @@ class Change:
         cause: What the source did to bring it about, in a sentence; where nobody can tell, it says so.
         file, line: Where the cause stands, or what it costs; empty and 0 where no line is known.
         function: The function that is compiled again; empty for other measures.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> x = jnp.ones((64, 64))
+        >>> golden = explorer.record(lambda x: x @ x, x)
+        >>> checked = explorer.check(lambda x: (x @ x) @ x, x, golden=golden)
+        >>> [(change.before, change.after) for change in checked.regressions if change.measure == "kernels"]
+        [(1, 2)]
     """
 
     target: str
@@ -175,6 +197,16 @@ class CheckResult(Displayable):
         gains: What became less by more than that.
         notes: What else is different: the version of JAX.
         now: What is there now; `now.save(path)` makes it what is compared with.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> x = jnp.ones((64, 64))
+        >>> golden = explorer.record(lambda x: x @ x, x)
+        >>> explorer.check(lambda x: x @ x, x, golden=golden).passed
+        True
+        >>> checked = explorer.check(lambda x: (x @ x) @ x, x, golden=golden)
+        >>> checked.passed, checked.to_markdown().splitlines()[0]
+        (False, '### ❌ `<lambda>`: 4 regressions')
     """
 
     name: str

@@ -47,6 +47,14 @@ class Frame:
     """One place in the user's Python: a frame of the stack that made an operation.
 
     Lines and columns count from 1 and from 0, as Python's own tracebacks do; 0 as `line` means unknown.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x)
+        >>> frame = explorer.explore(f, jnp.ones(8)).jaxpr.graph.where("op:sin")[0].source[0]
+        >>> frame.function, frame.line
+        ('f', 2)
     """
 
     file: str
@@ -66,6 +74,12 @@ class Group:
     """A named set of nodes that belong together: a computation, a loop body, a fusion.
 
     `parent` and `caller` are indices: of the group around it, and of the node that calls it (-1 for none).
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> graph = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).hlo.graph
+        >>> sorted(group.kind for group in graph.groups)
+        ['entry', 'fusion']
     """
 
     name: str
@@ -75,7 +89,14 @@ class Group:
 
 
 class ComputationCall(NamedTuple):
-    """That a node calls a computation: indices of the node and the group, and the attribute that says so."""
+    """That a node calls a computation: indices of the node and the group, and the attribute that says so.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> graph = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).hlo.graph
+        >>> [(graph.ops[graph.op[call.node]], call.role, graph.groups[call.group].kind) for call in graph.calls]
+        [('fusion', 'calls', 'fusion')]
+    """
 
     node: int
     role: str
@@ -83,7 +104,16 @@ class ComputationCall(NamedTuple):
 
 
 class Node:
-    """One operation: a view on a row of its graph."""
+    """One operation: a view on a row of its graph.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x) * 2
+        >>> sine, = explorer.explore(f, jnp.ones(8)).jaxpr.graph.where("op:sin")
+        >>> sine.op, sine.type, sine.place.line, [user.op for user in sine.users]
+        ('sin', 'f32[8]', 2, ['mul'])
+    """
 
     __slots__ = ("graph", "index")
 
@@ -192,6 +222,15 @@ class Graph:
         attributes: What the text says of the module as a whole: `name`, `is_scheduled`, `input_output_alias`.
         node_attributes: Those of each node; `attribute_table` has them, also where there are none.
         attribute: Gives the lines that the nodes belong to, in a capture, which knows more than the graph alone.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> graph = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).jaxpr.graph
+        >>> [(node.name, node.op, node.type) for node in graph.nodes][:2]
+        [('a', 'parameter', 'f32[8]'), ('b', 'sin', 'f32[8]')]
+        >>> product, = graph.where("op:mul")
+        >>> [node.op for node in product.operands], [node.op for node in graph.neighbourhood(product)]
+        (['sin'], ['sin', 'mul', 'add'])
     """
 
     names: Sequence[str]

@@ -27,6 +27,15 @@ class Hierarchy:
             there are none. It has the same op, and in iterations that are equal the same type.
         difference: Of each `repeat`, in words what differs between iterations that are only nearly equal:
             `6, 12, 18 and 24 without and, compare`; empty where all are equal.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> @jax.jit
+        ... def layer(x):
+        ...     return jnp.tanh(x @ x)
+        >>> graph = explorer.explore(lambda x: layer(layer(x)), jnp.ones((8, 8))).jaxpr.graph
+        >>> [(group.name, group.kind) for group in graph.hierarchy.groups]
+        [('layer', 'call'), ('layer', 'function'), ('layer', 'call'), ('layer', 'function')]
     """
 
     groups: list[Group]

@@ -24,6 +24,13 @@ class Links:
             apart, shape `[n]`; the compiler's metadata alone does not.
         argument_sets: By stage, for each node the bits of the program's arguments that its value depends on; only of
             stages where it was needed to tell nodes apart.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2, jnp.ones(8))
+        >>> sine, = capture.jaxpr.graph.where("op:sin")
+        >>> capture.links.first, [node.op for node in capture.links.linked(sine, "stablehlo")]
+        ('jaxpr', ['stablehlo.sine'])
     """
 
     graphs: Mapping[str, Graph]

@@ -34,6 +34,12 @@ class Buffer:
             reader), `constant`, `temp`, `output`, `aliased` (an output that lies where a donated argument was).
         start, end: The first and last step of the schedule in which it is alive.
         space: The memory space; 0 is the device's own, and the only one that counts for the peak.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> memory = explorer.explore(lambda x: jnp.tanh(x) @ x, jnp.ones((64, 64))).live_memory
+        >>> [(buffer.kind, buffer.bytes) for buffer in memory.buffers if buffer.kind == "argument"]
+        [('argument', 16384)]
     """
 
     node: Node
@@ -91,6 +97,14 @@ class LiveMemory:
         start, end: First and last step alive.
         donations: Arguments that could be donated and are not.
         is_scheduled: Whether the text says that its order is the schedule.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> memory = explorer.explore(lambda x: jnp.tanh(x) @ x, jnp.ones((64, 64))).live_memory
+        >>> memory.peak, memory.peak == int(max(memory.timeline)), memory.peak_step < len(memory.timeline)
+        (49152, True, True)
+        >>> sum(buffer.bytes for buffer in memory.at(memory.peak_step)) == memory.peak
+        True
     """
 
     graph: Graph

@@ -39,6 +39,12 @@ class KernelCode:
             a CPU it is not known.
         calls: Functions of libraries and runtimes that it calls.
         bundles: Of a TPU, how many bundles are scheduled, each once: a loop's body counts once.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> code = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(800)).machine_code
+        >>> code[0].language, len(code[0].texts["llvm"]) > 0, code[0].registers
+        ('assembly', True, None)
     """
 
     function: str
@@ -77,6 +83,13 @@ class MachineCode(Displayable, Sequence[KernelCode]):  # pyright: ignore[reportU
         platform: Whose code it is: `cuda`, `tpu`, `cpu`, …
         rows: One for each kernel, in the order of the first instruction that runs it.
         notes: What isn't known, and why, a sentence each.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(800))
+        >>> code = capture.machine_code
+        >>> code.platform, len(code), code.get(code[0].kernels[0]) is code[0]
+        ('cpu', 1, True)
     """
 
     platform: str

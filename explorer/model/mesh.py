@@ -28,7 +28,8 @@ class DeviceMesh:
     A set of axes is a number with a bit for each.
 
     Example:
-        >>> mesh = DeviceMesh(("data", "model"), (4, 2))
+        >>> import explorer
+        >>> mesh = explorer.DeviceMesh(("data", "model"), (4, 2))
         >>> mesh.split("{devices=[4,1,2]<=[8] last_tile_dim_replicate}", 2)
         (1, ((0,), ()))
         >>> mesh.names_of(1), mesh.joined(((0, 1), (2, 3), (4, 5), (6, 7)))

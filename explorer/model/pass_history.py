@@ -17,6 +17,12 @@ class PassLink(NamedTuple):
         position: Of the pass among those that changed something.
         kind: One of `LINK_KINDS`.
         inferred: It follows from equal structure, not from a reader that was rewired.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> passes = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes
+        >>> {passes[link.position].name for link in passes.links if link.kind == "fused"}
+        {'fusion'}
     """
 
     position: int
@@ -28,7 +34,15 @@ class PassLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """One thing that happened to an instruction; `position` is that of the pass, -1 before all passes."""
+    """One thing that happened to an instruction; `position` is that of the pass, -1 before all passes.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8))
+        >>> sine, = capture.hlo.graph.where("op:sine")
+        >>> [(event.pass_name, event.says) for event in capture.passes.history(sine.name)][-1]
+        ('fusion', 'fused into fused_computation as sin.0')
+    """
 
     position: int
     pass_name: str
@@ -41,7 +55,15 @@ class HistoryEvent:
 
 @dataclass(frozen=True)
 class History:
-    """All that happened to an instruction, and to what it came from and what it became, in order."""
+    """All that happened to an instruction, and to what it came from and what it became, in order.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8))
+        >>> history = capture.passes.history(capture.hlo.graph.where("op:fusion")[0].name)
+        >>> len(history) > 0, "fusion" in {event.pass_name for event in history}
+        (True, True)
+    """
 
     name: str
     events: tuple[HistoryEvent, ...]

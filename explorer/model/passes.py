@@ -30,6 +30,12 @@ class Pass:
         instructions: How many the module has after it.
         seconds: What it took, with the writing of its snapshot where it changed something; None where unknown.
         snapshot: The module after it, an index into the versions' snapshots.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> step = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes["fusion"]
+        >>> step.is_consequential, "fusion(" in step.before, "fusion(" in step.after
+        (True, False, True)
     """
 
     index: int
@@ -88,6 +94,12 @@ class Passes(Sequence[Pass]):
         is_complete: Whether `recorded` has the passes that changed nothing too, or only those that say they did.
         omitted: What was left out because the program is too large, empty if nothing was.
         links: What became of each instruction, where that is known already.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> passes = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes
+        >>> passes["fusion"].name, passes.is_complete, all(step.is_consequential for step in passes)
+        ('fusion', True, True)
     """
 
     def __init__(
@@ -207,7 +219,15 @@ def measured(versions: Versions, ran: Sequence[tuple[str, str, float | None, int
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one pass did: the rows of instructions that it made and removed, and (before, after) of those it rewrote."""
+    """What one pass did: the rows of instructions that it made and removed, and (before, after) of those it rewrote.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> passes = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes
+        >>> effect = passes.effects[[step.name for step in passes].index("fusion")]
+        >>> len(effect.born) > 0, effect.moved
+        (True, False)
+    """
 
     born: tuple[int, ...] = ()
     died: tuple[int, ...] = ()

@@ -31,6 +31,12 @@ class Spread:
             elements.
         gathers: The all-gathers that did so, by their nodes.
         marks: For each dimension the axes along which it was gathered; None where nothing was, or nobody knows where.
+
+    Example:
+        >>> import explorer
+        >>> spread = explorer.Spread(axes=0b01, source=0)
+        >>> spread.with_axes(0b11, None).axes, spread.source
+        (3, 0)
     """
 
     axes: int = 0
@@ -70,6 +76,12 @@ class Shardings:
         graph: Of the optimised program.
         mesh: What it is sharded by; one axis of all devices where the program names none.
         leaves: For each node how the arrays of its type lie.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(jnp.sin, jnp.ones(8))
+        >>> capture.shardings.mesh.count, {capture.shardings.is_of(node) for node in capture.hlo.graph.nodes}
+        (1, {True})
     """
 
     graph: Graph

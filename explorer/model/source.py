@@ -19,6 +19,14 @@ class Source:
         file: The file name that frames carry.
         label: What a person calls it: `train.py`, `cell [4]`.
         text: All of it.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x)
+        >>> source, = explorer.explore(f, jnp.ones(8)).sources.values()
+        >>> source.text.splitlines()[1]
+        '    return jnp.sin(x)'
     """
 
     file: str

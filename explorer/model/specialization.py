@@ -18,6 +18,14 @@ class Specialization:
         seconds: What trace, lower and compile took.
         when: The moment it was ready.
         capture: What the compiler did, where it was seen.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> batch = explorer.NamedDimension("batch", 1, 4, 8)
+        >>> double = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((batch,), "float32")])
+        >>> _ = double(jnp.ones(3))
+        >>> [(one.shapes, one.reason) for one in double.specializations]
+        [({'x': (4,)}, 'optimised for'), ({'x': (3,)}, 'called')]
     """
 
     shapes: dict[str, tuple[int | str, ...] | int]

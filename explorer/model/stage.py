@@ -20,6 +20,13 @@ class WrittenLine(NamedTuple):
         parts: In turns what is no name, first and last, and the names in between.
         is_end: It says nothing, or ends what is before it.
         is_of_module: It begins or ends the module.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> lines = explorer.explore(jnp.sin, jnp.ones(8)).jaxpr.written_lines
+        >>> sine = next(line for line in lines if "sin" in line.text)
+        >>> sine.text, sine.without_names
+        ('  b:f32[8] = sin a', '  ·:f32[8] = · ·')
     """
 
     number: int
@@ -51,6 +58,13 @@ class Stage:
         name: `jaxpr`, `stablehlo`, `hlo`.
         read: Returns the text and its graph.
         origin: The stage that it was made of by `attributed`, if it was.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> capture = explorer.explore(jnp.sin, jnp.ones(8))
+        >>> stage = capture.stage("stablehlo")
+        >>> stage.name, "stablehlo.sine" in stage.text, [node.op for node in stage.graph.where("op:sine")]
+        ('stablehlo', True, ['stablehlo.sine'])
     """
 
     name: str

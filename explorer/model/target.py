@@ -26,6 +26,12 @@ class Hardware:
         per_chip: How many devices JAX has on a chip of its topology.
         compiler: What its compiler asks of a device, by the names of `figures.toml`.
         sources: Where the figures are from.
+
+    Example:
+        >>> import explorer
+        >>> h100 = explorer.targets()["h100"].device
+        >>> h100.name, h100.memory >= 80 * 10**9, h100.flops["bf16"] > h100.flops["f32"]
+        ('NVIDIA H100 80GB HBM3', True, True)
     """
 
     key: str
@@ -54,6 +60,12 @@ class Target:
         topology: `4x4`, as TPUs are wired; empty where it is only a number of devices.
         compile_seconds: After how many a compile is given up; 0 for never.
         compile_memory: Bytes that the compiler may take of this machine; 0 for as many as there are.
+
+    Example:
+        >>> import explorer
+        >>> eight = explorer.target("8xh100")
+        >>> eight.count, eight.device.key, eight.platform
+        (8, 'h100', 'cuda')
     """
 
     device: Hardware

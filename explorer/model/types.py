@@ -166,7 +166,14 @@ class Type:
 
 @dataclass(frozen=True)
 class TypeSizes:
-    """By type, shape `[types]`: the elements and rank of its first array (NaN without one), and the bytes of all."""
+    """By type, shape `[types]`: the elements and rank of its first array (NaN without one), and the bytes of all.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> graph = explorer.explore(lambda x: jnp.sin(x).sum(), jnp.ones((4, 8))).jaxpr.graph
+        >>> dict(zip(graph.types, graph.sizes.bytes.tolist()))
+        {'f32[4,8]': 128.0, 'f32[]': 4.0}
+    """
 
     elements: NDArray[np.float64]
     rank: NDArray[np.float64]

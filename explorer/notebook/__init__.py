@@ -10,14 +10,33 @@ __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """What `%load_ext explorer` calls: add the magics and their completions, once."""
+    """What `%load_ext explorer` calls: add the magics and their completions, once.
+
+    Example:
+        >>> from IPython.core.interactiveshell import InteractiveShell
+        >>> import explorer
+        >>> shell = InteractiveShell()
+        >>> explorer.load_ipython_extension(shell)
+        >>> "explore" in shell.magics_manager.magics["line"]
+        True
+    """
     from explorer.notebook.extension import load
 
     load(ipython)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """What `%unload_ext explorer` calls: take away what loading added, and nothing else."""
+    """What `%unload_ext explorer` calls: take away what loading added, and nothing else.
+
+    Example:
+        >>> from IPython.core.interactiveshell import InteractiveShell
+        >>> import explorer
+        >>> shell = InteractiveShell()
+        >>> explorer.load_ipython_extension(shell)
+        >>> explorer.unload_ipython_extension(shell)
+        >>> "explore" in shell.magics_manager.magics["line"]
+        False
+    """
     from explorer.notebook.extension import unload
 
     unload(ipython)

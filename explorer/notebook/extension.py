@@ -13,7 +13,7 @@ from explorer.notebook.recompiles import RecompilesMagics, complete_recompiles
 from explorer.notebook.session import SessionMagics
 
 # Each with what completes after its names.
-_MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
+MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
     (ExplorerMagics, {"explore": complete}),
     (LintMagics, {"lint": complete_lint}),
     (MeasureMagics, {"jtime": complete_jtime, "jprofile": complete_jprofile}),
@@ -25,7 +25,7 @@ _MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
 
 def load(shell: Any) -> None:
     """Register the magics with a shell; nothing happens if they are already."""
-    for kind, completers in _MAGICS:
+    for kind, completers in MAGICS:
         if kind.__name__ not in shell.magics_manager.registry:
             _register(shell, kind(shell=shell))
             for name, completer in _with_signs(completers):
@@ -34,7 +34,7 @@ def load(shell: Any) -> None:
 
 def unload(shell: Any) -> None:
     """Undo `load`; nothing happens if there is nothing to undo."""
-    for kind, completers in _MAGICS:
+    for kind, completers in MAGICS:
         magics = shell.magics_manager.registry.pop(kind.__name__, None)
         if magics is not None:
             magics.stop()

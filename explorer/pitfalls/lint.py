@@ -84,11 +84,11 @@ def lint(
         UnknownTargetError, MissingCompilerError, ExploreError: With a `target`, as for `explore`.
 
     Example:
-        >>> import jax.numpy as jnp
+        >>> import explorer, jax.numpy as jnp
         >>> def f(x):
         ...     print(x.shape)
         ...     return x * 2
-        >>> [finding.rule for finding in lint(f, jnp.ones(3))]
+        >>> [finding.rule for finding in explorer.lint(f, jnp.ones(3))]
         (3,)
         ['impure-print']
     """

@@ -23,7 +23,19 @@ _MOST_HELD = 4
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One figure or fact of both sides, as text; `ratio` is b/a where both are numbers above 0."""
+    """One figure or fact of both sides, as text; `ratio` is b/a where both are numbers above 0.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> before = explorer.explore(lambda x: x + 1, jnp.ones(1000))
+        >>> after = explorer.explore(lambda x: x + 1, jnp.ones(2000))
+        >>> for value in explorer.diff(before, after).values:
+        ...     if value.ratio: print(value.name, value.a, value.b, value.ratio)
+        flops 1,000 2,000 2.0
+        bytes accessed 8,000 16,000 2.0
+        argument bytes 4,000 8,000 2.0
+        output bytes 4,000 8,000 2.0
+    """
 
     name: str
     a: str
@@ -45,6 +57,14 @@ class Fusion:
         lines: Where they come from, as `function:line` of the innermost frames.
         instructions: How many it holds.
         node: The instruction.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> x = jnp.ones((64, 64))
+        >>> before = explorer.explore(lambda x: jnp.tanh(x) * 2, x)
+        >>> after = explorer.explore(lambda x: x @ x, x)
+        >>> [fusion.holds for fusion in explorer.diff(before, after).fusions_lost]
+        ['multiply, tanh']
     """
 
     name: str
@@ -59,7 +79,17 @@ class Fusion:
 
 @dataclass(frozen=True, eq=False)
 class Diff(Displayable):
-    """What differs between two captures: see `diff`."""
+    """What differs between two captures: see `diff`.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> x = jnp.ones((64, 64))
+        >>> before = explorer.explore(lambda x: jnp.tanh(x) * 2, x)
+        >>> after = explorer.explore(lambda x: jnp.tanh(x @ x) * 2, x)
+        >>> compared = explorer.diff(before, after)
+        >>> compared.is_empty, [node.op for node in compared.jaxpr.only_in_b]
+        (False, ['dot_general'])
+    """
 
     a: Capture
     b: Capture

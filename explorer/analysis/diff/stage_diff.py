@@ -29,6 +29,17 @@ class StageDiff:
         alignment: Which node is which.
         step: The change as that of a pass: `born` is only in `b`, `died` only in `a`; `before`, `after` and `diff()`
             are the texts, that of `b` with the names that `a` has, so that other numbers are no difference.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> x = jnp.ones(8)
+        >>> before = explorer.explore(lambda x: jnp.sin(x) + x, x)
+        >>> after = explorer.explore(lambda x: jnp.cos(x) + x, x)
+        >>> stage = explorer.diff(before, after).jaxpr
+        >>> [node.op for node in stage.only_in_a], [node.op for node in stage.only_in_b]
+        (['sin'], ['cos'])
+        >>> [a.op for a, b in stage.pairs]
+        ['parameter', 'add']
     """
 
     name: str

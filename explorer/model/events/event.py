@@ -24,6 +24,16 @@ class Place:
         label: What a person calls the file: `train.py`, `cell [4]`.
         text: The line itself, stripped; empty if it can't be had.
         function: The function that the line stands in; empty at the top of a file.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> x = jnp.ones(3)
+        >>> def double(x):
+        ...     return x * 2
+        >>> with explorer.watch() as ledger:
+        ...     _ = jax.jit(double)(x)
+        >>> ledger.events[0].call_site.text
+        '_ = jax.jit(double)(x)'
     """
 
     file: str
@@ -47,6 +57,16 @@ class Reason:
         before, after: Its value in the nearest earlier call, and in this one.
         fix: Code that would stop it, or one sentence; empty for a first call.
         text: One sentence for a person.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones(n) for n in (3, 4)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> reason = ledger.recompiles()[0].reason
+        >>> reason.kind, reason.leaf, reason.before, reason.after
+        ('shape', 'x.shape[0]', '3', '4')
     """
 
     kind: str
@@ -84,6 +104,18 @@ class Event:
         count: How many calls it stands for; of a `miss`, all since the one before, as a function may miss at each call.
         program: Of a compile beside other processes, what each of the user's lines does, a text line for each; else
             empty.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones(n) for n in (3, 4)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> first, second = (event for event in ledger.events if event.kind == "compile")
+        >>> first.reason.kind, second.reason.kind, second.reason.leaf
+        ('first', 'shape', 'x.shape[0]')
+        >>> [(leaf.path, leaf.shape, leaf.dtype) for leaf in second.key.leaves]
+        [('x', (4,), 'float32')]
     """
 
     kind: str

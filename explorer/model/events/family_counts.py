@@ -29,6 +29,15 @@ class Totals:
         traces, lowers, compiles, cache_hits, misses: Events of each kind.
         trace, lower, compile: Seconds of each; fetching from the persistent cache counts as compiling.
         saved: Seconds that the persistent cache spared.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones(n) for n in (3, 3, 4)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> ledger.totals.functions, ledger.totals.compiles, ledger.totals.recompiles, ledger.totals.seconds > 0
+        (1, 2, 1, True)
     """
 
     calls: int = 0
@@ -63,6 +72,16 @@ class Summary(Totals):
         reasons: Why it was built again: kinds with their counts, the most frequent first; without `first`.
         varying: What changed: leaves with their counts, the most frequent first.
         last: Its last event.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones(n) for n in (3, 3, 4)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> row, = ledger.functions()
+        >>> row.name, row.compiles, row.recompiles, row.reasons, row.leaf
+        ('<lambda>', 2, 1, (('shape', 1),), 'x.shape[0]')
     """
 
     name: str = ""
@@ -90,7 +109,18 @@ class Summary(Totals):
 
 @dataclass(slots=True)
 class Cause:
-    """One reason, however often it came."""
+    """One reason, however often it came.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones(n) for n in (3, 4, 5)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> cause = ledger.family_counts[0].main_cause()
+        >>> cause.count, cause.last.leaf, cause.last.after
+        (2, 'x.shape[0]', '5')
+    """
 
     count: int
     last: Reason
@@ -98,7 +128,18 @@ class Cause:
 
 @dataclass(slots=True)
 class FamilyCounts:
-    """The counts of one family."""
+    """The counts of one family.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones(n) for n in (3, 3, 4)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> counts, = ledger.family_counts
+        >>> counts.recompiles, counts.counts["compile"], counts.total > 0
+        (1, 2, True)
+    """
 
     key: FamilyKey
     eager: bool = False

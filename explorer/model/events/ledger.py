@@ -49,10 +49,10 @@ class Ledger(Charted):
         LedgerFileError: `spill` is there already.
 
     Example:
-        >>> from explorer.model.events.event import Event, Reason
-        >>> ledger = Ledger()
-        >>> ledger.add((Event("compile", "step", reason=Reason("first"), seconds=0.5, call=1),))
-        >>> ledger.add((Event("compile", "step", reason=Reason("shape", "x.shape[0]", "8", "9"), call=2),))
+        >>> import explorer as ex
+        >>> ledger = ex.Ledger()
+        >>> ledger.add((ex.Event("compile", "step", reason=ex.Reason("first"), seconds=0.5, call=1),))
+        >>> ledger.add((ex.Event("compile", "step", reason=ex.Reason("shape", "x.shape[0]", "8", "9"), call=2),))
         >>> ledger
         Ledger(2 compiles of 1 function; step: x.shape[0] changed once)
         >>> ledger.recompiles("step")

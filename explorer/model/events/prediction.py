@@ -24,6 +24,16 @@ class Prediction:
         leaves: All with this fate.
         family: Process, name, file and line of the function.
         came_true: The id of the compile that it foresaw; empty as long as there was none.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> @jax.jit
+        ... def step(n):
+        ...     return n + jnp.int32(1)
+        >>> with explorer.watch() as ledger:
+        ...     _ = step(1)
+        >>> [(one.leaf, one.before, one.after) for one in ledger.predictions]
+        [('n', 'int32, weak', 'int32')]
     """
 
     function: str

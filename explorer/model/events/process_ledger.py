@@ -36,6 +36,15 @@ class ProcessProgram:
         seconds: Of its traces, lowerings and compiles, all processes together.
         slowest: Seconds of the process that took longest.
         slowest_process: Which that is.
+
+    Example:
+        >>> import explorer
+        >>> ledgers = [explorer.Ledger(), explorer.Ledger()]
+        >>> for ledger in ledgers:
+        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        >>> program, = explorer.merge_ledgers(ledgers).rows
+        >>> program.function, program.compiles, program.seconds, program.count
+        ('step', 2, 1.0, 2)
     """
 
     function: str
@@ -78,6 +87,19 @@ class ProcessDifference:
         here: What it is with these.
         is_shared: True if the program reaches over devices of several processes, so that they may wait for ever.
         text: All of it as a sentence.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def double(x):
+        ...     return x * 2
+        >>> ledgers = []
+        >>> for x in (jnp.ones(4), jnp.ones(5)):
+        ...     with explorer.watch() as ledger:
+        ...         _ = jax.jit(double)(x)
+        ...     ledgers.append(ledger)
+        >>> difference, = explorer.merge_ledgers(ledgers).differences
+        >>> difference.what, difference.usual, difference.here
+        ('x', 'float32[4]', 'float32[5]')
     """
 
     program: int
@@ -101,6 +123,15 @@ class ProcessLedger(Displayable, Saved):
         differences: Who compiled another one than most; those that reach over several processes first.
         events: How many events they are made of.
         notes: What a reader should know of how this came about.
+
+    Example:
+        >>> import explorer
+        >>> ledgers = [explorer.Ledger(), explorer.Ledger()]
+        >>> for ledger in ledgers:
+        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        >>> merged = explorer.merge_ledgers(ledgers, names=["host 0", "host 1"])
+        >>> [(row.function, row.count, row.compiles) for row in merged.rows], merged.named(((0, 1),))
+        ([('step', 2, 2)], 'processes host 0–host 1')
     """
 
     processes: tuple[str, ...]

@@ -17,6 +17,17 @@ class Running:
         stage: `trace`, `lower` or `compile`.
         since: When the call began, in seconds since 1970.
         thread: Its name.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def double(x):
+        ...     seen.extend((call.function, call.stage) for call in ledger.running)
+        ...     return x * 2
+        >>> seen, x = [], jnp.ones(3)
+        >>> with explorer.watch() as ledger:
+        ...     _ = jax.jit(double)(x)
+        >>> seen
+        [('double', 'trace')]
     """
 
     function: str

@@ -23,11 +23,10 @@ class StackTree:
         children: In the order in which they were first reached.
 
     Example:
-        >>> from explorer.model.events.event import Event
-        >>> from explorer.model.events.ledger import Ledger
-        >>> main, train = Place("train.py", 9, function="main"), Place("train.py", 4, function="train")
-        >>> ledger = Ledger()
-        >>> ledger.add((Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
+        >>> import explorer as ex
+        >>> main, train = ex.Place("train.py", 9, function="main"), ex.Place("train.py", 4, function="train")
+        >>> ledger = ex.Ledger()
+        >>> ledger.add((ex.Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
         >>> print(ledger.tree())
         1 compiled call, 0.5 s
         └─ train.py, line 9 (main)  1× 0.5 s

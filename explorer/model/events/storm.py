@@ -24,6 +24,16 @@ class Storm:
         at: The user's line of the last call.
         eager: It is one of JAX's own, run outside of any `jit`.
         label: What a person calls the file that it is defined in: `train.py`, `cell [4]`.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp, warnings
+        >>> xs = [jnp.ones(n) for n in range(1, 8)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with warnings.catch_warnings(action="ignore"), explorer.watch(storm=5) as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> storm, = ledger.storms
+        >>> storm.compiles, storm.leaf, storm.function
+        (7, 'x.shape[0]', '<lambda>')
     """
 
     function: str

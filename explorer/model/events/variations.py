@@ -26,6 +26,15 @@ class Variation:
         aspect: `shape[0]`, `rank`, `dtype`, `weak type`, `committed`, `sharding`, `devices`, `layout`, `given`,
             `value`, `type`, `object`, `structure`, `function object`, `wrapper`, `donated`, or a setting's name.
         values: What it was, in the order of coming.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> xs = [jnp.ones((n, 3)) for n in (1, 2)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with explorer.watch() as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> [(one.name, [str(value.text) for value in one.values]) for one in ledger.varying("<lambda>").varying]
+        [('x.shape[0]', ['1', '2'])]
     """
 
     leaf: str
@@ -57,13 +66,12 @@ class Variations:
         rows: All properties, in the order of the arguments.
 
     Example:
-        >>> from explorer.model.events.event import Event
+        >>> import explorer
         >>> from explorer.model.events.key import Function, Key, Leaf
-        >>> from explorer.model.events.ledger import Ledger
-        >>> ledger = Ledger()
+        >>> ledger = explorer.Ledger()
         >>> for n in (8, 9):
         ...     key = Key(Function("step"), (Leaf("x", (n, 4), "float32"),))
-        ...     ledger.add((Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
+        ...     ledger.add((explorer.Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
         >>> print(ledger.varying("step"))
         step: 2 compiled calls
           x.shape[0]  8 1× [step/0], 9 1× [step/1]

@@ -20,6 +20,22 @@ class Fix:
         code: The user's function rewritten, whole; empty where no rewrite is certain. It was parsed and traced, and the
             rule no longer hits it.
         diff: From the user's text to `code`, as a unified diff.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     print("x is", x)
+        ...     return x * 2
+        >>> findings = explorer.lint(f, jnp.ones(3))
+        x is JitTracer(float32[3])
+        >>> fix = findings.fix(findings[0])
+        >>> print(fix.code.strip())
+        import jax
+        <BLANKLINE>
+        <BLANKLINE>
+        def f(x):
+            jax.debug.print("x is {}", x)
+            return x * 2
     """
 
     text: str
@@ -57,6 +73,18 @@ class Finding(Displayable):
         column, end_line, end_column: The piece that is meant, as Python counts: columns from 0 in UTF-8 bytes; equal
             where it is all of the line.
         documentation: The page of JAX's documentation that explains it.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     print("called")
+        ...     return x * 2
+        >>> finding, = explorer.lint(f, jnp.ones(3))
+        called
+        >>> finding.rule, finding.code, finding.severity, finding.line
+        ('impure-print', 'EX001', 'note', 2)
+        >>> finding.text
+        'print("called")'
     """
 
     rule: str

@@ -29,7 +29,8 @@ class Findings(Sequence[Finding], Displayable):
             that were loaded or belong to a capture.
 
     Example:
-        >>> findings = Findings([Finding("unrolled-loop", "warning", "…", line=3, code="EX012")], "step")
+        >>> import explorer as ex
+        >>> findings = ex.Findings([ex.Finding("unrolled-loop", "warning", "…", line=3, code="EX012")], "step")
         >>> findings, findings.of("EX012")[0].line, len(findings.errors)
         (Findings(step: 1 warning), 3, 0)
     """
@@ -172,8 +173,9 @@ class Findings(Sequence[Finding], Displayable):
         """All of it as JSON; `Findings.from_json` reads it.
 
         Example:
-            >>> findings = Findings([Finding("unrolled-loop", "warning", "…", line=3)], "step")
-            >>> Findings.from_json(findings.to_json()) == findings
+            >>> import explorer
+            >>> findings = explorer.Findings([explorer.Finding("unrolled-loop", "warning", "…", line=3)], "step")
+            >>> explorer.Findings.from_json(findings.to_json()) == findings
             True
         """
         ...

@@ -26,6 +26,12 @@ class Ratio:
         name: Of what is compared.
         ratio: The median of the ratios of each round: 2 takes twice as long.
         low, high: Where that median lies.
+
+    Example:
+        >>> import explorer
+        >>> ratio = explorer.Ratio("new", 0.5, 0.48, 0.53)
+        >>> ratio.is_same, explorer.Ratio("other", 1.01, 0.97, 1.04).is_same
+        (False, True)
     """
 
     name: str
@@ -58,8 +64,9 @@ class Comparison(Charted, Saved):
         environment: Versions, device, cores.
 
     Example:
-        >>> a, b = Samples((1.0, 1.1, 1.0) * 5), Samples((2.1, 2.0, 2.2) * 5)
-        >>> compared = Comparison({"old": b, "new": a}, "old")
+        >>> import explorer
+        >>> a, b = explorer.Samples((1.0, 1.1, 1.0) * 5), explorer.Samples((2.1, 2.0, 2.2) * 5)
+        >>> compared = explorer.Comparison({"old": b, "new": a}, "old")
         >>> compared
         Comparison(new is 2.1× faster (1.82 … 2.20×) than old)
           old   2.1 s    the baseline

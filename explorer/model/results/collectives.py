@@ -33,6 +33,18 @@ class Collective:
         overlaps: Kernels that run between its start and its end; none where it is waited for at once.
         seconds: Estimated, never measured: `wire` over the published bandwidth of the hardware's links. None where
             the hardware is not known.
+
+    Example:
+        >>> import explorer
+        >>> text = '''HloModule m, is_scheduled=true, num_partitions=2
+        ... add { a = f32[] parameter(0)
+        ...   b = f32[] parameter(1)
+        ...   ROOT c = f32[] add(a, b) }
+        ... ENTRY main { x = f32[1024] parameter(0)
+        ...   ROOT r = f32[1024] all-reduce(x), replica_groups={{0,1}}, to_apply=add }'''
+        >>> collective, = explorer.open_hlo(text).collectives
+        >>> collective.kind, collective.size, collective.bytes
+        ('all-reduce', 2, 4096)
     """
 
     node: Node
@@ -58,6 +70,12 @@ class Collectives(Displayable, Sequence[Collective]):  # pyright: ignore[reportU
         rows: One for each.
         devices: How many devices the program is for.
         mesh: Name and size of each axis; empty where it isn't known.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> collectives = explorer.explore(jnp.sin, jnp.ones(8)).collectives
+        >>> len(collectives), collectives.devices, collectives.wire
+        (0, 1, 0)
     """
 
     rows: tuple[Collective, ...]

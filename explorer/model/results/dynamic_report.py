@@ -34,6 +34,15 @@ class PaddingRefusal:
         hint: What would help; empty where nobody knows.
         label: What a person calls the file: `model.py`, or `cell [3]`.
         text: What stands in the line.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> batch = explorer.NamedDimension("batch", 1, 4, 8)
+        >>> def smallest(x):
+        ...     return jnp.linalg.svd(x, compute_uv=False)[-1]
+        >>> exe = explorer.compile(smallest, args=[explorer.InputInfo((batch, batch), "float32")], dynamic="auto")
+        >>> [(refusal.primitive, refusal.text) for refusal in exe.dynamic_report.refusals]
+        [('svd', 'return jnp.linalg.svd(x, compute_uv=False)[-1]')]
     """
 
     equation: str
@@ -64,6 +73,14 @@ class DynamicBinary:
         when: The moment it was ready.
         calls: Of the executable that it answered; None where JAX's own dispatcher does so, and nobody counts.
         flops: XLA's estimate for a run; None where it has none.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> batch = explorer.NamedDimension("batch", 1, 4, 8)
+        >>> double = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((batch,), "float32")])
+        >>> _ = double(jnp.ones(4))
+        >>> [(dict(binary.sizes), binary.is_padded) for binary in double.dynamic_report.binaries]
+        [({'batch': 4}, False)]
     """
 
     sizes: Mapping[str, int]
@@ -91,6 +108,12 @@ class PaddedSizes:
         padded_bytes: Of the same at the bucket's.
         flops: Of the program at these sizes, counted from its equations; None where that can't be.
         padded_flops: Of the same at the bucket's, counted alike.
+
+    Example:
+        >>> import explorer
+        >>> padded = explorer.PaddedSizes({"batch": 3}, {"batch": 4}, 2, (0.01, 0.03), True, 300, 400, 30.0, 40.0)
+        >>> padded.median_seconds, padded.wasted_bytes, padded.wasted_flops, padded.waste
+        (0.02, 100, 10.0, 0.25)
     """
 
     sizes: Mapping[str, int]
@@ -148,8 +171,9 @@ class DynamicReport(Charted, Saved):
         faults: What went wrong beside the program, and cost no call its result.
 
     Example:
-        >>> refusal = PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
-        >>> DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
+        >>> import explorer as ex
+        >>> refusal = ex.PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
+        >>> ex.DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
         DynamicReport(f: Specialised: 1 equation prevents padding: `svd` at m.py, line 12)
           can be    b = 1 … 64
           served by a binary for each size that comes, compiled when it first does

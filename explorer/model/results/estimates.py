@@ -23,6 +23,12 @@ class Estimate:
         by: Who expects it: `"XLA's cost model"`, `"the TPU compiler's cycles at 1.5 GHz"`, or `"published peaks"`, the
             least that its work needs by them.
         runs: How often it runs.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> kernel, = explorer.explore(jnp.sin, jnp.ones(8)).hlo.graph.where("op:sine")
+        >>> explorer.Estimates((explorer.Estimate(kernel, 2e-6, "published peaks"),)).total
+        '≥ 2 µs'
     """
 
     node: Node
@@ -38,6 +44,13 @@ class Estimates(Displayable, Sequence[Estimate]):  # pyright: ignore[reportUnsaf
     Args:
         rows: One for each kernel of which something is expected.
         unknown: How many kernels there are besides.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> kernel, = explorer.explore(jnp.sin, jnp.ones(8)).hlo.graph.where("op:sine")
+        >>> estimates = explorer.Estimates((explorer.Estimate(kernel, 2e-6, "published peaks"),), unknown=1)
+        >>> estimates.seconds, estimates.by, len(estimates)
+        (2e-06, 'published peaks', 1)
     """
 
     rows: tuple[Estimate, ...] = ()

@@ -46,10 +46,10 @@ class Flame:
     """Boxes, each before those inside it; of one box the longest first.
 
     Example:
+        >>> import explorer as ex
         >>> from explorer.analysis.profile.flame import flame
-        >>> from explorer.model.results.profile_rows import OpTime
-        >>> dot = OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (), "layer/attention")
-        >>> add = OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
+        >>> dot = ex.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (), "layer/attention")
+        >>> add = ex.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
         >>> graph = flame([dot, add], "scope", "f")
         >>> graph
         Flame(f by scope: 2 kernels, 4 deep)

@@ -34,6 +34,12 @@ class HeldValue:
         kind: Where it lies: `global`, `cell`, `attribute`, `absent`, `item`, `contents`, `code`.
         is_input: Whether it is an array that each call takes as it is by then, as the weights of a training loop; all
             else must be the very object.
+
+    Example:
+        >>> import explorer
+        >>> held = explorer.HeldValue("CONFIG['rate']", "item")
+        >>> held.name, held.kind, held.is_input
+        ("CONFIG['rate']", 'item', False)
     """
 
     name: str
@@ -55,7 +61,8 @@ class CallTimes:
         ways: How it ran.
 
     Example:
-        >>> times = CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both", "compiled"))
+        >>> import explorer
+        >>> times = explorer.CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both", "compiled"))
         >>> [(number, way) for number, _, _, way in times]
         [(1, 'eager'), (2, 'both'), (3, 'compiled')]
     """
@@ -106,6 +113,12 @@ class HotRow:
         eager_interval, compiled_interval: Between what seconds the two lie, with 95 % confidence where there are six
             samples or more, and as far as samples say where they are fewer; NaN where it isn't known.
         inside: The function that runs compiled and calls it: those calls are in its program; empty for none.
+
+    Example:
+        >>> import explorer
+        >>> row = explorer.HotRow("step", eager_calls=13, compiled_calls=987, eager_seconds=4e-3, compiled_seconds=1e-3)
+        >>> row.calls, row.speedup
+        (1000, 4.0)
     """
 
     name: str
@@ -178,6 +191,11 @@ class HotEvent:
         text: What happened, in words: for `eager` the reason.
         seconds: How long it took; NaN where it took no time worth a figure.
         file, line: The line it is about; empty and 0 for none.
+
+    Example:
+        >>> import explorer
+        >>> explorer.HotEvent(0.4, "step", "eager", "it prints", file="train.py", line=12).text
+        'it prints'
     """
 
     time: float
@@ -210,12 +228,14 @@ class HotPaths(Charted, Saved):
         repeats: What repeats in these.
 
     Example:
-        >>> step = HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
+        >>> import explorer
+        >>> step = explorer.HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
         ...     eager_seconds=0.013, compiled_seconds=0.001, eager_samples=3, compiled_samples=3, basis="both ways")
-        >>> HotPaths((step,))
+        >>> explorer.HotPaths((step,))
         HotPaths(`step` runs compiled, 13.0× as fast (13 ms → 1 ms); about 11.8 s saved, inferred)
           step  compiled  13 ms → 1 ms  13.0×  1,000 calls
-        >>> HotPaths((HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10),))
+        >>> log = explorer.HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
+        >>> explorer.HotPaths((log,))
         HotPaths(1 hot function, none compiled; 1 stays eager)
           log  eager      after 10 calls: it prints (train.py, line 31)
     """

@@ -23,6 +23,14 @@ class Trial:
         error: Why there is no program, in the compiler's words; empty where there is one.
         seconds: That it took to trace, lower and compile.
         capture: What was compiled; None where that failed.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def batch(b):
+        ...     return jax.ShapeDtypeStruct((b, 1000), jnp.float32)
+        >>> fitted = explorer.largest_that_fits(jnp.sin, dimension="b", args=batch, limit=10**6)
+        >>> fitted.fit.fits, fitted.fit.needed <= 10**6, fitted.too_large.fits
+        (True, True, False)
     """
 
     size: int
@@ -48,6 +56,14 @@ class LargestFit(Displayable):
         multiple: Sizes are multiples of it.
         low, high: The sizes between which was looked; `high` is 0 for no end.
         notes: What the reader should know.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def batch(b):
+        ...     return jax.ShapeDtypeStruct((b, 1000), jnp.float32)
+        >>> fitted = explorer.largest_that_fits(jnp.sin, dimension="b", args=batch, limit=10**6)
+        >>> fitted.size, fitted.fit.size, fitted.too_large.size, fitted.exceptions
+        (125, 125, 126, ())
     """
 
     function: str

@@ -38,6 +38,12 @@ class MemoryRow:
         is_least: Whether these are the arguments alone, which are more than there is: it was not compiled then.
         error: Why there is nothing, empty else.
         capture: What was compiled.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> row, = explorer.memory(lambda x: x @ x, jnp.ones((256, 256)), limit=10**9).rows
+        >>> row.uses["argument"], row.uses["output"], row.needed <= 10**9
+        (262144, 262144, True)
     """
 
     at: tuple[int, ...]
@@ -102,6 +108,12 @@ class MemoryUse(Charted, Saved):
         limit: Bytes that a program may use; 0 where nobody tells.
         largest: The largest size that fits, where one number was varied.
         notes: What the reader should know before trusting the figures.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> use = explorer.memory(lambda x: x @ x, jnp.ones((256, 256)), limit=10**9)
+        >>> use.fits(use.rows[0]), use.limit_text
+        (True, 'the 1.0 GB allowed')
     """
 
     function: str

@@ -47,7 +47,8 @@ class Peaks(Displayable, Saved):
         environment: Versions, device, cores.
 
     Example:
-        >>> machine = Peaks("a machine", bandwidth=10e9, matmul={"f32": 100e9}, fma={"f32": 20e9})
+        >>> import explorer
+        >>> machine = explorer.Peaks("a machine", bandwidth=10e9, matmul={"f32": 100e9}, fma={"f32": 20e9})
         >>> machine.least_seconds(flops=100e9, bytes_=10e9, dtype="f32", is_matmul=True)
         1.0
         >>> machine.least_seconds(flops=100e9, bytes_=10e9, dtype="f32", is_matmul=False)

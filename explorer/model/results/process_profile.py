@@ -25,6 +25,14 @@ class ProcessOp:
         module: The executable that it is in.
         file, line: The user's line that it comes from; empty and 0 where that isn't known.
         is_collective: True if it waits for other devices.
+
+    Example:
+        >>> import explorer, numpy as np
+        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> times = np.array([[0.003, 0.001]])
+        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile.ops[0].is_collective, profile.waiting.tolist()
+        (True, [0.002, 0.0])
     """
 
     name: str
@@ -49,6 +57,14 @@ class ProcessProfile(Displayable, Saved):
         seconds: Of a call, by op and process; NaN where a process has no such instruction.
         calls: Seconds of a call, by process.
         notes: What the reader should know before trusting the figures.
+
+    Example:
+        >>> import explorer, numpy as np
+        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> times = np.array([[0.003, 0.001]])
+        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile.processes[profile.slowest], profile.own.tolist()
+        ('host 0', [0.0, 0.0])
     """
 
     function: str

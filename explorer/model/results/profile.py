@@ -53,6 +53,16 @@ class Profile(Charted, Saved):
         events: All that was recorded of the calls, without what it means.
         xspace: The same as the profiler gave it.
         plain_seconds: A call while nothing records; NaN where that was not measured.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x) @ x
+        >>> measured = explorer.profile(jax.jit(f), jnp.ones((64, 64)), runs=3)
+        >>> measured.hottest[0].line, 0 < measured.device_seconds <= measured.wall_seconds
+        (2, True)
+        >>> measured.capture.hlo.name, sum(op.seconds for op in measured.ops) > 0
+        ('hlo', True)
     """
 
     function: str

@@ -24,6 +24,13 @@ class OpTime:
         wasted: Seconds over what the machine's peaks allow for it; None until they were measured.
         stack: The Python stack that it comes from, innermost frame first; of a fusion, the one that takes most of it.
         scope: Its named scopes, `layer/attention`; empty for none.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> longest = measured.ops[0]
+        >>> longest.module, longest.seconds >= measured.ops[-1].seconds, 0 < longest.share <= 1
+        ('jit__lambda', True, True)
     """
 
     name: str
@@ -53,6 +60,14 @@ class LineTime:
         wasted: Seconds over what the machine's peaks allow; None until they were measured.
         flops, bytes: Its part of theirs, a call.
         low, high: Where `seconds` of other runs would lie, by how much these differed; NaN of fewer than three runs.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x) @ x
+        >>> measured = explorer.profile(jax.jit(f), jnp.ones((64, 64)), runs=3)
+        >>> measured.lines[0].line, measured.lines[0].text, measured.lines[0].seconds > 0
+        (2, 'return jnp.sin(x) @ x', True)
     """
 
     file: str
@@ -78,6 +93,12 @@ class EquationTime:
         seconds: Of each kernel, the part that is linked to this equation; shared equally where several may be meant.
         share: Of the device's time, 0 to 1.
         file, line: Its place in the source; empty and 0 for none.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> sorted(time.op for time in measured.equations)
+        ['dot_general', 'sin']
     """
 
     name: str
@@ -94,6 +115,13 @@ class OpPart(NamedTuple):
     """The part of an op's seconds that comes from one stack and one scope; `op` is its index in the profile's `ops`.
 
     Where a program computes gradients, the scope begins with its phase: `forward`, `backward` or `update`.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> part = measured.op_parts[0]
+        >>> measured.ops[part.op].name != "", part.seconds > 0
+        (True, True)
     """
 
     op: int

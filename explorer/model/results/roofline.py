@@ -82,7 +82,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one source line's kernels take over the least that the machine allows; line 0 is for no known line."""
+    """What one source line's kernels take over the least that the machine allows; line 0 is for no known line.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> machine = explorer.Peaks("a fast machine", bandwidth=1e15, matmul={"f32": 1e18}, fma={"f32": 1e18})
+        >>> measured = explorer.roofline(jax.jit(lambda x: x @ x), jnp.ones((64, 64)), peaks=machine)
+        >>> loss = measured.losses[0]
+        >>> loss.line, loss.seconds >= loss.wasted > 0
+        (1, True)
+    """
 
     file: str
     line: int
@@ -101,6 +110,13 @@ class Roofline(Charted, Saved):
         points: The kernels, the longest first.
         notes: What the reader should know before trusting the figures.
         is_estimated: Whether nothing ran: each kernel's time is the least that published peaks allow.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> machine = explorer.Peaks("a fast machine", bandwidth=1e15, matmul={"f32": 1e18}, fma={"f32": 1e18})
+        >>> measured = explorer.roofline(jax.jit(lambda x: x @ x), jnp.ones((64, 64)), peaks=machine)
+        >>> measured.points[0].bound, measured.least < measured.seconds, 0 < measured.efficiency < 1
+        ('memory', True, True)
     """
 
     function: str

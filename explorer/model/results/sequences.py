@@ -17,6 +17,13 @@ class ProposedFunction:
         first_line, last_line: From 1.
         text: Its source, to be pasted.
         turns: How often the statements had run when it was made.
+
+    Example:
+        >>> import explorer
+        >>> proposed = explorer.ProposedFunction("loss", "train.py", 3, 4, "def loss(x):\\n    return x * 2\\n")
+        >>> print(proposed.text.strip())
+        def loss(x):
+            return x * 2
     """
 
     name: str
@@ -35,6 +42,11 @@ class LeftStatement:
         file, line: Where it stands.
         reason: Why, a sentence without its full stop.
         cure: What would let it be compiled; empty where nobody knows.
+
+    Example:
+        >>> import explorer
+        >>> explorer.LeftStatement("train.py", 12, "it prints", "log after the loop").reason
+        'it prints'
     """
 
     file: str

@@ -21,6 +21,14 @@ class SessionItem:
             `hot paths`.
         key: What `Session.open` takes for it.
         text: What a button says: `capture (x: f32[8])`, `2 findings`.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def halved(x):
+        ...     return x / 2
+        >>> capture = explorer.explore(halved, jnp.ones(8))
+        >>> [(item.kind, item.text) for item in explorer.session()["halved"].items]
+        [('capture', 'capture (x: f32[8])')]
     """
 
     kind: str
@@ -49,6 +57,12 @@ class SessionRow:
         errors, warnings, notes: How many findings there are.
         hot: What hot paths made of it, `compiled` or `eager`; empty where they were not on.
         items: What can be opened.
+
+    Example:
+        >>> import explorer
+        >>> row = explorer.SessionRow("step", compiles=2, recompiles=1, trace=0.25, lower=0.25, compile=0.5)
+        >>> row.seconds, row.findings
+        (1.0, 0)
     """
 
     name: str
@@ -98,7 +112,8 @@ class SessionReport(Displayable):
         notes: What the reader should know of what is not here.
 
     Example:
-        >>> report = SessionReport((SessionRow("step", compiles=2, trace=0.1, lower=0.1, compile=0.3),))
+        >>> import explorer as ex
+        >>> report = ex.SessionReport((ex.SessionRow("step", compiles=2, trace=0.1, lower=0.1, compile=0.3),))
         >>> print(report.summary[0])
         1 function compiled twice, 500 ms.
         >>> report["step"].compiles

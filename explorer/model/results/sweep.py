@@ -36,6 +36,12 @@ class SweepRow(Measured):
     Args:
         at: Which value it has of each axis.
         values: What was swept by name: a number, or what the value is called.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> swept = explorer.sweep(lambda x: x @ x, over={"n": [8, 16]}, args=lambda n: jnp.ones((n, n)), time=False)
+        >>> [(row.values["n"], row.memory["argument"], row.flops) for row in swept]
+        [(8, 256, 1024.0), (16, 1024, 8192.0)]
     """
 
     at: tuple[int, ...]
@@ -49,6 +55,13 @@ class Series:
     Args:
         label: What they have in common; empty where there is one series.
         rows: In the order of that axis.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> swept = explorer.sweep(lambda x: x @ x, over={"n": [8, 16]}, args=lambda n: jnp.ones((n, n)), time=False)
+        >>> series, = swept.series
+        >>> [row.values["n"] for row in series.rows]
+        [8, 16]
     """
 
     label: str
@@ -67,10 +80,11 @@ class Sweep(Charted, Saved):
         environment: Versions, device.
 
     Example:
-        >>> from explorer.model.results.timing import Samples
+        >>> import explorer as ex
+        >>> from explorer.model.results.axis import Axis
         >>> axis = Axis("n", ("64", "128"), (64.0, 128.0))
-        >>> took = [Samples((s,) * 9) for s in (0.001, 0.004)]
-        >>> Sweep("f", (axis,), [SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
+        >>> took = [ex.Samples((s,) * 9) for s in (0.001, 0.004)]
+        >>> ex.Sweep("f", (axis,), [ex.SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
         Sweep(f over n: time grows 4.0× (3.8 … 4.2×) from n = 64 to 128)
             n  time                   ±  compile  memory  kernels
            64  1 ms  ███           ±3 %        –       –        –

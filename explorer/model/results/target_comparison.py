@@ -33,6 +33,12 @@ class TargetResult:
         seconds: The least time that all kernels and links need by published figures: an estimate, never measured. A
             kernel whose work isn't known, as a library's, is left out.
         is_complete: Whether `seconds` has all kernels.
+
+    Example:
+        >>> import explorer
+        >>> result = explorer.TargetResult("h100", "NVIDIA H100", None, memory=40 * 10**9, capacity=60 * 10**9)
+        >>> result.fits
+        True
     """
 
     target: str
@@ -63,6 +69,13 @@ class TargetComparison(Displayable, Sequence[TargetResult]):  # pyright: ignore[
     Args:
         function: Its name.
         rows: One for each target.
+
+    Example:
+        >>> import explorer
+        >>> result = explorer.TargetResult("h100", "NVIDIA H100", None, "its compiler is not installed")
+        >>> compared = explorer.TargetComparison("step", (result,))
+        >>> compared["h100"].device, compared["h100"].fits
+        ('NVIDIA H100', None)
     """
 
     function: str

@@ -18,6 +18,12 @@ class TargetRow:
         device: Its published figures.
         is_installed: Whether its compiler is here.
         hint: The command that installs it, or what it needs besides; empty where nothing is needed.
+
+    Example:
+        >>> import explorer
+        >>> row = explorer.targets()["h100"]
+        >>> row.device.name, row.device.platform
+        ('NVIDIA H100 80GB HBM3', 'cuda')
     """
 
     device: Hardware
@@ -31,6 +37,12 @@ class Targets(Displayable, Sequence[TargetRow]):  # pyright: ignore[reportUnsafe
 
     Args:
         rows: One for each.
+
+    Example:
+        >>> import explorer
+        >>> rows = explorer.targets()
+        >>> rows["v5e"].device.platform, "a100" in [row.device.key for row in rows]
+        ('tpu', True)
     """
 
     rows: tuple[TargetRow, ...]

@@ -60,9 +60,10 @@ class Samples:
         cores: That this process used on average meanwhile; NaN where nobody tells.
 
     Example:
-        >>> Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
+        >>> import explorer
+        >>> explorer.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
         Samples(11 ms: 10 … 13 ms with 95 %, 7 samples)
-        >>> print(Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
+        >>> print(explorer.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
         11 ms, too noisy to tell (10 … 13 ms)
     """
 
@@ -213,7 +214,8 @@ class Timing(Charted, Saved):
         environment: Versions, device, cores.
 
     Example:
-        >>> Timing("f", "(x: f32[8])", Samples((0.2,)), Samples((0.01,) * 9), Samples((0.03,) * 9))
+        >>> import explorer as ex
+        >>> ex.Timing("f", "(x: f32[8])", ex.Samples((0.2,)), ex.Samples((0.01,) * 9), ex.Samples((0.03,) * 9))
         Timing(f(x: f32[8]))
           steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
           eager       30 ms     29.1 … 30.9 ms with 95 %, 9 samples

@@ -58,6 +58,13 @@ class Variant(Measured):
         is_same: Whether the compiled program is the plain one's.
         notes: What the reader should know of it.
         plain: What the compiler made of the function as it is.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, time=False)
+        >>> variant, = tried.variants
+        >>> variant.name, variant.kind, variant.saved(tried.plain)
+        ('donate x', 'donate', 4000)
     """
 
     name: str
@@ -105,6 +112,12 @@ class WhatIf(Charted, Saved):
         rows: The plain function first, then one for each variant.
         notes: What the reader should know before trusting the figures.
         environment: Versions, device, cores.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, time=False)
+        >>> tried.plain.name, [variant.name for variant in tried.variants], tried["donate x"].error
+        ('plain', ['donate x'], '')
     """
 
     function: str

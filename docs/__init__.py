@@ -1,0 +1,1 @@
+"""The documentation; `pages` has the programs that write what comes from code."""
