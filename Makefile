@@ -8,7 +8,7 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks docs browser compilers bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks docs browser compilers compatibility bench bench-peers clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
@@ -16,6 +16,7 @@ help:
 	@echo "make test         run every check: lint types contracts bundle unit slow unit-newest notebooks docs browser"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
+	@echo "make compatibility  run the unit tests on each release of JAX, write docs/compatibility.md"
 	@echo "make bench        measure what Explorer costs, against its targets"
 	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the README's table of it"
 	@echo "make clean        remove what these made"
@@ -58,6 +59,9 @@ unit: $(VENV)/ready
 compilers: $(VENV)/ready
 	$(BIN)/python -m explorer targets install cuda tpu
 
+compatibility: $(VENV)/ready
+	$(BIN)/python -m tests.compatibility $(RELEASES)
+
 coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term
 
@@ -83,7 +87,7 @@ bench-peers: $(PEERS)/ready
 	$(PEERS)/bin/python -m tests.benchmarks.peers $(PEERS_ARGS)
 
 clean:
-	rm -rf $(VENV) $(LAB) $(NEWEST) $(PEERS) $(DOCS) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist docs/_build
+	rm -rf $(VENV) $(LAB) $(NEWEST) $(PEERS) $(DOCS) .venv-jax-* $(JS)/node_modules report.html artefacts tests/browser/artefacts dist docs/_build
 	rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 
 # Virtual environments ------------------------------------------------------------------------------------------------

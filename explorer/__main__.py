@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 import explorer as ex
 from explorer.aot.commands import add_padding
-from explorer.capture.commands import add_explore, add_open
+from explorer.capture.commands import add_diff, add_explore, add_open
+from explorer.files.reports.report import to_json
+from explorer.files.reports.shell import add_schema, is_json
 from explorer.golden.commands import add_bisect, add_check, add_record
 from explorer.hardware.commands import add_targets
 from explorer.hotpath.commands import add_hot
@@ -18,8 +20,8 @@ from explorer.measure.commands import add_profile, add_time
 from explorer.pitfalls.commands import add_lint
 
 _VERBS = (
-    *(add_explore, add_open, add_recompiles, add_ledger, add_lint, add_padding, add_time, add_profile, add_hot),
-    *(add_trace, add_visualize, add_targets, add_record, add_check, add_bisect),
+    *(add_explore, add_open, add_diff, add_recompiles, add_ledger, add_lint, add_padding, add_time, add_profile),
+    *(add_hot, add_trace, add_visualize, add_targets, add_record, add_check, add_bisect, add_schema),
 )
 
 
@@ -39,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return given.run(given)
     except (ex.ExplorerError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
+        if is_json(given):
+            print(to_json("error", {"error": type(error).__name__, "message": str(error)}))
+        return getattr(given, "error_status", 1)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ from explorer.aot.dimensions import NamedDimension
 from explorer.aot.inputs import InputInfo
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.capture.shape_specs import parse_symbolic_spec
-from explorer.errors import ExplorerError, OptionError, TracedPerShapeWarning
+from explorer.errors import OptionError, TracedPerShapeWarning
 from explorer.files.output_option import add_output
+from explorer.files.reports.measurements import padding_body
+from explorer.files.reports.shell import add_format, present
 from explorer.model.results.dynamic_report import DynamicReport
 
 _LEAST, _MOST = 1, 64  # of a dimension whose range isn't given
-_NOT_LOOKED_AT = 2
 
 
 def add_padding(verbs: Any) -> None:
@@ -40,21 +41,17 @@ def add_padding(verbs: Any) -> None:
         help=f"the sizes that a name in a shape stands for, as batch=1:64; those not given are {_LEAST}:{_MOST}",
     )
     add_output(verb, "also write the report as one page (.html)", [".html"])
-    verb.set_defaults(run=_padding)
+    add_format(verb)
+    verb.set_defaults(run=_padding, error_status=2)
 
 
 def _padding(given: argparse.Namespace) -> int:
-    try:
-        # What the user's code prints while it is imported and traced is no part of the report.
-        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-            warnings.simplefilter("ignore", TracedPerShapeWarning)  # the report says so
-            report = _report(given.target, given.arg, dict(given.dim))
-        if given.output is not None:
-            report.to_html(given.output)
-    except (ExplorerError, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return _NOT_LOOKED_AT
-    print(report.to_text())
+    # What the user's code prints while it is imported and traced is no part of the report.
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TracedPerShapeWarning)  # the report says so
+        report = _report(given.target, given.arg, dict(given.dim))
+    files = [report.to_html(given.output)] if given.output is not None else []
+    present(given, "padding", lambda: padding_body(report), lambda: print(report.to_text()), files)
     return 1 if report.verdict == "specialised" else 0
 
 

@@ -17,6 +17,11 @@ from explorer.errors import ExplorerError, OptionError
 def add_target(verb: Any) -> None:
     """Add what names a function and its arguments to a verb."""
     verb.add_argument("target", metavar="MODULE:FUNCTION", help="package.module:function, or path/to/file.py:function")
+    add_arguments(verb)
+
+
+def add_arguments(verb: Any) -> None:
+    """Add what names the arguments of a function to a verb."""
     verb.add_argument(
         "--arg",
         metavar="[NAME=]VALUE",

@@ -1,4 +1,4 @@
-"""`python -m explorer open FILE` and `… explore module:function`: a capture in the terminal, or as a file."""
+"""`python -m explorer open FILE`, `… explore module:function`, `… diff A B`: captures in the terminal, or as files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
-from explorer.capture.command_target import add_target, arguments_of, function_of
+from explorer.capture.command_target import add_arguments, add_target, arguments_of, function_of
 from explorer.files.output_option import add_output
+from explorer.files.reports.programs import capture_body, diff_body
+from explorer.files.reports.shell import add_format, present
 
 _WRITERS = {
     ".html": ex.Capture.to_html,
@@ -27,6 +29,7 @@ def add_open(verbs: Any) -> None:
     verb.add_argument("path", help="HLO or MLIR, as text or proto; a folder of dumps; a capture")
     verb.add_argument("--module", help="which module of a folder: the start of its files' names, or a part of it")
     _add_output(verb)
+    add_format(verb)
     verb.set_defaults(run=_open)
 
 
@@ -41,38 +44,66 @@ def add_explore(verbs: Any) -> None:
     verb.add_argument("--target", dest="hardware", metavar="HARDWARE", help="h100, 8xh100, v5e:4x4, …: see `targets`")
     verb.add_argument("--passes", action="store_true", help="also record the compiler's passes")
     _add_output(verb)
+    add_format(verb)
     verb.set_defaults(run=_explore)
 
 
+def add_diff(verbs: Any) -> None:
+    """Add `diff` to the command line."""
+    about = "Show what the compiler made of one function, or saved capture, and not of the other."
+    verb = verbs.add_parser("diff", help="compare two functions, or saved captures", description=about)
+    for name in ("a", "b"):
+        verb.add_argument(name, metavar=name.upper(), help="a saved capture, or MODULE:FUNCTION, as for `explore`")
+    add_arguments(verb)
+    add_output(verb, "also write the view as one page (.html)", [".html"])
+    add_format(verb)
+    verb.set_defaults(run=_diff)
+
+
 def _explore(given: argparse.Namespace) -> int:
+    capture = _explored(given.target, given.arg, given.hardware)
+    if given.passes:
+        _ = capture.passes
+    return _show(given, capture)
+
+
+def _explored(target: str, arguments: list[str], hardware: str | None = None) -> ex.Capture:
     # What the user's code prints while it is imported and traced is no part of the report.
     with contextlib.redirect_stdout(sys.stderr):
-        function, module = function_of(given.target)
-        args, kwargs = arguments_of(function, given.arg, vars(module))
-        capture = ex.explore(ex.Call(function, *args, **kwargs), target=given.hardware)
-        if given.passes:
-            _ = capture.passes
-    return _show(capture, given.output)
+        function, module = function_of(target)
+        args, kwargs = arguments_of(function, arguments, vars(module))
+        return ex.explore(ex.Call(function, *args, **kwargs), target=hardware)
+
+
+def _diff(given: argparse.Namespace) -> int:
+    a, b = (ex.load(side) if _is_capture(Path(side)) else _explored(side, given.arg) for side in (given.a, given.b))
+    diff = ex.diff(a, b)
+    files = [diff.to_html(given.output)] if given.output is not None else []
+    present(given, "diff", lambda: diff_body(diff), lambda: _print(diff), files)
+    return 0
 
 
 def _add_output(verb: Any) -> None:
     add_output(verb, f"write it there instead, as its ending says: {', '.join(_WRITERS)}", _WRITERS, several=True)
 
 
-def _show(capture: ex.Capture, outputs: list[Path]) -> int:
-    for path in outputs:
+def _show(given: argparse.Namespace, capture: ex.Capture) -> int:
+    for path in given.output:
         _WRITERS[path.suffix](capture, path)
-        print(f"{path}: {path.stat().st_size:,} bytes")
-    if not outputs:
-        from rich.console import Console
-
-        Console().print(capture)
+    show = (lambda: None) if given.output else (lambda: _print(capture))
+    present(given, "explore", lambda: capture_body(capture), show, given.output)
     return 0
+
+
+def _print(value: Any) -> None:
+    from rich.console import Console
+
+    Console().print(value)
 
 
 def _open(given: argparse.Namespace) -> int:
     path = Path(given.path)
-    return _show(ex.load(path) if _is_capture(path) else ex.open_hlo(path, module=given.module), given.output)
+    return _show(given, ex.load(path) if _is_capture(path) else ex.open_hlo(path, module=given.module))
 
 
 def _is_capture(path: Path) -> bool:

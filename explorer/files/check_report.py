@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from html import escape
 
+from explorer.files.reports.report import to_json
 from explorer.files.sarif import to_sarif
 from explorer.model.findings.finding import Finding, Fix
 from explorer.model.findings.findings import Findings
 from explorer.model.golden import Change, CheckResult
 from explorer.model.units import count_text
-
-SCHEMA = "explorer-check/1"
 
 
 def check_json(*results: CheckResult) -> str:
@@ -28,7 +26,8 @@ def check_json(*results: CheckResult) -> str:
         }
         for result in results
     ]
-    return json.dumps({"schema": SCHEMA, "passed": all(each.passed for each in results), "checks": checks}, indent=1)
+    summary = [f"{result.name}: {verdict(result)}" for result in results]
+    return to_json("check", {"summary": summary, "passed": all(each.passed for each in results), "checks": checks})
 
 
 def check_sarif(*results: CheckResult) -> str:

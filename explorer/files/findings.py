@@ -8,9 +8,11 @@ from typing import Any
 
 from explorer.errors import UnreadableTextError
 from explorer.files.frames import frame_of
+from explorer.files.reports import report
 from explorer.files.validate import dataclass_from, text, texts
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
+from explorer.model.units import count_text
 
 _FORMAT = 1
 COLUMNS = (
@@ -47,7 +49,15 @@ def from_dict(values: dict[str, Any]) -> Findings:
 
 
 def to_json(findings: Findings) -> str:
-    return json.dumps({"explorer_findings": _FORMAT, **to_dict(findings)}, indent=1)
+    return report.to_json("lint", {"explorer_findings": _FORMAT, "summary": _summary(findings), **to_dict(findings)})
+
+
+def _summary(findings: Findings) -> list[str]:
+    counts = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
+    counted = ", ".join(count_text(count, severity) for severity, count in counts.items() if count)
+    lines = [f"{finding.severity}, line {finding.line}: {finding.message}" for finding in findings]
+    failed = [f"it could not be traced: {findings.failure}"] if findings.failure else []
+    return [f"{findings.function}: {counted or 'nothing was found'}.", *failed, *lines]
 
 
 def from_json(text: str) -> Findings:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MEMORY_USES = ("argument", "output", "temp", "alias", "generated code")
 _HOST = ["name", "seconds"]
+_HOT = [field.name for field in fields(HotRow) if field.name not in ("holds", "times", "misses")]
 
 
 def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
@@ -40,10 +41,15 @@ def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
             for number, seconds in enumerate(values)
         ]
         return frame_of(rows, ["what", "number", "seconds"])
+    return frame_of(timing_rows(timing))
+
+
+def timing_rows(timing: Timing) -> list[dict[str, Any]]:
+    """The figures of a timing: eager, each step of the first call, the first call, steady."""
     figures = {"eager": timing.eager} if timing.eager else {}
     figures |= {step: Samples((timing.stages[step],)) for step in STEPS if step in timing.stages}
     figures |= {"first call": timing.first_call, "steady": timing.steady}
-    return frame_of([{"what": what, **_of_samples(figure)} for what, figure in figures.items()])
+    return [{"what": what, **_of_samples(figure)} for what, figure in figures.items()]
 
 
 def comparison_frame(comparison: Comparison, samples: bool = False) -> pd.DataFrame:
@@ -154,20 +160,21 @@ def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
 
 def hot_frame(paths: HotPaths) -> pd.DataFrame:
     """A row for each function."""
-    columns = [name for name in _names(HotRow) if name not in ("holds", "times", "misses")]
-    return frame_of(
-        [
-            {
-                **{name: getattr(row, name) for name in columns},
-                "calls": row.calls,
-                "speedup": row.speedup,
-                "saved_seconds": row.saved_seconds,
-                "misses": sum(row.misses.values()),
-            }
-            for row in paths.functions
-        ],
-        [*columns, "calls", "speedup", "saved_seconds", "misses"],
-    )
+    return frame_of(hot_rows(paths), [*_HOT, "calls", "speedup", "saved_seconds", "misses"])
+
+
+def hot_rows(paths: HotPaths) -> list[dict[str, Any]]:
+    """What became of each function that was called often."""
+    return [
+        {
+            **{name: getattr(row, name) for name in _HOT},
+            "calls": row.calls,
+            "speedup": row.speedup,
+            "saved_seconds": row.saved_seconds,
+            "misses": sum(row.misses.values()),
+        }
+        for row in paths.functions
+    ]
 
 
 def _names(row: type) -> list[str]:

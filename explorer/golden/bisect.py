@@ -13,57 +13,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from explorer.errors import OptionError
 from explorer.files.cache_folder import cache_folder
+from explorer.model.bisection import FAILS, PASSES, UNKNOWN, Bisection, Verdict
 
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 _PATIENCE = 3600.0  # seconds for one candidate: its packages, and a compile
-PASSES, FAILS, UNKNOWN = "passes", "fails", "can't be checked"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What one candidate gave.
-
-    Args:
-        candidate: A commit, or a release of JAX.
-        outcome: `PASSES`, `FAILS` or `UNKNOWN`.
-        text: What the check says of it; of one that can't be checked, why.
-    """
-
-    candidate: str
-    outcome: str
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class Bisection:
-    """Where a check began to fail.
-
-    Args:
-        first: The first candidate that fails.
-        last: The last one before it that passes.
-        between: Those in between that can't be checked: it may have been any of them.
-        tried: In the order in which they were.
-    """
-
-    first: Verdict
-    last: str
-    between: Sequence[str]
-    tried: Sequence[Verdict]
-
-    def to_text(self) -> str:
-        """A sentence, what was not known, and what the check says of the first that fails."""
-        tried = f"{len(self.tried)} tried"
-        lines = [f"{self.first.candidate} is the first that fails; {self.last} passes ({tried})."]
-        if self.between:
-            lines.append(f"It may also be one of these, which can't be checked: {', '.join(self.between)}.")
-        return "\n".join([*lines, "", self.first.text])
 
 
 def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisection:

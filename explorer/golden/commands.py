@@ -12,9 +12,11 @@ from typing import Any
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.analysis.golden.compare import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
-from explorer.errors import ExplorerError, OptionError
+from explorer.errors import OptionError
 from explorer.files.check_report import check_json, check_markdown, check_sarif
 from explorer.files.output_option import add_output
+from explorer.files.reports.goldens import bisect_body, record_body
+from explorer.files.reports.shell import add_format, present
 from explorer.golden.bisect import bisect_golden
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import CheckResult, Golden
@@ -34,6 +36,7 @@ def add_record(verbs: Any) -> None:
         help="compile for h100, v5e:4x4, …; may be given several times; `cpu` or `gpu` is what is here",
     )  # fmt: skip
     add_output(verb, "FUNCTION.golden if not given")
+    add_format(verb)
     verb.set_defaults(run=_record)
 
 
@@ -46,8 +49,8 @@ def add_check(verbs: Any) -> None:
     verb = verbs.add_parser("check", help="compare functions with what was recorded of them", description=about)
     verb.add_argument("files", metavar="FILE", nargs="*", type=Path, help="the project's if none is given")
     verb.add_argument("--update", action="store_true", help="write those that are different anew")
-    verb.add_argument("--format", choices=tuple(_FORMATS), default="text", help="text if not given")
-    verb.set_defaults(run=_check)
+    add_format(verb, "sarif", "markdown")
+    verb.set_defaults(run=_check, error_status=_NOT_CHECKED)
 
 
 def add_bisect(verbs: Any) -> None:
@@ -59,11 +62,13 @@ def add_bisect(verbs: Any) -> None:
         "--between", nargs=2, metavar=("A", "B"), required=True,
         help="two commits, the older one first; or two releases of JAX, as 0.10.2 0.12.0. A passes, and B fails",
     )  # fmt: skip
+    add_format(verb)
     verb.set_defaults(run=_bisect)
 
 
 def _bisect(given: argparse.Namespace) -> int:
-    print(bisect_golden(given.file, *given.between).to_text())
+    bisection = bisect_golden(given.file, *given.between)
+    present(given, "bisect", lambda: bisect_body(bisection), lambda: print(bisection.to_text()))
     return 0
 
 
@@ -71,7 +76,7 @@ def _record(given: argparse.Namespace) -> int:
     golden = _recorded(given.target, given.arg, given.hardware)
     path = given.output or Path(f"{given.target.rpartition(':')[2]}.golden")
     golden.save(path)
-    print(f"{path}: {path.stat().st_size:,} bytes")
+    present(given, "record", lambda: record_body(golden), lambda: None, [path])
     return 0
 
 
@@ -85,16 +90,12 @@ def _recorded(function: str, arguments: list[str], targets: list[str]) -> Golden
 
 
 def _check(given: argparse.Namespace) -> int:
-    try:
-        files = given.files or golden_files(Path.cwd())
-        if not files:
-            raise OptionError(
-                "there is no golden file here.\n  Hint: `python -m explorer record module:function` writes one."
-            )
-        results = [_compared(path) for path in files]
-    except (ExplorerError, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return _NOT_CHECKED
+    files = given.files or golden_files(Path.cwd())
+    if not files:
+        raise OptionError(
+            "there is no golden file here.\n  Hint: `python -m explorer record module:function` writes one."
+        )
+    results = [_compared(path) for path in files]
     print(_FORMATS[given.format](*results))
     if not given.update:
         return 0 if all(result.passed for result in results) else 1

@@ -6,6 +6,8 @@ import argparse
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+from explorer.files.reports.programs import targets_body
+from explorer.files.reports.shell import add_format, is_json, present
 from explorer.hardware.installed import install, platform_of, remove
 
 
@@ -18,22 +20,31 @@ def add_targets(verbs: Any) -> None:
     verb = verbs.add_parser("targets", help="list hardware to compile for; install a compiler", description=about)
     verb.add_argument("action", nargs="?", choices=("list", "install", "remove"), default="list")
     verb.add_argument("target", nargs="*", help="h100, v5e, …; or a compiler: cuda, tpu, rocm")
+    add_format(verb)
     verb.set_defaults(run=_targets)
 
 
 def _targets(given: argparse.Namespace) -> int:
-    from rich.console import Console
-
     if given.action == "list":
         if given.target:
             raise ex.OptionError("list takes no target.\n  Hint: python -m explorer targets install " + given.target[0])
-        Console(soft_wrap=True).print(ex.targets(), highlight=False)
+        targets = ex.targets()
+        present(given, "targets", lambda: targets_body(targets), lambda: _print(targets))
         return 0
     if not given.target:
         raise ex.OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
+    lines: list[str] = []
+    emit = lines.append if is_json(given) else print  # a download takes minutes: a person sees each line as it comes
     for platform in dict.fromkeys(platform_of(text) for text in given.target):
         if given.action == "install":
-            install(platform)
+            install(platform, emit)
         else:
-            print(f"{platform}: {'removed' if remove(platform) else 'was not installed'}")
+            emit(f"{platform}: {'removed' if remove(platform) else 'was not installed'}")
+    present(given, "targets", lambda: {**targets_body(ex.targets()), "summary": lines}, lambda: None)
     return 0
+
+
+def _print(targets: ex.Targets) -> None:
+    from rich.console import Console
+
+    Console(soft_wrap=True).print(targets, highlight=False)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
+from explorer.files.reports.measurements import hot_body
+from explorer.files.reports.shell import add_format, present, script_output
 
 _WIDE = 120  # characters, where no terminal says how many there are
 _MODES = ("default", "reduce-overhead", "max-autotune")
@@ -27,6 +29,7 @@ def add_hot(verbs: Any) -> None:
     verb.add_argument("--wait", action="store_true", help="let the program wait for compiles")
     verb.add_argument("--save", metavar="FILE", type=_file(), help="also save what was seen, as JSON")
     verb.add_argument("--html", metavar="FILE", type=_file(".html"), help="also write it as one page")
+    add_format(verb)
     add_script(verb)
     verb.set_defaults(run=_hot)
 
@@ -45,15 +48,17 @@ def _hot(given: argparse.Namespace) -> int:
     text = None if given.module else read_script(given.script)
     hot = auto_compile(threshold=given.threshold or threshold(), mode=given.mode, background=not given.wait).start()
     try:
-        status = run_script(given.script, given.arguments, text, hot.compile_script)
+        with script_output(given):
+            status = run_script(given.script, given.arguments, text, hot.compile_script)
     finally:
         hot.stop()
         report = hot.report()
-        _write(lambda: _show(report))
         if given.save:
             _write(lambda: report.save(given.save))
         if given.html:
             _write(lambda: report.to_html(given.html))
+        files = [path for path in (given.save, given.html) if path and path.is_file()]
+        _write(lambda: present(given, "hot", lambda: hot_body(report), lambda: _show(report), files, sys.stderr))
     return status
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.output_option import add_output
+from explorer.files.reports.measurements import timeline_body
+from explorer.files.reports.shell import add_format, is_json, present, script_output
 from explorer.files.timeline import read_timeline
 from explorer.hotpath.commands import add_script
 from explorer.model.results.operation_timeline import OperationTimeline
@@ -29,6 +31,7 @@ def add_trace(verbs: Any) -> None:
     verb = verbs.add_parser("trace", help="log the operations that a script runs", description=about)
     verb.add_argument("-s", "--seconds", metavar="S", type=_seconds, default=5.0, help="how long; 5 otherwise")
     verb.add_argument("--dir", metavar="DIR", type=Path, default=Path(), help="where to: DIR/trace_SCRIPT.log")
+    add_format(verb)
     add_script(verb)
     verb.set_defaults(run=_trace)
 
@@ -40,6 +43,7 @@ def add_visualize(verbs: Any) -> None:
     verb.add_argument("log", metavar="LOG", help="what trace wrote, or EXPLORER_INSTRUCTION_LOG")
     about_output = f"where to: {', '.join(_WRITERS)}; else it is only told in a sentence"
     add_output(verb, about_output, _WRITERS, several=True)
+    add_format(verb)
     verb.set_defaults(run=_visualize)
 
 
@@ -58,20 +62,28 @@ def _trace(given: argparse.Namespace) -> int:
         hot.listen(listener)
     listener.start()
     try:
-        return run_script(given.script, given.arguments, text)
+        with script_output(given):
+            return run_script(given.script, given.arguments, text)
     finally:
         listener.stop()
         log.close()
-        print(f"{path}: {read_timeline(path).headline if log.number else 'no operation ran'}", file=sys.stderr)
+        timeline = read_timeline(path) if log.number else OperationTimeline(path.name, 0.0, 0.0)
+        headline = timeline.headline if log.number else "no operation ran"
+        present(
+            given,
+            "timeline",
+            lambda: timeline_body(timeline) | {"summary": [headline]},
+            lambda: print(f"{path}: {headline}", file=sys.stderr),
+            [path] if is_json(given) and path.is_file() else [],
+        )
 
 
 def _visualize(given: argparse.Namespace) -> int:
     timeline = read_timeline(given.log)
     for path in given.output:
         _WRITERS[path.suffix](timeline, path)
-        print(f"{path}: {path.stat().st_size:,} bytes")
-    if not given.output:
-        print(f"{timeline.name}: {timeline.headline}")
+    show = (lambda: None) if given.output else (lambda: print(f"{timeline.name}: {timeline.headline}"))
+    present(given, "timeline", lambda: timeline_body(timeline), show, given.output)
     return 0
 
 

@@ -10,7 +10,10 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.output_option import add_output, writable
+from explorer.files.reports.ledgers import ledger_body, processes_body
+from explorer.files.reports.shell import add_format, present, script_output
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.process_ledger import ProcessLedger
 
 _WIDE = 120  # characters, where no terminal says how many there are
 
@@ -23,6 +26,7 @@ def add_recompiles(verbs: Any) -> None:
         "--save", metavar="FILE", type=writable(), help="also save the ledger, an event per line, as JSON"
     )
     verb.add_argument("--html", metavar="FILE", type=writable(), help="also write the view as one self-contained page")
+    add_format(verb)
     verb.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
     verb.add_argument("script", metavar="SCRIPT", help="what to run")
     verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="what to pass to it")
@@ -41,6 +45,7 @@ def add_ledger(verbs: Any) -> None:
     )
     verb.add_argument("--function", metavar="NAME", help="show this function alone")
     add_output(verb, "write it there instead: as a page (.html), or else as a ledger", several=True)
+    add_format(verb)
     verb.set_defaults(run=_ledger)
 
 
@@ -50,14 +55,17 @@ def _recompiles(given: argparse.Namespace) -> int:
     text = None if given.module else read_script(given.script)
     ledger = watch()
     try:
-        status = run_script(given.script, given.arguments, text)
+        with script_output(given):
+            status = run_script(given.script, given.arguments, text)
     finally:
         ledger.stop()
-        _show(ledger, sys.stderr)  # the script's own output stays what it is
+        files = [path for path in (given.save, given.html) if path]
         if given.save:
             ledger.save(given.save)
         if given.html:
             ledger.to_html(given.html)
+        # A person's report goes where the script's own output doesn't, which stays what it is.
+        present(given, "recompiles", lambda: ledger_body(ledger), lambda: _show(ledger, sys.stderr), files, sys.stderr)
     return status
 
 
@@ -65,24 +73,26 @@ def _ledger(given: argparse.Namespace) -> int:
     if given.by_process or any(Path(path).is_dir() for path in given.paths):
         from explorer.ledger.processes import merge_ledgers
 
-        return _write(merge_ledgers(given.paths), given.output)
+        return _write(given, merge_ledgers(given.paths))
     ledgers = [Ledger.load(path) for path in given.paths]
     ledger = ledgers[0] if len(ledgers) == 1 else Ledger.merge(*ledgers, names=_names(given.paths))
     if given.function:
         ledger = ledger.only(given.function)
-    return _write(ledger, given.output)
+    return _write(given, ledger)
 
 
-def _write(ledger: Any, paths: Sequence[Path]) -> int:
-    for path in paths:
+def _write(given: argparse.Namespace, ledger: Ledger | ProcessLedger) -> int:
+    for path in given.output:
         (ledger.to_html if path.suffix == ".html" else ledger.save)(path)
-        print(f"{path}: {path.stat().st_size:,} bytes")
-    if not paths:
-        _show(ledger, sys.stdout)
+    show = (lambda: None) if given.output else (lambda: _show(ledger, sys.stdout))
+    if isinstance(ledger, Ledger):
+        present(given, "recompiles", lambda: ledger_body(ledger), show, given.output)
+    else:
+        present(given, "processes", lambda: processes_body(ledger), show, given.output)
     return 0
 
 
-def _show(ledger: Ledger, file: Any) -> None:
+def _show(ledger: Ledger | ProcessLedger, file: Any) -> None:
     from rich.console import Console
 
     try:

@@ -6,12 +6,13 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.files.output_option import add_output, writable
+from explorer.files.reports.measurements import profile_body, timing_body
+from explorer.files.reports.shell import add_format, present
 
 _FILLED = "An array that is only described is random, floats normal, or of zeros if it holds whole numbers."
 
@@ -24,6 +25,7 @@ def add_time(verbs: Any) -> None:
     verb.add_argument("--seconds", metavar="S", type=float, help="how long to measure, about")
     verb.add_argument("--no-eager", action="store_true", help="don't time the function operation by operation")
     add_output(verb, "also write the chart as one page (.html)", [".html"])
+    add_format(verb)
     verb.set_defaults(run=_time)
 
 
@@ -37,14 +39,14 @@ def add_profile(verbs: Any) -> None:
     verb.add_argument("--roofline", action="store_true", help="also say how much of the time the machine could save")
     add_output(verb, "also write the view as one page (.html)", [".html"])
     verb.add_argument("--perfetto", metavar="FILE", type=writable(), help="also write a trace for ui.perfetto.dev")
+    add_format(verb)
     verb.set_defaults(run=_profile)
 
 
 def _time(given: argparse.Namespace) -> int:
     timing = _measured(given, ex.time, eager=not given.no_eager, **_given_options(given, "seconds"))
-    _show(timing)
-    if given.output is not None:
-        _print_size(timing.chart().to_html(given.output))
+    files = [timing.chart().to_html(given.output)] if given.output is not None else []
+    present(given, "time", lambda: timing_body(timing), lambda: _show(timing), files)
     return 0
 
 
@@ -52,11 +54,9 @@ def _profile(given: argparse.Namespace) -> int:
     measured = _measured(given, ex.profile, **_given_options(given, "runs", "seconds"))
     if given.roofline:
         measured = measured.with_peaks(ex.peaks())
-    _show(measured)
-    if given.output is not None:
-        _print_size(measured.to_html(given.output))
-    if given.perfetto is not None:
-        _print_size(measured.to_perfetto(given.perfetto))
+    files = [measured.to_html(given.output)] if given.output is not None else []
+    files += [measured.to_perfetto(given.perfetto)] if given.perfetto is not None else []
+    present(given, "profile", lambda: profile_body(measured), lambda: _show(measured), files)
     return 0
 
 
@@ -94,7 +94,3 @@ def _show(measured: Any) -> None:
     from rich.console import Console
 
     Console().print(measured)
-
-
-def _print_size(path: Path) -> None:
-    print(f"{path}: {path.stat().st_size:,} bytes")

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from explorer.capture.command_target import add_target, arguments_of, function_of
-from explorer.errors import ExplorerError
+from explorer.files.reports.shell import add_format
 from explorer.model.findings.finding import SEVERITIES
 from explorer.model.findings.findings import Findings
 
@@ -25,7 +25,7 @@ def add_lint(verbs: Any) -> None:
     )
     verb = verbs.add_parser("lint", help="find the pitfalls of a function", description=about)
     add_target(verb)
-    verb.add_argument("--format", choices=tuple(_FORMATS), default="text", help="text if not given")
+    add_format(verb, "sarif")
     verb.add_argument("--rules", metavar="RULES", help="ask only these: EX001,impure-time")
     verb.add_argument("--ignore", metavar="RULES", default="", help="don't ask these")
     verb.add_argument("--thorough", action="store_true", help="trace twice, and compare: finds what was baked in")
@@ -34,22 +34,18 @@ def add_lint(verbs: Any) -> None:
     verb.add_argument(
         "--fail-on", choices=(*SEVERITIES, _NEVER), default="error", help="from where on the exit status is 1: error"
     )
-    verb.set_defaults(run=_lint)
+    verb.set_defaults(run=_lint, error_status=_NOT_LINTED)
 
 
 def _lint(given: argparse.Namespace) -> int:
     from explorer.pitfalls.lint import LintOptions, run_rules  # the other verbs start without JAX
 
-    try:
-        # What the user's code prints while it is imported and traced is no part of the report.
-        with contextlib.redirect_stdout(sys.stderr):
-            function, module = function_of(given.target)
-            args, kwargs = arguments_of(function, given.arg, vars(module))
-            options = LintOptions(given.rules, given.ignore, given.thorough, given.fix, target=given.hardware)
-            findings = run_rules(function, args, kwargs, options)
-    except (ExplorerError, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return _NOT_LINTED
+    # What the user's code prints while it is imported and traced is no part of the report.
+    with contextlib.redirect_stdout(sys.stderr):
+        function, module = function_of(given.target)
+        args, kwargs = arguments_of(function, given.arg, vars(module))
+        options = LintOptions(given.rules, given.ignore, given.thorough, given.fix, target=given.hardware)
+        findings = run_rules(function, args, kwargs, options)
     print(_FORMATS[given.format](findings))
     grave = SEVERITIES[: SEVERITIES.index(given.fail_on) + 1] if given.fail_on != _NEVER else ()
     if any(finding.severity in grave for finding in findings):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.golden.bisect import FAILS, PASSES, UNKNOWN, Verdict, bisect
+from explorer.golden.bisect import bisect
+from explorer.model.bisection import FAILS, PASSES, UNKNOWN, Verdict
 
 STEP = """\
 import jax.numpy as jnp

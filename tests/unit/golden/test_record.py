@@ -225,7 +225,7 @@ def test_a_check_is_told_to_programs(project, capsys):
     capsys.readouterr()
     assert main(["check", "--format", "json"]) == 1
     said = json.loads(capsys.readouterr().out)
-    assert (said["schema"], said["passed"]) == ("explorer-check/1", False)
+    assert (said["schema"], said["passed"]) == ("explorer/check/1", False)
     assert {change["line"] for change in said["checks"][0]["regressions"]} == {5}
     assert main(["check", "--format", "sarif"]) == 1
     results = json.loads(capsys.readouterr().out)["runs"][0]["results"]
