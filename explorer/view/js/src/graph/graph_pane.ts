@@ -427,9 +427,8 @@ export class GraphPane {
         return [name, this.#canvas.litIterations(group), this.graph.iterations(group).length] as const;
       })
       .filter(([, some]) => some > 0);
-    return lit
-      .slice(0, 2)
-      .map(([title, some, all]) => ` · lit in ${some} of ${all} × ${title}`)
-      .join("");
+    // Forward and backward repeat the same blocks: what is so of both stands once.
+    const texts = new Set(lit.map(([title, some, all]) => ` · lit in ${some} of ${all} × ${title}`));
+    return [...texts].slice(0, 2).join("");
   }
 }
