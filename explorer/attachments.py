@@ -16,6 +16,7 @@ _METHODS = {
     "Graph.to_model_explorer_json": "explorer.files.model_explorer:write_graph",
     "Capture.to_model_explorer_json": "explorer.files.model_explorer:write_capture",
     "Graph.kernel": "explorer.analysis.cost.kernels:kernel_of",
+    "Graph.kernel_words": "explorer.analysis.cost.kernel_words:kernel_words",
     "Graph._attribution_alone": "explorer.analysis.attribution:attribute",
     "Graph.nodes_through": "explorer.analysis.attribution:nodes_through",
     "Capture._attribute": "explorer.analysis.attribution:attribute_in",

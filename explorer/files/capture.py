@@ -94,9 +94,14 @@ def encode(capture: Capture) -> bytes:
     coverages = [*stage_coverages(capture).values()]
     sets = [links.sets.get(stage.name) for stage in capture.stages]
     single = [*map(is_one_iteration, graphs)]
+    words: list[Mapping[int, str]] = [*map(attrgetter("kernel_words"), graphs)]
     limits = count_limits(graphs[-1]).sentences if graphs else ()
     lines = _lines(capture)
-    facts = [*map(_Facts, capture.stages, contents, sets, trees, measures, attributes, attributions, coverages, single)]
+    facts = [
+        *map(
+            _Facts, capture.stages, contents, sets, trees, measures, attributes, attributions, coverages, single, words
+        )
+    ]
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -232,6 +237,7 @@ class _Facts(NamedTuple):
     attribution: Attribution
     coverage: StageCoverage
     is_one_iteration: NDArray[np.bool_]
+    kernel_words: Mapping[int, str]
 
 
 def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
@@ -261,8 +267,21 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "differ": blobs.column(tree.differ),
         "difference": tree.difference,
         "one_iteration": blobs.column(np.flatnonzero(facts.is_one_iteration).astype(np.int32)),
+        **_kernel_words(blobs, facts.kernel_words),
         "twin": blobs.column(tree.twin),
         "grades": dict(facts.coverage.grades),
+    }
+
+
+def _kernel_words(blobs: Blobs, words: Mapping[int, str]) -> dict[str, Any]:
+    if not words:
+        return {}
+    texts = sorted({*words.values()})
+    codes = {text: code for code, text in enumerate(texts)}
+    columns = {"node": [*words], "text": [codes[text] for text in words.values()]}
+    return {
+        "kernel_texts": texts,
+        "kernel_words": {name: blobs.column(np.asarray(values, np.int32)) for name, values in columns.items()},
     }
 
 

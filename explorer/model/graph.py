@@ -360,6 +360,12 @@ class Graph:
 
     @cached_property
     @attached
+    def kernel_words(self) -> Mapping[int, str]:
+        """By the index of a fusion, the operations that it is about, the most characteristic ones: `max, exp, sum`."""
+        ...
+
+    @cached_property
+    @attached
     def hierarchy(self) -> Hierarchy:
         """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
         ...

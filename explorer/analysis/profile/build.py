@@ -196,6 +196,7 @@ def _op_row(ran: _Ran, at: int, device: float, program: _ProgramTime | None) -> 
         wasted=None,
         stack=program.stack(node),
         scope=program.scope(node),
+        computes=program.graph.kernel_words.get(node, ""),
     )
 
 

@@ -65,7 +65,7 @@ def flame(
             if len(programs) > 1:
                 path.insert(0, FlameNode(programs[program], "module", 0.0))
             places[place] = boxes.nested(path)
-        kernel = FlameNode(ops[part.op].name, "kernel", 0.0, op=part.op)
+        kernel = FlameNode(ops[part.op].title, "kernel", 0.0, op=part.op)
         boxes.own[boxes.child(places[place], part.op, kernel)] += part.seconds
     return Flame(depth_first(boxes.summed()), by)
 

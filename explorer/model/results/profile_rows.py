@@ -24,6 +24,7 @@ class OpTime:
         wasted: Seconds over what the machine's peaks allow for it; None until they were measured.
         stack: The Python stack that it comes from, innermost frame first; of a fusion, the one that takes most of it.
         scope: Its named scopes, `layer/attention`; empty for none.
+        computes: Of a fusion, the operations that it is about, `tanh, multiply`; empty where nothing is known of it.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -46,6 +47,12 @@ class OpTime:
     wasted: float | None
     stack: tuple[Frame, ...]
     scope: str
+    computes: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it computes, which says more than the compiler's number for it; else its name."""
+        return self.computes or self.name
 
 
 @dataclass(frozen=True, slots=True)

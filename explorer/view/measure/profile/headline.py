@@ -35,7 +35,7 @@ def headline(profile: Profile) -> Headline:
         text += _hottest(profile)
     elif profile.ops:
         longest = max(profile.ops, key=lambda op: op.seconds)
-        text += [(f"; {fine_share_text(longest.share)} of the device's time is ", False), (longest.name, True)]
+        text += [(f"; {fine_share_text(longest.share)} of the device's time is ", False), (longest.title, True)]
     return Headline(text, _waits(profile), _facts(profile))
 
 

@@ -72,7 +72,7 @@ def _kernels(profile: Profile) -> Table:
 def _kernel(op: OpTime, is_known: bool) -> tuple[str, ...]:
     wasted = (duration_text(op.wasted) if op.wasted is not None else "",) if is_known else ()
     times = (duration_text(op.seconds), fine_share_text(op.share), duration_text(op.total))
-    return (op.name, op.op, op.module, *times, f"{op.count:,.0f}", *wasted)
+    return (op.name, op.computes or op.op, op.module, *times, f"{op.count:,.0f}", *wasted)
 
 
 def _host(profile: Profile) -> Table:

@@ -74,7 +74,7 @@ def flames(profile: Profile) -> dict[By, Flame]:
 
 def _kernel(op: OpTime) -> list[Any]:
     numbers = (op.seconds, op.total, op.count, op.flops, op.bytes, op.wasted)
-    return [op.name, op.op, op.module, op.program, *map(_number, numbers), op.scope]
+    return [op.name, op.op, op.module, op.program, *map(_number, numbers), op.scope, op.computes]
 
 
 def _number(value: float | None) -> float | None:

@@ -48,7 +48,9 @@ def _kernels(profile: Profile) -> Table:
     table = _table("operation", "kernel")
     for op in profile.ops[:_KERNELS]:
         runs = f"  ×{op.count:,.0f}" if op.count > 1 else ""
-        table.add_row(*_times(op.seconds, op.share), Text(op.op, "dim"), Text.assemble(op.name, (runs, "dim")))
+        table.add_row(
+            *_times(op.seconds, op.share), Text(op.computes or op.op, "dim"), Text.assemble(op.name, (runs, "dim"))
+        )
     rest = profile.ops[_KERNELS:]
     if rest:
         table.add_row(duration_text(sum(op.seconds for op in rest)), "", "", "", Text(f"{len(rest):,} more", "dim"))

@@ -53,6 +53,8 @@ interface Columns {
   oneIteration?: Int32Array | undefined;
   /** Each node's counterpart in the first of the iterations that are equal. */
   twin?: Int32Array;
+  /** What fusions compute, in words; absent where there are none. */
+  readKernelWords?: (() => Map<number, string>) | undefined;
   /** Absent where the capture keeps none. */
   readAttributes?: (() => Attributes) | undefined;
 }

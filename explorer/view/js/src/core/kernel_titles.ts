@@ -4,99 +4,15 @@ import type { Graph } from "./graph";
 import { type Item, isNode } from "./item";
 import { secondsText } from "./units";
 
-const MOST_WORDS = 3;
-const WORDS: Record<string, string> = {
-  ...{
-    dot_general: "dot",
-    conv_general_dilated: "convolution",
-    reduce_sum: "sum",
-    reduce_max: "max",
-    reduce_min: "min",
-    reduce_prod: "product",
-  },
-  ...{
-    add_any: "add",
-    mul: "multiply",
-    sub: "subtract",
-    div: "divide",
-    neg: "negate",
-    select_n: "select",
-    integer_pow: "power",
-    pow: "power",
-  },
-  ...{
-    argmax: "argmax",
-    exponential: "exp",
-    exponential_minus_one: "expm1",
-    log_plus_one: "log1p",
-    rng_bit_generator: "random",
-    threefry2x32: "random",
-  },
-  ...{
-    convert_element_type: "convert",
-    broadcast_in_dim: "broadcast",
-    dynamic_update_slice: "update slice",
-    dynamic_slice: "slice",
-    scatter_add: "scatter",
-  },
-  ...{
-    "dynamic-update-slice": "update slice",
-    "dynamic-slice": "slice",
-    "custom-call": "call",
-    maximum: "max",
-    minimum: "min",
-    cumsum: "running sum",
-  },
-};
-/** The most characteristic operations of a kernel first; a word in none of these gets the weight 2. */
-const WEIGHTS: [weight: number, words: RegExp][] = [
-  [6, /^(dot|convolution|sort|fft|cholesky|triangular|lu|qr|eigh|svd|call|random|all-|reduce-scatter|collective)/],
-  [5, /^(sum|max|min|product|argmax|argmin|reduce|running sum|mean|top_k|gather|scatter)$/],
-  [4, /^(exp|exp2|expm1|log|log1p|tanh|logistic|rsqrt|sqrt|cbrt|erf|erf_inv|sin|cos|power|square|softmax|relu|gelu)$/],
-  [3, /^(add|subtract|multiply|divide|rem|select|clamp|negate|abs|sign|and|or|xor|floor|round)$/],
-  [2, /^(compare|eq|ne|lt|le|gt|ge|concatenate|pad|slice|update slice|iota|rev|convert|not)$/],
-  [1, /^(transpose|copy|broadcast|reshape)$/],
-];
 const SILENT = /^(parameter|constant|tuple|get-tuple-element|bitcast|fusion|jit|pjit|stop_gradient|return|root)$/;
 
-/** The compiler's own moving of data, whatever it was made for. */
-const MOVES = /^(transpose|copy|broadcast|reshape|convert|slice|pad|concatenate|bitcast-convert|reverse)$/;
+const wordsOf = new WeakMap<Graph, Map<number, string>>();
 
-const weightOf = (word: string): number => WEIGHTS.find(([, words]) => words.test(word))?.[0] ?? 2;
-
-const wordsByGraph = new WeakMap<Graph, Map<number, string>>();
-
-/**
- * The operations that a kernel is about, `max, exp, sum`: the most characteristic ones, in program order; empty for
- * none.
- */
+/** The operations that a fusion is about, `max, exp, sum`; empty where nothing is known of it. */
 export function computes(graph: Graph, node: number): string {
-  let ofNodes = wordsByGraph.get(graph);
-  if (!ofNodes) wordsByGraph.set(graph, (ofNodes = new Map()));
-  let words = ofNodes.get(node);
-  if (words === undefined) ofNodes.set(node, (words = wordsOf(graph, node)));
-  return words;
-}
-
-function wordsOf(graph: Graph, node: number): string {
-  const words: string[] = [];
-  for (const inner of graph.within(node).slice(1)) {
-    const op = graph.op(inner);
-    if (SILENT.test(op) || graph.c.groups[graph.c.groupOf[inner]!]?.kind === "apply") continue;
-    // A primitive is more specific than the instruction that it became: `reduce_max`, not `reduce`.
-    const primitive = graph.scope(inner).split("/").pop() ?? "";
-    const named =
-      !MOVES.test(op) &&
-      /^[a-z][a-z0-9_]*$/.test(primitive) &&
-      !SILENT.test(primitive) &&
-      primitive !== "broadcast_in_dim"
-        ? primitive
-        : op;
-    const word = targetOf(graph, inner) ?? WORDS[named] ?? named.replace(/_/g, " ");
-    if (!words.includes(word)) words.push(word);
-  }
-  const best = [...words].sort((a, b) => weightOf(b) - weightOf(a)).slice(0, MOST_WORDS);
-  return words.filter((word) => best.includes(word)).join(", ");
+  let words = wordsOf.get(graph);
+  if (!words) wordsOf.set(graph, (words = graph.c.readKernelWords?.() ?? new Map()));
+  return words.get(node) ?? "";
 }
 
 const LAYOUT = /^(transpose|copy|reshape)$/;

@@ -47,6 +47,9 @@ interface StageHeader {
   differ: Place;
   difference?: string[];
   one_iteration?: Place;
+  /** What fusions compute, in words, as indices into `kernel_texts`; explorer/analysis/cost/kernel_words.py. */
+  kernel_words?: Record<"node" | "text", Place>;
+  kernel_texts?: string[];
   twin: Place;
   attribute_keys?: string[];
   attribute_values?: string[];
@@ -189,6 +192,7 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
         difference: header.difference ?? [],
         oneIteration: header.one_iteration && column(header.one_iteration, blobs),
         twin: column(header.twin, blobs),
+        readKernelWords: header.kernel_words && (() => readKernelWords(header, blobs)),
         readAttributes: header.attribute_columns && (() => readAttributes(header, blobs)),
       }),
     () => rows<Frame>(header.frames, blobs),
@@ -210,6 +214,11 @@ function readSets(header: StageHeader, first: StageHeader, blobs: Uint8Array): E
   }
   const [here, there] = [first.keys?.[header.name], header.keys?.[first.name]];
   return here && there && EquationSets.ofKeys(column(here, blobs), column(there, blobs));
+}
+
+function readKernelWords({ kernel_words, kernel_texts }: StageHeader, blobs: Uint8Array): Map<number, string> {
+  const [nodes, texts] = [column(kernel_words!.node, blobs), column(kernel_words!.text, blobs)];
+  return new Map(Array.from(nodes, (node, i) => [node, kernel_texts![texts[i]!]!]));
 }
 
 function readAttributes({ attribute_keys, attribute_values, attribute_columns }: StageHeader, blobs: Uint8Array) {

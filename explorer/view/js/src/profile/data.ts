@@ -32,6 +32,7 @@ export interface Message {
     bytes: number | null,
     wasted: number | null,
     scope: string,
+    computes?: string,
   ][];
   moreKernels: [count: number, seconds: number];
   parts: [kernel: number, line: number, seconds: number][];
@@ -83,6 +84,8 @@ export interface Kernel {
   bytes: number | null;
   wasted: number | null;
   scope: string;
+  /** What it computes, in words; empty where that is in its name, or isn't known. */
+  computes: string;
   lines: { line: Line; seconds: number }[];
 }
 
@@ -130,8 +133,23 @@ export class Data {
       kernels: [],
     }));
     this.kernels = message.kernels.map(
-      ([name, op, module, program, seconds, total, count, flops, bytes, wasted, scope], index) => ({
-        ...{ index, name, op, module, program, seconds, total, count, flops, bytes, wasted, scope, lines: [] },
+      ([name, op, module, program, seconds, total, count, flops, bytes, wasted, scope, computes = ""], index) => ({
+        ...{
+          index,
+          name,
+          op,
+          module,
+          program,
+          seconds,
+          total,
+          count,
+          flops,
+          bytes,
+          wasted,
+          scope,
+          computes,
+          lines: [],
+        },
       }),
     );
     for (const [kernel, line, seconds] of message.parts) {

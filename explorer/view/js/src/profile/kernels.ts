@@ -127,7 +127,10 @@ export class KernelsPane {
     const { data } = this;
     const isOpen = kernel === this.#open;
     const cells: Record<Column, () => (Node | string)[]> = {
-      name: () => [code(kernel.name), " ", part("mute", this.#about(kernel))],
+      name: () =>
+        kernel.computes
+          ? [element("b", kernel.computes), " ", part("mute", `${this.#about(kernel)} · ${kernel.name}`)]
+          : [code(kernel.name), " ", part("mute", this.#about(kernel))],
       time: () => [
         part("time", secondsText(of ?? kernel.seconds)),
         bar(data.share(of ?? kernel.seconds), data.heat("kernel", of ?? kernel.seconds)),
@@ -169,12 +172,14 @@ export class KernelsPane {
   }
 
   /** Where a kernel comes from, and what its name leaves out. */
-  #about({ name, op, module, lines }: Kernel): string {
+  #about({ name, op, module, lines, computes }: Kernel): string {
     const [first] = lines;
     const place = first
       ? placeText(first.line, this.data.files.length === 1) + (lines.length > 1 ? ` and ${lines.length - 1} more` : "")
       : "no line";
-    return [name.includes(op) ? "" : op, place, this.data.modules.length > 1 ? module : ""].filter(Boolean).join(" · ");
+    return [computes || name.includes(op) ? "" : op, place, this.data.modules.length > 1 ? module : ""]
+      .filter(Boolean)
+      .join(" · ");
   }
 
   /** The details of a kernel beyond its row. */

@@ -125,7 +125,7 @@ export class SourcePane {
       part(
         "text",
         ...(isNamed ? [part("label", line.file.label), " "] : []),
-        ...pythonSpans(text || "(its source is not known)"),
+        ...(text ? pythonSpans(text) : [part("mute", "its source is not known")]),
       ),
     );
     if (line.wasted !== null)

@@ -168,7 +168,7 @@ export class Threads {
       if (i < 0) return;
       const { start, end, kernel, waits } = this.timeline;
       const its = this.data.kernels[kernel[i]!];
-      const name = `${waits[i] ? "waits for others at " : ""}${its?.name ?? "a small kernel"}`;
+      const name = `${waits[i] ? "waits for others at " : ""}${its?.computes || its?.name || "a small kernel"}`;
       const line = its?.lines[0] ? `, line ${its.lines[0].line.number}` : "";
       this.#tip.textContent = `${name}: ${secondsText(end[i]! - start[i]!)}${line}`;
       const { left, top, width } = this.canvas.getBoundingClientRect();

@@ -271,7 +271,9 @@ test("a kernel is called by what it computes, and says how much of the whole tha
     ],
     [{ kind: "fusion", caller: 1 }],
   );
+  graph.c.readKernelWords = () => new Map([[1, "max, exp, sum"]]);
   assert.equal(computes(graph, 1), "max, exp, sum");
+  assert.equal(computes(graph, 7), "");
   assert.deepEqual(labelOf(graph, "hlo", nodeItem(1)), { title: "max, exp, sum", sub: "30% of the FLOPs" });
   assert.deepEqual(shareOf(graph, nodeItem(7)), { measure: "bytes", share: 0.9 });
   graph.costBy = "flops";
