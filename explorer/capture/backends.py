@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 import jax
 
 from explorer.analysis.cost.occupancy import GpuLimits, limits_of
-from explorer.errors import UnknownTargetError
+from explorer.errors import TargetCompileError, UnknownTargetError
 from explorer.hardware.installed import compiler_of, path_of
 from explorer.hardware.names import parse_target
 from explorer.hardware.process import compile_apart, start
@@ -153,8 +154,15 @@ class TargetBackend:
             )
         written = BytesIO()
         module.write_bytecode(written)
+        compile_program = partial(compile_apart, self.target, written.getvalue(), count)
         estimates = {"xla_gpu_collect_cost_model_stats": True} if self.target.platform in ("cuda", "rocm") else {}
-        made = compile_apart(self.target, written.getvalue(), count, {**estimates, **options}, code)
+        try:
+            made = compile_program({**estimates, **options}, code)
+        except TargetCompileError as error:
+            # XLA has measured tables of products for some GPUs, and gives up where it has none: of sm_80 and sm_89.
+            if not estimates or "Cannot find key: " not in str(error):
+                raise
+            made = compile_program(options, code)
         return CompiledProgram(lambda: made.text, made.cost, made.memory)
 
     def environment(self) -> dict[str, str]:

@@ -87,7 +87,7 @@ def collective_frame(table: Collectives) -> pd.DataFrame:
 
 _TARGET_COLUMNS = (
     *("target", "device", "fits", "memory", "capacity", "kernels", "flops", "bytes", "wire", "seconds"),
-    *("is_complete", "failure"),
+    *("is_complete", "estimated", "estimated_by", "failure"),
 )
 
 

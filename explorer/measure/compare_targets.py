@@ -31,8 +31,8 @@ def compare_targets(
 ) -> TargetComparison:
     """Compile a function for several kinds of hardware, none of which need be here, and put them side by side.
 
-    Time is an estimate by published figures: the least that the kernels and links can need, which no run reaches.
-    Memory is what each compiler says.
+    Times are estimates: what the compiler's own model expects of the kernels where it says it, and by published
+    figures the least that kernels and links can need, which no run reaches. Memory is what each compiler says.
 
     Args:
         function: As for `explore`.
@@ -112,6 +112,7 @@ def _row(capture: Capture, target: Target) -> TargetResult:
         wire=capture.collectives.wire,
         seconds=seconds,
         is_complete=is_complete,
+        estimates=capture.estimates,
     )
 
 

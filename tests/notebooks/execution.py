@@ -22,6 +22,7 @@ SECONDS = 120  # for one cell
 
 # Where a machine keeps its users, programs and scraps; the lookbehind leaves addresses on the web alone.
 _MACHINE = re.compile(r"(?<![\w.:/])/(?:home|Users|root|tmp|var|work|opt|mnt)/[\w.-]+|[A-Z]:\\\\?Users|site-packages/")
+_SKIPPED = "skipped: the compiler"  # what `%%needs` of a notebook says where it can't run a cell
 _CELL = re.compile(r"[/\\]ipykernel_\d+[/\\]\d+\.py$")
 _EMBEDDED = re.compile(r'data-part="capture">([^<]+)<')
 
@@ -69,6 +70,8 @@ def saved_problems(notebook: NotebookNode) -> list[str]:
     found = [f"cell {cell.id}: not run" for cell in code if cell.execution_count is None]
     if not any(cell.outputs for cell in code):
         found.append("no outputs")
+    texts = ((cell.id, output.get("text", "")) for cell in code for output in cell.outputs)
+    found += [f"cell {name}: saved without what it needs: {text.strip()}" for name, text in texts if _SKIPPED in text]
     found += [f"a path of a machine: {path}" for path in _MACHINE.findall(json.dumps(notebook, ensure_ascii=False))]
     for capture in captures(notebook):
         files = {frame.file for stage in capture.stages for frame in stage.graph.frames} | set(capture.sources)

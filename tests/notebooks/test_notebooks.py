@@ -112,6 +112,23 @@ def test_a_notebook_that_was_not_run_and_a_path_of_a_machine_are_caught():
     assert saved_problems(new_notebook()) == ["no outputs"]
 
 
+def test_a_cell_that_was_saved_where_its_compiler_is_not_is_caught():
+    text = "skipped: the compiler for TPU v5e is not installed.  python -m explorer targets install tpu"
+    cell = new_code_cell("%%needs v5e", execution_count=1, outputs=[new_output("stream", text=text)])
+    assert saved_problems(new_notebook(cells=[cell])) == [f"cell {cell.id}: saved without what it needs: {text}"]
+
+
+@pytest.mark.parametrize("name", ["08_hardware.ipynb"])
+def test_a_notebook_for_hardware_that_is_not_here_runs_without_its_compilers_and_says_so(name, monkeypatch, tmp_path):
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
+    notebook = nbformat.read(next(path for path in NOTEBOOKS if path.name == name), as_version=4)
+    execute(notebook)
+    assert output_problems(notebook) == []
+    for cell in notebook.cells:
+        if cell.source.startswith("%%needs"):
+            assert "python -m explorer targets install" in cell.outputs[0].text
+
+
 def test_an_address_on_the_web_is_no_path_of_a_machine():
     cell = new_code_cell("x", execution_count=1, outputs=[new_output("stream", text="https://x.org/home/ada, a/tmp/b")])
     assert saved_problems(new_notebook(cells=[cell])) == []

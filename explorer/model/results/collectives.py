@@ -10,6 +10,7 @@ from explorer.model.attached import attached
 from explorer.model.device_groups import Groups
 from explorer.model.displayable import Displayable
 from explorer.model.graph import Node
+from explorer.model.units import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,3 +101,6 @@ class Collectives(Displayable, Sequence[Collective]):  # pyright: ignore[reportU
 
     def __getitem__(self, at: int) -> Collective:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.rows[at]
+
+    def __repr__(self) -> str:
+        return f"Collectives({len(self.rows)} between {count_text(self.devices, 'device')})"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
+from explorer.model.results.estimates import Estimates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +35,8 @@ class TargetResult:
         seconds: The least time that all kernels and links need by published figures: an estimate, never measured. A
             kernel whose work isn't known, as a library's, is left out.
         is_complete: Whether `seconds` has all kernels.
+        estimates: What each kernel is expected to take, by the compiler's own model where it says it, else by published
+            figures.
 
     Example:
         >>> import explorer
@@ -53,6 +57,17 @@ class TargetResult:
     wire: float = 0.0
     seconds: float = 0.0
     is_complete: bool = True
+    estimates: Estimates = field(default_factory=Estimates)
+
+    @property
+    def estimated(self) -> float:
+        """Seconds that all kernels are expected to take, those left out of which nothing is known; NaN of none."""
+        return self.estimates.seconds if self.estimates else math.nan
+
+    @property
+    def estimated_by(self) -> str:
+        """Who expects that."""
+        return self.estimates.by
 
     @property
     def fits(self) -> bool | None:
@@ -99,3 +114,6 @@ class TargetComparison(Displayable, Sequence[TargetResult]):  # pyright: ignore[
             if row.target == at:
                 return row
         raise UnknownNameError(f"no target is {at!r}; there are: {', '.join(row.target for row in self.rows)}")
+
+    def __repr__(self) -> str:
+        return f"TargetComparison({self.function}: {', '.join(row.target for row in self.rows)})"

@@ -61,3 +61,6 @@ class Targets(Displayable, Sequence[TargetRow]):  # pyright: ignore[reportUnsafe
             if row.device.key == at:
                 return row
         raise UnknownNameError(f"no hardware is named {at!r}; there are: {', '.join(r.device.key for r in self.rows)}")
+
+    def __repr__(self) -> str:
+        return f"Targets({', '.join(row.device.key for row in self.rows)})"

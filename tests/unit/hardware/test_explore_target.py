@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import explorer as ex
 from explorer.hardware.process import end_processes, running
+from explorer.model.results.estimates import PEAKS
 
 pytestmark = pytest.mark.slow  # a compiler of its own each
 
@@ -123,3 +124,10 @@ def test_the_users_process_stays_as_it_was(cuda, tpu) -> None:
     for child in children:
         told = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False)
         assert told.stdout.strip() in ("", "Z")
+
+
+@pytest.mark.parametrize("target", ["a100", "l4", "rtx4090"])
+def test_a_gpu_of_which_xla_has_no_table_of_products_is_compiled_for_and_estimated_by_peaks(cuda, target):
+    x = jax.ShapeDtypeStruct((512, 512), jnp.bfloat16)
+    capture = ex.explore(lambda a, b: jnp.tanh(a @ b), x, x, target=target)
+    assert {row.by for row in capture.estimates} == {PEAKS}
