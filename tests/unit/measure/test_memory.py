@@ -332,6 +332,14 @@ def test_the_next_size_to_try_is_one_that_nobody_has_tried(known, limit, halve):
     assert below < size < above
 
 
+@pytest.mark.parametrize(
+    ("known", "limit", "middle"),
+    [({3: 2.0, 5: 5.0, 11: 5.0, 29: 500.0}, 100.0, 20), ({8: 50.0, 13: 50.0}, 1.5, 4)],
+)
+def test_where_no_curve_goes_through_the_sizes_the_middle_is_tried(known, limit, middle):
+    assert module._next(known, limit) == middle
+
+
 @pytest.mark.parametrize(("sizes", "needed"), [([1, 2], [5, 5]), ([1, 2, 3], [5, 5, 5]), ([1], [0])])
 def test_what_does_not_grow_reaches_no_limit(sizes, needed):
     assert math.isnan(fitted_size(sizes, needed, 100))

@@ -191,6 +191,23 @@ def test_short_calls_are_made_many_times_a_sample():
     assert sampler.samples.median == pytest.approx(1e-6)
 
 
+def test_samples_of_many_calls_that_were_still_becoming_faster_don_t_count():
+    sampler = Work(*[1e-6] * 40, *[2e-6] * 60_000, 1e-6).sampler()
+    sampler.warm_up(1e-5)
+    sampler.measure(0.2, 0.0)
+    assert sampler.calls > 1
+    assert sampler.left_out == 0
+    assert max(sampler.taken) == pytest.approx(1e-6)
+
+
+def test_samples_of_one_call_stay_as_they_are():
+    sampler = Work(*[0.002] * 200, 0.001).sampler()
+    sampler.warm_up(0.05)
+    sampler.measure(1.0, 0.0)
+    assert sampler.calls == 1
+    assert max(sampler.taken) == pytest.approx(0.002)
+
+
 def test_a_call_longer_than_all_the_time_is_measured_once():
     work = Work(10.0)
     sampler = work.sampler()

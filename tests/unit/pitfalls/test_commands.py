@@ -140,6 +140,10 @@ def test_a_described_shape_is_read_as_it_is_written(shape, dtype):
     assert read.dtype == jnp.dtype(named.get(dtype, dtype))
 
 
+def test_predicates_are_booleans_as_in_xla_s_own_text():
+    assert parse_shape_spec("pred[2]").dtype == parse_shape_spec("PRED[2]").dtype == jnp.bool_
+
+
 @given(st.text(max_size=20))
 def test_other_texts_describe_nothing_or_an_array(text):
     assert parse_shape_spec(text) is None or isinstance(parse_shape_spec(text), jax.ShapeDtypeStruct)

@@ -177,6 +177,15 @@ def test_what_is_left_under_the_name_of_another_is_not_that_one():
     assert [(fate.kind, fate.pass_name) for fate in found["abs"]] == [("fused", ""), ("eliminated", "algsimp")]
 
 
+@pytest.mark.parametrize(
+    ("square", "ends"),
+    [(lambda y: y * y, "eliminated"), (lambda y: y**2, "eliminated"), (lambda y: y * jnp.cos(y), "fused")],
+)
+def test_the_absolute_of_a_square_is_the_square_and_that_of_another_product_stays(square, ends):
+    _, found = fates_of(lambda x: jnp.exp(jnp.abs(square(jnp.sin(x)))), X)
+    assert [fate.kind for fate in found["abs"]] == [ends]
+
+
 def test_what_gives_its_operand_is_gone_though_another_bears_its_name():
     """`(y · c) / 3` gets the metadata of the reversals that stood around it."""
     turned = jax.grad(lambda x: jnp.sum(jnp.cos(lax.rev(lax.rev(jnp.sin(x), (0, 1)), (1, 0)) / 3)))
