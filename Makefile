@@ -18,7 +18,7 @@ help:
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
 	@echo "make compatibility  run the unit tests on each release of JAX, write docs/compatibility.md"
 	@echo "make bench        measure what Explorer costs, against its targets"
-	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the README's table of it"
+	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the table of docs/peers.md"
 	@echo "make clean        remove what these made"
 
 lab: $(LAB)/ready
@@ -74,7 +74,7 @@ notebooks: $(VENV)/ready
 
 # Without a network: everything that a page shows lies beside it.
 docs: $(DOCS)/ready
-	$(DOCS)/bin/sphinx-build -W --keep-going --quiet --jobs 2 -d docs/_build/doctrees docs docs/_build/html
+	$(DOCS)/bin/sphinx-build -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html is written"
 
 browser: $(VENV)/ready

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT))
+# Pages with code run it while they are built, each in a kernel and a folder of its own, with this Explorer.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+os.environ["PYTHONPATH"] = str(ROOT)
+os.environ["JAX_PLATFORMS"] = "cpu"
 
 from docs.pages import write_pages  # noqa: E402 - below the root of the repository, which is on the path from here on
 
@@ -27,7 +34,13 @@ exclude_patterns = ["_*", "pages", "**/.ipynb_checkpoints"]
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"  # notebooks are shown as they were saved; nbval runs them
+nb_execution_mode = (
+    "off"  # the notebooks are shown as they were saved, nbval runs them; a page that says `force` is run
+)
+nb_execution_in_temp = True
+nb_execution_timeout = 120  # seconds, for one cell
+nb_execution_show_tb = True
+nb_merge_streams = True
 
 html_theme = "furo"
 html_title = "Explorer"
@@ -36,7 +49,6 @@ html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
-pygments_style, pygments_dark_style = "tango", "github-dark"
 html_theme_options = {
     "sidebar_hide_name": False,
     "top_of_page_buttons": [],
@@ -69,6 +81,28 @@ def generate(app: Sphinx) -> None:
     write_pages(Path(app.srcdir))
 
 
+def unwrap_magics(app: Sphinx, doctree: nodes.document) -> None:
+    """What a page runs by `%%bash` is shown as a shell's, what it writes by `%%writefile` as a file of that name.
+
+    What a shell printed loses its colours: no lexer is right about them.
+    """
+    for block in list(doctree.findall(nodes.literal_block)):
+        if "\x1b" in block.rawsource:
+            block.rawsource = re.sub(r"\x1b\[[0-9;]*m", "", block.rawsource)
+            block.children = [nodes.Text(block.rawsource)]
+            block["language"] = "text"
+        magic, _, rest = block.rawsource.partition("\n")
+        if not magic.startswith(("%%bash", "%%writefile ")):
+            continue
+        block.rawsource = rest
+        block.children = [nodes.Text(rest)]
+        block["language"] = "bash" if magic == "%%bash" else "python"
+        if magic != "%%bash":
+            name = magic.removeprefix("%%writefile ").strip()
+            block.parent.insert(block.parent.index(block), nodes.paragraph(name, name, classes=["file-name"]))
+
+
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", generate)
     app.connect("builder-inited", copy_notebooks)
+    app.connect("doctree-read", unwrap_magics)

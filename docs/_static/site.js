@@ -6,3 +6,19 @@ const follow = () => {
 };
 new MutationObserver(follow).observe(document.body, { attributes: true, attributeFilter: ["data-theme"] });
 follow();
+
+// Each block of code can be copied.
+for (const block of document.querySelectorAll("article div.highlight")) {
+  if (block.closest(".cell_output")) continue;
+  const text = block.textContent.trimEnd();
+  const button = document.createElement("button");
+  button.className = "copy";
+  button.type = "button";
+  button.textContent = "copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = "copy"), 1500);
+  });
+  block.append(button);
+}

@@ -1,4 +1,4 @@
-"""The pictures of the README, made by the README's own lines in a real JupyterLab.
+"""The pictures of the README, made by its own lines and those of the pages that it points to, in a real JupyterLab.
 
 python tests/browser/picture.py
 """
@@ -16,26 +16,25 @@ from view import View
 
 ROOT = Path(__file__).parents[2]
 LINE = "weights = "
-IMPORTS = "import jax\nimport jax.numpy as jnp\nimport explorer as ex"
 LEDGER = '.explorer.ledger[data-ready="true"]'
 FINDINGS = ".explorer-findings[data-started]"
 PROFILE = '.explorer.profile[data-ready="true"]'
 
 
 def main() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    watched = next(block for block in blocks if "ex.watch()" in block)
-    linted = next(block for block in blocks if "ex.lint(" in block)
-    profiled = next(block for block in blocks if "ex.profile(" in block)
+    viewed = cells("README.md")[0]
+    recompiles = cells("docs/use/recompiles.md")
+    linted = next(cell for cell in cells("docs/use/pitfalls.md") if "ex.lint(" in cell)
+    profiled = next(cell for cell in cells("docs/use/measure.md") if "ex.profile(" in cell)
     with (
         TemporaryDirectory() as home,
         running_lab(Path(home)) as lab,
         launched(chromium_path() or "chromium") as chromium,
     ):
-        lab.write("view.ipynb", blocks[0].rstrip())
-        lab.write("ledger.ipynb", IMPORTS, watched.rstrip())
-        lab.write("findings.ipynb", IMPORTS, linted.rstrip())
-        lab.write("profile.ipynb", IMPORTS, profiled.rstrip())
+        lab.write("view.ipynb", viewed)
+        lab.write("ledger.ipynb", *recompiles[:2])
+        lab.write("findings.ipynb", linted)
+        lab.write("profile.ipynb", profiled)
         for theme in ("Light", "Dark"):
             browser = Browser(chromium.new_context(viewport={"width": 1500, "height": 1000}, device_scale_factor=1))
             shown = opened(browser, lab, "view.ipynb", theme)
@@ -51,6 +50,12 @@ def main() -> None:
             shown = opened(browser, lab, "profile.ipynb", theme)
             shown.page.wait_for_selector(PROFILE, timeout=60_000)
             keep(shown, shown.page.locator(PROFILE).last, f"profile-{theme.lower()}.png")
+
+
+def cells(page: str) -> list[str]:
+    """The Python of a page, block by block."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [block.rstrip() for block in re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", text, re.DOTALL)]
 
 
 def opened(browser: Browser, lab: Lab, name: str, theme: str) -> Notebook:

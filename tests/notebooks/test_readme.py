@@ -19,18 +19,16 @@ def readme():
 
 def test_the_examples_run_in_a_notebook_and_print_what_they_say(readme, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 2
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(block) for block in blocks])
     monkeypatch.chdir(tmp_path)  # the examples write files
     execute(notebook)
     assert not output_problems(notebook)
     assert "text/html" in notebook.cells[0].outputs[-1].data
-    assert {path.name for path in tmp_path.iterdir()} == {"gelu.capture", "gelu.explorer", "report.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html"}
     printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.outputs)
     for said in re.findall(r"print\(\w+\)  # (\w+\(.*)", readme):
         assert said in printed
-    for shown in re.findall(r"```text\n(.*?)```", readme, re.DOTALL):
-        assert set(shown.splitlines()) <= set(printed.splitlines())
 
 
 def test_every_file_it_points_to_is_there(readme):
@@ -38,8 +36,13 @@ def test_every_file_it_points_to_is_there(readme):
         assert (ROOT / (target[0] or target[1])).exists()
 
 
-def test_it_has_the_number_of_rules_right(readme):
-    assert f"{len(all_rules())} rules" in readme
+@pytest.mark.parametrize("page", ["README.md", "docs/use/pitfalls.md"])
+def test_it_has_the_number_of_rules_right(page):
+    assert f"{len(all_rules())} rules" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_it_is_read_in_five_minutes(readme):
+    assert len(readme.split()) < 1200
 
 
 def test_every_make_target_it_names_exists(readme):

@@ -1,4 +1,4 @@
-"""The comparison with other libraries: that each computes the same, and that the README says what was measured."""
+"""The comparison with other libraries: that each computes the same, and that the page says what was measured."""
 
 import json
 import re
@@ -70,9 +70,9 @@ def test_the_full_run_has_the_sizes_of_the_guides():
     assert WORKLOADS.keys() == QUICK.keys()
 
 
-def test_the_readme_has_the_table_of_the_kept_run_byte_for_byte(kept):
-    readme = report.README.read_text(encoding="utf-8")
-    assert report.with_table(readme, kept) == readme
+def test_the_page_has_the_table_of_the_kept_run_byte_for_byte(kept):
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert report.with_table(page, kept) == page
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> bool:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds; writes nothing by itself")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads alone; writes nothing")
-    parser.add_argument("--write", action="store_true", help="write docs/peers.json and the README all the same")
+    parser.add_argument("--write", action="store_true", help="write docs/peers.json and docs/peers.md all the same")
     parser.add_argument("--cores", type=int, help="how many cores to use, of those there are; all by default")
     asked = parser.parse_args(arguments)
     if asked.cores and hasattr(os, "sched_setaffinity"):

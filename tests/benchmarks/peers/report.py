@@ -1,4 +1,4 @@
-"""The README's table, made of docs/peers.json and of nothing else."""
+"""The table of docs/peers.md, made of docs/peers.json and of nothing else."""
 
 import json
 import re
@@ -11,17 +11,15 @@ from tests.benchmarks.peers.explain import sentences
 from tests.benchmarks.peers.figures import FIELDS
 from tests.benchmarks.peers.units import seconds
 
-__all__ = ["BEGIN", "END", "JSON", "PICTURES", "README", "keep", "read", "table", "with_table", "write"]
+__all__ = ["BEGIN", "END", "JSON", "PAGE", "PICTURES", "keep", "read", "table", "with_table", "write"]
 
 _ROOT = Path(__file__).parents[3]
-README = _ROOT / "README.md"
+PAGE = _ROOT / "docs" / "peers.md"
 JSON = _ROOT / "docs" / "peers.json"
 PICTURES = {theme: _ROOT / "docs" / f"peers-{theme}.svg" for theme in ("light", "dark")}
 BEGIN, END = "<!-- peers -->", "<!-- /peers -->"
-_PICTURE = """<picture>
-  <source media="(prefers-color-scheme: dark)" srcset="docs/peers-dark.svg">
-  <img alt="How many times as long as Explorer's compiled functions others take, on a scale of powers of ten" src="docs/peers-light.svg">
-</picture>"""  # noqa: E501
+_ALT = "How many times as long as Explorer's compiled functions others take, on a scale of powers of ten"
+_PICTURE = "\n".join(f"![{_ALT}](peers-{theme}.svg){{.only-{theme}}}" for theme in ("light", "dark"))
 _HEAD = {"jax": "JAX, eager", "torch": "torch, eager", "mlx": "mlx, eager"}
 
 
@@ -38,12 +36,12 @@ def write(figures: Mapping[str, Any], path: Path = JSON) -> None:
 
 
 def keep(figures: Mapping[str, Any]) -> None:
-    """A run's JSON, and what is made of it: the pictures and the README's table."""
+    """A run's JSON, and what is made of it: the pictures and the page's table."""
     write(figures)
     kept = read()
     for theme, path in PICTURES.items():
         path.write_text(drawn(kept, theme), encoding="utf-8")
-    README.write_text(with_table(README.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
 
 
 def table(figures: Mapping[str, Any]) -> str:
@@ -55,16 +53,16 @@ def table(figures: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *sentences(figures)])
 
 
-def with_table(readme: str, figures: Mapping[str, Any]) -> str:
-    """The README with this run's table between its markers.
+def with_table(page: str, figures: Mapping[str, Any]) -> str:
+    """The page with this run's table between its markers.
 
     Raises:
         ValueError: It has no such markers.
     """
-    before, begin, rest = readme.partition(BEGIN)
+    before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"the README has no {BEGIN} … {END}, between which the table goes")
+        raise ValueError(f"the page has no {BEGIN} … {END}, between which the table goes")
     return f"{before}{BEGIN}\n{table(figures)}\n{END}{after}"
 
 
