@@ -1,7 +1,7 @@
 // Two captures held against each other: the facts and kernels that differ, and each stage's change.
 
 import { element } from "../core/dom";
-import { count } from "../core/labels";
+import { amount, bytesText, count, secondsText } from "../core/labels";
 import { addSheet } from "../core/style";
 import { followTheme } from "../core/theme";
 import type { ChangesPane } from "../passes/changes";
@@ -25,6 +25,7 @@ export interface DiffHeader {
 }
 
 const LONG = 26; // letters of a value that gets a line of its own
+const SHORT = 10; // letters of one that is never broken
 const MOST = 300; // fusions of a kind that are listed
 const KINDS = [
   ["gained", "new", "+"],
@@ -143,6 +144,15 @@ function grouped(fusions: Fusion[]): [Fusion, number][] {
   return [...kinds.values()].sort((a, b) => b[1] - a[1]);
 }
 
+/** A figure with three digits and its unit, as anywhere else; the whole of it is its tip. */
+function cell(name: string, text: string): HTMLElement {
+  const figure = /^([\d,.]+)( s)?$/.exec(text);
+  if (!figure) return element(text.length > SHORT ? "td" : "td.figure", text || "–");
+  const value = Number(figure[1]!.replaceAll(",", ""));
+  const unit = figure[2] ? secondsText : name.includes("bytes") ? bytesText : amount;
+  return element("td.figure", { title: text }, unit(value));
+}
+
 function table(values: Value[]): HTMLElement {
   const rows = values.map(([name, a, b, ratio]) =>
     Math.max(a.length, b.length) > LONG
@@ -154,9 +164,9 @@ function table(values: Value[]): HTMLElement {
       : element(
           "tr",
           element("th", { scope: "row" }, name),
-          element("td", a || "–"),
-          element("td", b || "–"),
-          element("td", ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : ""),
+          cell(name, a),
+          cell(name, b),
+          element("td.figure", ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : ""),
         ),
   );
   return element("table", ...rows);
