@@ -47,7 +47,7 @@ ExplorerError                  anything below
 ├── UnknownTargetError         `target=` names no hardware that is known (also a ValueError)
 ├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
 ├── ViewError                  a view was told to show what it can't (also a ValueError)
-└── WorkerError                no process of `executor=` can do the work (also a RuntimeError)
+└── WorkerError                no process of `executor=`, or of `mcp`, can do the work (also a RuntimeError)
 
 And every warning:
 

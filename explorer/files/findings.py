@@ -55,7 +55,7 @@ def to_json(findings: Findings) -> str:
 def _summary(findings: Findings) -> list[str]:
     counts = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
     counted = ", ".join(count_text(count, severity) for severity, count in counts.items() if count)
-    lines = [f"{finding.severity}, line {finding.line}: {finding.message}" for finding in findings]
+    lines = [finding.sentence for finding in findings]
     failed = [f"it could not be traced: {findings.failure}"] if findings.failure else []
     return [f"{findings.function}: {counted or 'nothing was found'}.", *failed, *lines]
 

@@ -14,11 +14,11 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from typing import Any, BinaryIO, cast
 
 from explorer._jax.target_compiler import compile_for, devices_of
+from explorer.hardware.limits import limit_memory
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _answer(request: Mapping[str, Any], program: bytes) -> tuple[dict[str, Any], bytes]:
-    _limit(int(request["most"]))
+    limit_memory(int(request["most"]))
     devices = _devices(request["platform"], request["topology"], request["config"])
     count = int(request["count"])
     if len(devices) < count:
@@ -54,15 +54,6 @@ _devices = cache(devices_of)
 def _write(answers: BinaryIO, head: Mapping[str, Any], body: bytes = b"") -> None:
     answers.write(json.dumps({**head, "size": len(body)}).encode() + b"\n" + body)
     answers.flush()
-
-
-def _limit(most: int) -> None:
-    """Have what would take more bytes fail here, rather than the system end another process; 0 takes it back."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (most or hard, hard))
 
 
 if __name__ == "__main__":

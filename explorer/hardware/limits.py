@@ -1,8 +1,9 @@
-"""How much a compile for other hardware may take: what the target says, else what the environment does."""
+"""How much a process may take: of a compile for other hardware what its target says, else what the environment does."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 from explorer.errors import OptionError
@@ -28,6 +29,15 @@ def limits_of(target: Target) -> Limits:
     return Limits(
         target.compile_seconds or _number(_SECONDS, "seconds"), target.compile_memory or int(_number(_MEMORY, "bytes"))
     )
+
+
+def limit_memory(most: int) -> None:
+    """Have what would take more bytes fail in this process, rather than the system end another; 0 takes it back."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (most or hard, hard))
 
 
 def _number(name: str, unit: str) -> float:

@@ -17,7 +17,7 @@ def ledger_body(ledger: Ledger) -> dict[str, Any]:
     """A ledger: the functions by cost, each recompile with its reason and cure, and what recompiles too often."""
     recompiles = ledger.recompiles(eager=True)
     return {
-        "summary": [repr(ledger).removeprefix("Ledger(").removesuffix(")"), *(storm.text for storm in ledger.storms)],
+        "summary": [repr(ledger).partition("(")[2].removesuffix(")"), *(storm.text for storm in ledger.storms)],
         "totals": fields_of(ledger.totals, "calls", "recompiles", "functions", "compiles", "cache_hits", "seconds"),
         "functions": [
             {**fields_of(row, *_FUNCTION), "reasons": dict(row.reasons), "varying": dict(row.varying)}

@@ -8,7 +8,9 @@ from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.diff import Diff, Fusion
 from explorer.files.reports.report import fields_of, plain
 from explorer.model.capture import Capture
+from explorer.model.line_table import LineTable
 from explorer.model.results.targets import TargetRow, Targets
+from explorer.model.units import amount_text, bytes_text
 
 
 def capture_body(capture: Capture) -> dict[str, Any]:
@@ -18,7 +20,7 @@ def capture_body(capture: Capture) -> dict[str, Any]:
     table = capture.lines() if graph is not None else None
     return {
         **fields_of(capture, "function", "signature", "file", "line", "failure", "environment", "memory"),
-        "summary": [fact.text for fact in capture.summary],
+        "summary": _capture_summary(capture, table),
         "stages": [{"name": stage.name, "nodes": len(stage.graph)} for stage in capture.stages],
         "seconds": plain(capture.durations),
         "kernels": None if graph is None else len(running_nodes(graph)),
@@ -29,6 +31,17 @@ def capture_body(capture: Capture) -> dict[str, Any]:
         "findings": [plain(finding) for finding in capture.findings],
         "notes": list(table.notes) if table is not None else [],
     }
+
+
+def _capture_summary(capture: Capture, table: LineTable | None) -> list[str]:
+    facts = [fact.text for fact in capture.summary]
+    if table is not None:
+        cost = f"{amount_text(table.flops)}FLOPs, {bytes_text(table.bytes)} read and written"
+        uses = [capture.memory.get(use, 0) for use in ("argument", "output", "temp")]
+        most = sum(uses) - capture.memory.get("alias", 0)
+        facts.append(f"{cost}; {bytes_text(most)} of memory at most." if any(uses) else f"{cost}.")
+    failed = [f"It failed: {capture.failure}"] if capture.failure else []
+    return [*failed, *facts, *(finding.sentence for finding in capture.findings)]
 
 
 def diff_body(diff: Diff) -> dict[str, Any]:
@@ -59,8 +72,12 @@ def _fusion(fusion: Fusion) -> dict[str, Any]:
 def targets_body(targets: Targets) -> dict[str, Any]:
     """The hardware that a program can be compiled for."""
     there = sorted({row.device.platform for row in targets if row.is_installed})
-    names = f"{len(targets)} kinds of hardware to compile for; installed: {', '.join(there) or 'no compiler'}."
-    return {"summary": [names], "targets": [_target(row) for row in targets]}
+    head = (
+        f"{len(targets)} kinds of hardware to compile for; compilers that are installed: {', '.join(there) or 'none'}."
+    )
+    kinds = {platform: [row.device.key for row in targets if row.device.platform == platform] for platform in there}
+    lines = [f"{platform}: {', '.join(keys)}" for platform, keys in kinds.items()]
+    return {"summary": [head, *lines], "targets": [_target(row) for row in targets]}
 
 
 def _target(row: TargetRow) -> dict[str, Any]:

@@ -102,6 +102,11 @@ class Finding(Displayable):
     end_column: int = 0
     documentation: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """`note, line 5: print() ran while step was traced, …`."""
+        return f"{self.severity}{f', line {self.line}' if self.line else ''}: {self.message}"
+
     def __repr__(self) -> str:
         where = f" at {self.label or self.file}, line {self.line}" if self.line else ""
         return f"Finding({self.rule}{where}: {self.message})"

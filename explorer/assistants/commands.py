@@ -1,0 +1,85 @@
+"""`python -m explorer mcp train.py:step other.py`: the verbs as tools for coding assistants, over standard input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import explorer as ex
+from explorer.assistants.named import Named
+from explorer.assistants.tools import Tools
+from explorer.assistants.verbs import Limits
+from explorer.errors import ExplorerError, MissingPackageError
+
+_SECONDS, _MEMORY = 180.0, 8.0
+
+
+def add_mcp(verbs: Any) -> None:
+    """Add `mcp` to the command line."""
+    about = (
+        "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
+        "recompiles, profile, diff, targets, check. What is named here may run, and nothing else; each answer in a "
+        "process of its own, with limits on time and memory."
+    )
+    verb = verbs.add_parser("mcp", help="serve coding assistants", description=about)
+    verb.add_argument(
+        "names", metavar="NAME", nargs="+",
+        help="what may run: MODULE:FUNCTION; a file, with each of its functions and as a script; a script with its "
+        "arguments, quoted; a golden file",
+    )  # fmt: skip
+    verb.add_argument("--seconds", metavar="S", type=_positive, default=_SECONDS, help=f"for an answer; {_SECONDS:g}")
+    verb.add_argument("--memory", metavar="GB", type=_positive, default=_MEMORY, help=f"for an answer; {_MEMORY:g}")
+    verb.add_argument("-o", "--output", metavar="FOLDER", type=Path, help="for pages and reports; else a new one")
+    verb.set_defaults(run=_mcp)
+
+
+def _mcp(given: argparse.Namespace) -> int:
+    try:
+        from mcp.server import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError:
+        raise MissingPackageError(
+            "mcp, the SDK of the Model Context Protocol, is not installed.\n  Hint: pip install 'mcp>=2'."
+        ) from None
+    named = Named.of(given.names)
+    folder = Path(given.output or mkdtemp(prefix="explorer-mcp-")).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    tools = Tools(named, folder, Limits(given.seconds, int(given.memory * 1e9)))
+    instructions = (
+        f"What a compiler makes of JAX functions, and why. Code that may run: {named.text}. Answers are sentences, and "
+        "the paths of a page for the user's browser and of the whole report as JSON."
+    )
+    server = MCPServer("explorer", version=ex.__version__, instructions=instructions, log_level="ERROR")
+    for tool in tools.all:
+        server.add_tool(_raising(tool, ToolError), structured_output=False)
+    print(f"explorer: pages and reports go to {folder}", file=sys.stderr)
+    server.run("stdio")
+    return 0
+
+
+def _raising(tool: Callable[..., Awaitable[str]], kind: type[Exception]) -> Callable[..., Awaitable[str]]:
+    """The tool, with errors that are meant for its caller as the SDK's; others are faults, which it logs."""
+
+    @wraps(tool)
+    async def answer(*args: Any, **kwargs: Any) -> str:
+        try:
+            return await tool(*args, **kwargs)
+        except (ExplorerError, OSError) as error:
+            raise kind(str(error)) from error
+
+    return answer
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value

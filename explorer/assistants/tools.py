@@ -1,0 +1,125 @@
+"""The tools of `python -m explorer mcp`: each runs one verb, and answers with a few sentences and where the rest is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+
+from explorer.assistants.named import Named, argument
+from explorer.assistants.verbs import Limits, run_verb, summary_of
+from explorer.errors import OptionError
+
+Function = Annotated[str, "MODULE:FUNCTION, as the command line named it"]
+Arguments = Annotated[
+    list[str],
+    "The function's arguments: shapes as f32[8,128], literals, or names in its module; by position or as name=value. "
+    "Those left out come from its annotations and defaults.",
+]
+
+
+@dataclass
+class Tools:
+    """What an assistant may do with the code that was named.
+
+    Args:
+        named: That code.
+        folder: Where pages and reports are written.
+        limits: What each answer may take.
+    """
+
+    named: Named
+    folder: Path
+    limits: Limits
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+    # One after the other: two at once would measure each other.
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def all(self) -> Sequence[Callable[..., Any]]:
+        """The tools, by their methods."""
+        return (self.explore, self.lint, self.recompiles, self.profile, self.diff, self.targets, self.check)
+
+    async def explore(self, function: Function, arguments: Arguments | None = None, target: str = "") -> str:
+        """Compile a function and say what the compiler made of it: kernels, bytes, memory, by source line.
+
+        Nothing runs but the function's Python, once, to be traced. `target` compiles for hardware that needn't be here:
+        h100, v5e:4x4; see `targets`. The page is for the user's browser; the capture can be given to `diff`.
+        """
+        place = self._place("explore", function)
+        files = [place.with_suffix(".html"), place.with_suffix(".capture")]
+        hardware = [f"--target={target}"] if target else []
+        return await self._answer(place, "explore", *self._call(function, arguments), *hardware, files=files)
+
+    async def lint(self, function: Function, arguments: Arguments | None = None) -> str:
+        """Find what may go wrong with a function under JAX, each with its line, what was seen and the cure.
+
+        Nothing runs but its Python, once, to be traced.
+        """
+        return await self._answer(self._place("lint", function), "lint", *self._call(function, arguments))
+
+    async def recompiles(self, script: Annotated[str, "As the command line named it"]) -> str:
+        """Run a script and say what it compiled, why again, what that cost, and what would stop it."""
+        place, page = self._place("recompiles", script), ["--html"]
+        command = self.named.script(script)
+        files = [place.with_suffix(".html")]
+        return await self._answer(place, "recompiles", *page, str(files[0]), *command, written=files)
+
+    async def profile(self, function: Function, arguments: Arguments | None = None) -> str:
+        """Run a function some times and say which source lines its time goes to, measured by XLA's own profiler."""
+        place = self._place("profile", function)
+        files = [place.with_suffix(".html")]
+        return await self._answer(place, "profile", *self._call(function, arguments), files=files)
+
+    async def diff(
+        self,
+        a: Annotated[str, "A named function, or the path of a capture that `explore` wrote"],
+        b: Annotated[str, "The same, of what is compared with it"],
+        arguments: Arguments | None = None,
+    ) -> str:
+        """Compare two functions, or a capture from before an edit with the function as it is now."""
+        sides = [self._side(side) for side in (a, b)]
+        place = self._place("diff", "")
+        given = [part for text in arguments or () for part in ("--arg", argument(text))]
+        return await self._answer(place, "diff", *sides, *given, files=[place.with_suffix(".html")])
+
+    async def targets(self) -> str:
+        """List the hardware that `explore` can compile for without having it."""
+        return await self._answer(self._place("targets", ""), "targets")
+
+    async def check(self) -> str:
+        """Hold the functions of the named golden files against what was recorded of them: what grew, on which line."""
+        if not self.named.goldens:
+            raise OptionError("no golden file was named.\n  Hint: `python -m explorer mcp step.golden`.")
+        return await self._answer(self._place("check", ""), "check", *self.named.goldens)
+
+    def _place(self, verb: str, name: str) -> Path:
+        """A name for an answer's files, without its ending."""
+        stem = "".join(letter if letter.isalnum() else "-" for letter in name.rpartition(":")[2])[:40].strip("-")
+        return self.folder / "-".join(filter(None, (f"{next(self._numbers):03}", verb, stem)))
+
+    def _call(self, function: str, arguments: Sequence[str] | None) -> list[str]:
+        return [
+            self.named.function(function),
+            *(part for text in arguments or () for part in ("--arg", argument(text))),
+        ]
+
+    def _side(self, side: str) -> str:
+        path = Path(side)
+        if path.suffix == ".capture" and path.resolve().parent == self.folder and path.is_file():
+            return str(path)
+        return self.named.function(side)
+
+    async def _answer(self, place: Path, *verb: str, files: Sequence[Path] = (), written: Sequence[Path] = ()) -> str:
+        output = [part for path in files for part in ("-o", str(path))]
+        report = place.with_suffix(".json")
+        async with self._turn:
+            answer = await run_verb([*verb, *output], report, self.limits)
+        paths = [path for path in (*files, *written, report) if path.is_file()]
+        return "\n".join([*summary_of(answer), *(f"{_KINDS[path.suffix]}: {path}" for path in paths)])
+
+
+_KINDS = {".html": "page", ".capture": "capture", ".json": "report"}

@@ -1,0 +1,86 @@
+"""One verb of the shell in a process of its own, with limits on time and memory, and its report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from explorer.errors import WorkerError
+from explorer.model.units import bytes_text
+
+_LINES = 12  # of an answer: more are in the report
+_LONGEST = 400  # characters of a line
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one answer may take: seconds, and bytes of memory."""
+
+    seconds: float
+    memory: int
+
+
+async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[str, Any]:
+    """The report of a verb, which is also written to a file.
+
+    Args:
+        verb: Its name and arguments, without `--format`.
+        report: Where it is written.
+        limits: What it may take; the process ends where it comes to one.
+
+    Raises:
+        WorkerError: There is no report: the verb failed, crashed, or came to a limit; says which.
+    """
+    name, *arguments = verb
+    command = [sys.executable, "-m", "explorer.assistants.child", str(limits.memory), name, "--format", "json"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    log = report.with_suffix(".log")
+    with report.open("wb") as output, log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *command, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,
+            start_new_session=True,  # so that what it starts ends with it
+        )  # fmt: skip
+        try:
+            status = await asyncio.wait_for(process.wait(), limits.seconds)
+        except TimeoutError:
+            raise WorkerError(
+                f"{name} was ended after {limits.seconds:g} s, its limit.\n  Hint: the user sets it, `mcp --seconds`."
+            ) from None
+        finally:  # also where the client gave up
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return _report(name, report, log, status, limits)
+
+
+def _report(name: str, report: Path, log: Path, status: int, limits: Limits) -> dict[str, Any]:
+    try:
+        answer = cast("dict[str, Any]", json.loads(report.read_text(encoding="utf-8")))
+    except ValueError:
+        report.unlink()
+        raise WorkerError(f"{name} {_end(status, log, limits)}") from None
+    if answer["schema"].startswith("explorer/error/"):
+        raise WorkerError(f"{answer['error']}: {answer['message']}")
+    return answer
+
+
+def _end(status: int, log: Path, limits: Limits) -> str:
+    """How a process ended that left no report, and what it printed last."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    last = lines[-1][:_LONGEST] if lines else "it printed nothing"
+    how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    return f"{how}, perhaps at its limit of {bytes_text(limits.memory)} of memory: {last}\n  Printed: {log}"
+
+
+def summary_of(answer: dict[str, Any]) -> list[str]:
+    """What a report says in short; how many lines it leaves out is said."""
+    lines = [str(line)[:_LONGEST] for line in answer.get("summary", ())]
+    left = len(lines) - _LINES
+    return lines if left <= 1 else [*lines[:_LINES], f"… and {left} more lines, in the report"]
