@@ -77,7 +77,10 @@ def explore(
         return subject.explore()
     backend = backend_of(target)
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    capture = compile_stages(CompileRequest(function, args, kwargs, backend=backend)).capture
+    request = CompileRequest(function, args, kwargs, backend=backend)
+    traced, lowered, _, capture = compile_stages(request)
+    if partitions_of(lowered) > 1:
+        capture = request.lint_program(traced, capture)
     keep_origin(capture, function, args, kwargs)
     return capture
 
@@ -193,6 +196,19 @@ class CompileRequest:
         except Exception as fault:
             return Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
 
+    def lint_program(self, traced: Any, capture: Capture) -> Capture:
+        """The capture of a program for several devices, with what its rules say of how values lie on them."""
+        try:
+            of_program = Findings.of_trace(self.function, self.args, self.kwargs, traced, None, capture)
+        except Exception as fault:
+            of_program = Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
+        of_trace = capture.findings
+        rules = [*of_trace.rules, *of_program.rules]
+        findings = Findings(
+            [*of_trace, *of_program], of_trace.function, [*of_trace.faults, *of_program.faults], rules=rules
+        )
+        return replace(capture, findings=findings)
+
     def empty_capture(self, failure: str = "") -> Capture:
         """A capture without stages, which each step that works adds to."""
         function = self.unwrapped
@@ -305,6 +321,14 @@ def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture
         message += "\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""
         raise kind(message, capture) from error
     return result, replace(capture, durations=replace(capture.durations, **{name: perf_counter() - start}))
+
+
+def partitions_of(lowered: Any) -> int:
+    """How many devices a lowered program is for."""
+    try:
+        return int(lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"].value)
+    except (KeyError, AttributeError, ValueError):
+        return 1
 
 
 def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:

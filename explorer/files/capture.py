@@ -120,6 +120,7 @@ def encode(capture: Capture) -> bytes:
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
             | _memory(blobs, capture, of_stage)
+            | _shardings(blobs, capture, of_stage)
             for of_stage in facts
         ],
         "recording_note": capture.recording_note,
@@ -368,6 +369,40 @@ def _memory(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
         "donations": blobs.column([donation.argument.index for donation in memory.donations]),
     }
     return {"memory": ranges}
+
+
+_MOST_ARRAYS = 4  # of a tuple, that are written out
+
+
+def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
+    """How each value lies on the devices, for the viewer, of a program of several: worked out anew where it is read."""
+    if facts.stage.name != "hlo":
+        return {}
+    try:
+        shardings = capture.shardings
+    except Exception:  # what the text does wrong is no reason not to show the rest of it
+        return {}
+    if shardings.mesh.count == 1:
+        return {}
+    # Thousands of nodes have a few types and shardings between them.
+    texts: dict[str, int] = {}
+    ways: dict[str, int] = {}
+    text: list[int] = []
+    way: list[int] = []
+    for node in shardings.graph.nodes:
+        arrays = shardings.of(node)
+        more = f", {len(arrays) - _MOST_ARRAYS} more" if len(arrays) > _MOST_ARRAYS else ""
+        text.append(texts.setdefault(", ".join(arrays[:_MOST_ARRAYS]) + more, len(texts)))
+        way.append(ways.setdefault(shardings.way_of(node.index), len(ways)))
+    return {
+        "shardings": {
+            "mesh": list(zip(shardings.mesh.names, shardings.mesh.sizes, strict=True)),
+            "texts": list(texts),
+            "ways": list(ways),
+            "text": blobs.column(np.asarray(text, np.int32)),
+            "way": blobs.column(np.asarray(way, np.int32)),
+        }
+    }
 
 
 def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:

@@ -114,6 +114,21 @@ class Shardings:
             axes |= leaf.axes
         return self.mesh.names_of(axes)
 
+    def way_of(self, node: int) -> str:
+        """How a node's arrays lie, in words: `whole on each device`, `split along data`, `may differ along data`.
+
+        Empty for what is no array. Along the axes that it may differ in no dimension is known to be split: parts of a
+        sum that is still to be added up are so.
+        """
+        leaves = self.leaves[node]
+        split = differing = 0
+        for leaf in leaves:
+            split |= sum({1 << axis for axes in leaf.dims or () for axis in axes})
+            differing |= leaf.axes
+        parts = {"split along": split, "may differ along": differing & ~split}
+        named = [f"{how} {', '.join(self.mesh.names_of(axes))}" for how, axes in parts.items() if axes]
+        return ", ".join(named) or ("whole on each device" if leaves else "")
+
     def written(self, array: ArrayType, spread: Spread) -> str:
         """One array with its axes, as `of` gives it."""
         dims = spread.dims

@@ -13,7 +13,7 @@ from explorer.analysis.sharding.program import ShardedProgram
 from explorer.analysis.sharding.subject import Waste
 from explorer.analysis.sharding.waste import find_waste
 from explorer.capture.backends import Backend
-from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.explore import CompileRequest, compile_stages, partitions_of
 from explorer.capture.sources import Span
 from explorer.model.capture import Capture
 from explorer.model.findings.finding import Finding
@@ -61,14 +61,6 @@ def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | N
     is_plain = evidence.args is args
     request = CompileRequest(evidence.target, tuple(args), kwargs, traced=evidence.traced if is_plain else None)
     return compile_stages(replace(request, backend=backend)).capture
-
-
-def partitions_of(lowered: Any) -> int:
-    """How many devices a lowered program is for."""
-    try:
-        return int(lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"].value)
-    except (KeyError, AttributeError, ValueError):
-        return 1
 
 
 def wastes(evidence: Evidence, *kinds: str) -> Iterator[Waste]:

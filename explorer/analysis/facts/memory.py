@@ -26,7 +26,11 @@ def memory(capture: Capture) -> Iterator[Fact]:
     where = lines_of(capture, largest.node.graph, [largest.node.index])
     whose = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant"}.get(largest.kind)
     made = f"is {whose}, {_argument(largest.node)}" if whose else f"is made on {where}" if where else ""
-    text = f"Memory peaks at {bytes_text(live.peak)}; the largest buffer then, {bytes_text(largest.bytes)}, {made}"
+    devices = int(largest.node.graph.attributes.get("num_partitions", "1"))
+    each = f" on each of {devices:,} devices" if devices > 1 else ""
+    text = (
+        f"Memory peaks at {bytes_text(live.peak)}{each}; the largest buffer then, {bytes_text(largest.bytes)}, {made}"
+    )
     nodes = (largest.node.index,)
     yield Fact("memory", f"{text.rstrip(', ')}.", largest.bytes / live.peak * 0.5, "hlo", nodes)
     could = sum(donation.bytes for donation in live.donations)

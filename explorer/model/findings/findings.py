@@ -204,7 +204,12 @@ class Findings(Sequence[Finding], Displayable):
     @staticmethod
     @attached
     def of_trace(
-        function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: Exception | None
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        traced: Any,
+        error: Exception | None,
+        capture: Any = None,
     ) -> Findings:
         """The findings of the passive rules about a trace that was made anyway; nothing of the user's runs.
 
@@ -213,6 +218,7 @@ class Findings(Sequence[Finding], Displayable):
             args, kwargs: What it was traced with.
             traced: The `jax.stages.Traced`; None if the trace failed.
             error: What ended the trace.
+            capture: Of the compiled program, for the rules that look at one for several devices; they alone run then.
         """
         ...
 

@@ -42,6 +42,45 @@ def test_a_program_whose_data_is_split_as_meant_has_none():
     assert (outcome["found"], outcome["faults"]) == ([], [])
 
 
+EXPLORED = """
+import json, os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import explorer as ex
+from tests.corpus_sharding.planted import both_weights_by_column
+
+function, *args = both_weights_by_column()
+capture = ex.explore(function, *args)
+again = ex.Capture.load(capture.save("one.capture") or "one.capture")
+hlo = again.hlo.graph
+gather = next(node for node in hlo.nodes if node.op == "all-gather")
+print(json.dumps({
+    "findings": [[finding.rule, finding.text] for finding in again.findings],
+    "linted": [[finding.rule, finding.text] for finding in ex.lint(function, *args) if finding.code >= "EX033"],
+    "before": [again.shardings.way_of(gather.operands[0].index), *again.shardings.of(gather.operands[0])],
+    "after": [again.shardings.way_of(gather.index), *again.shardings.of(gather)],
+    "weight": again.shardings.way_of(next(node for node in hlo.nodes if node.scope == "down").index),
+}))
+"""
+
+
+def test_a_capture_of_several_devices_has_the_findings_of_lint_and_how_each_value_lies(tmp_path):
+    """The corpus marks the line; the shardings are those that the program was given, and what a gather does to one."""
+    done = subprocess.run(
+        [sys.executable, "-c", EXPLORED],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["findings"] == shown["linted"] == [["gathered-operand", "return h @ down  # HERE"]]
+    assert shown["before"] == ["split along data, model", "f32[4096@data,4096@model]"]
+    assert shown["after"] == ["split along data", "f32[4096@data,4096]"]
+    assert shown["weight"] == "split along model"
+
+
 @pytest.mark.slow
 def test_every_mistake_is_found_on_its_line():
     found = outcomes("planted")

@@ -15,6 +15,16 @@ export interface Source {
   text: string;
 }
 
+/** How the values of a program of several devices lie on them; see explorer/model/shardings.py. */
+export interface Shardings {
+  /** The axes of the mesh with their sizes. */
+  mesh: [axis: string, size: number][];
+  /** `f32[1024@data,512]`. */
+  text(node: number): string;
+  /** `whole on each device`, `split along data`. */
+  way(node: number): string;
+}
+
 export class Stage {
   /** Everything is read at first use; the lines alone are enough for the source pane's colours. */
   constructor(
@@ -30,6 +40,7 @@ export class Stage {
     private readonly readSets?: () => EquationSets | undefined,
     /** How surely its nodes are linked to the first stage: shares, 1 together. */
     readonly grades?: Record<Grade, number>,
+    private readonly readShardings?: () => Shardings,
   ) {}
   #text_?: string[];
   #graph_?: Graph;
@@ -38,6 +49,7 @@ export class Stage {
   #memory_?: Memory | undefined;
   #fates_?: Fates | undefined;
   #sets_?: EquationSets | undefined;
+  #shardings_?: Shardings | undefined;
   get frames(): Frame[] {
     return (this.#frames_ ??= this.readFrames());
   }
@@ -58,6 +70,10 @@ export class Stage {
   /** The equations that its nodes come from; not of the first stage, which has these. */
   get sets(): EquationSets | undefined {
     return (this.#sets_ ??= this.readSets?.());
+  }
+  /** Only of a program of several devices. */
+  get shardings(): Shardings | undefined {
+    return (this.#shardings_ ??= this.readShardings?.());
   }
   /** What is in memory at each step; only of a stage that has a schedule. */
   get memory(): Memory | undefined {

@@ -8,7 +8,7 @@ import type { Finding } from "../source/finding_badge";
 import type { DiffHeader } from "../viewer/diff_viewer";
 import { Attributes } from "./attributes";
 import { Attribution, type SourceLine } from "./attribution";
-import { Capture, type KernelLines, type Source, Stage } from "./capture";
+import { Capture, type KernelLines, type Shardings, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
 import { type Frame, Graph, type Group } from "./graph";
 import { EquationSets, type Grade } from "./links";
@@ -55,6 +55,17 @@ interface StageHeader {
   attribute_values?: string[];
   attribute_columns?: Record<string, Place>;
   memory?: MemoryHeader | null;
+  /** Of the optimised program of several devices. */
+  shardings?: ShardingsHeader;
+}
+
+interface ShardingsHeader {
+  mesh: [axis: string, size: number][];
+  texts: string[];
+  ways: string[];
+  /** Of each node, among `texts` and `ways`. */
+  text: Place;
+  way: Place;
 }
 
 interface FatesHeader {
@@ -203,6 +214,7 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
     header.fates ? () => readFates(header.fates!, blobs) : undefined,
     () => readSets(header, first, blobs),
     header === first ? undefined : header.grades,
+    header.shardings && (() => readShardings(header.shardings!, blobs)),
   );
   return stage;
 }
@@ -265,6 +277,11 @@ function readFates({ kinds, texts, passes, mapped, columns }: FatesHeader, blobs
     kernelStart: read("kernel_start"),
     kernel: read("kernel"),
   });
+}
+
+function readShardings({ mesh, texts, ways, text, way }: ShardingsHeader, blobs: Uint8Array): Shardings {
+  const [textOf, wayOf] = [column(text, blobs), column(way, blobs)];
+  return { mesh, text: (node) => texts[textOf[node]!]!, way: (node) => ways[wayOf[node]!]! };
 }
 
 function readMemory({ kinds, scheduled, shift, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {

@@ -70,7 +70,10 @@ export class DetailsPane {
     const rows: [string, string][] = [];
     for (const measure of this.#costsOf.measures)
       rows.push([NAMES[measure], amountOf[measure](this.#costsOf.total(measure))]);
-    for (const [use, bytes] of Object.entries(header.memory)) if (bytes) rows.push([`${use} memory`, bytesText(bytes)]);
+    const devices = this.#devices;
+    const each = devices > 1 ? ` on each of ${number(devices)} devices` : "";
+    for (const [use, bytes] of Object.entries(header.memory))
+      if (bytes) rows.push([`${use} memory`, bytesText(bytes) + each]);
     const estimates = header.estimates ?? [];
     if (estimates.length) rows.push(estimated(estimates));
     const { stage } = this.session;
@@ -88,6 +91,12 @@ export class DetailsPane {
       parts.push(heading("baked in"), list(header.constants.map((c) => [c.name, `${c.type} · ${bytesText(c.bytes)}`])));
     parts.push(heading("compiled with"), list(Object.entries(header.environment)));
     return parts;
+  }
+
+  /** How many devices the program is for. */
+  get #devices(): number {
+    const mesh = this.session.capture.stages.at(-1)?.shardings?.mesh ?? [];
+    return mesh.reduce((all, [, size]) => all * size, 1);
   }
 
   #group(group: number): Node[] {
@@ -161,6 +170,9 @@ export class DetailsPane {
     parts.push(this.#acts(node));
     const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.#costs(node)];
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
+    const { shardings } = session.stage;
+    const way = shardings?.way(node);
+    if (shardings && way) rows.push(["sharding", `${shardings.text(node)}: ${way}`]);
     parts.push(facts(rows), ...attributes(graph.attributes?.of(node) ?? []));
     parts.push(...this.#fate(node), ...this.#madeOf(node));
     parts.push(...this.#origin(node, place));

@@ -260,7 +260,7 @@ export class GraphCanvas {
     const isLabelled = !near && lines.length <= MOST_FLOWS;
     this.#layers.lit.replaceChildren(
       ...lines.map((line) =>
-        drawLine(line, this.#arrow.id, isLabelled ? flowText(this.session.stage.graph, line.from, line.to) : ""),
+        drawLine(line, this.#arrow.id, isLabelled ? flowText(this.session.stage, line.from, line.to) : ""),
       ),
     );
   }

@@ -46,7 +46,7 @@ const CATEGORIES: Record<string, Category> = {
     title: "scope",
     of: (graph, node) => scopeOf(graph.scope(graph.c.attribution.owner(node))),
   },
-  sharding: { title: "sharding", of: (graph, node) => shardingOf(graph, node) },
+  sharding: { title: "sharding", of: (graph, node, { shardings }) => shardings?.way(node) ?? shardingOf(graph, node) },
   fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
 };
 const SHARDINGS = ["sharding", "sdy.sharding", "mhlo.sharding"]; // in a jaxpr and HLO, and in StableHLO
@@ -91,7 +91,9 @@ export function columnsOf(session: Session): [name: string, title: string][] {
   for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
     if (name === "fusion" && session.stage.name !== "hlo") continue;
     const isSharded = () =>
-      graph.attributes?.has(...SHARDINGS) === true || graph.c.types.some((type) => type.includes("@"));
+      session.stage.shardings !== undefined ||
+      graph.attributes?.has(...SHARDINGS) === true ||
+      graph.c.types.some((type) => type.includes("@"));
     if (name === "sharding" ? isSharded() : name === "op" || name === "dtype" || hasTwo(session.stage, of))
       columns.push([name, title]);
   }

@@ -1,13 +1,17 @@
 // What flows along a line between two boxes: the arrays that one makes and the other reads.
 
+import type { Stage } from "../core/capture";
 import type { Graph } from "../core/graph";
 import { type Item, isRest } from "../core/item";
 import { bytesOf, bytesText, count, shortType } from "../core/labels";
 
 const MOST = 20_000; // nodes that are searched for one line
 
-/** `f32[8,128] · 4.1 kB`, or how many arrays of how many bytes in all; empty where that would take long. */
-export function flowText(graph: Graph, from: Item, to: Item): string {
+/**
+ * `f32[8,128] · 4.1 kB`, or how many arrays of how many bytes in all; empty where that would take long. Of several
+ * devices with the axes that split it, `f32[64@data,128] · 4.1 kB each`.
+ */
+export function flowText({ graph, shardings }: Pick<Stage, "graph" | "shardings">, from: Item, to: Item): string {
   if (isRest(from) || isRest(to)) return "";
   const [start, end] = graph.range(from);
   const [first, last] = graph.range(to);
@@ -20,7 +24,9 @@ export function flowText(graph: Graph, from: Item, to: Item): string {
     }
   if (!operands.size) return "";
   const bytes = [...operands].reduce((all, node) => all + bytesOf(graph.type(node)), 0);
-  const what = operands.size === 1 ? typeText(graph, [...operands][0]!) : count(operands.size, "array");
+  const only = operands.size === 1 ? [...operands][0]! : undefined;
+  if (only !== undefined && shardings) return `${shardings.text(only)} · ${bytesText(bytes)} each`;
+  const what = only !== undefined ? typeText(graph, only) : count(operands.size, "array");
   return `${what} · ${bytesText(bytes)}`;
 }
 

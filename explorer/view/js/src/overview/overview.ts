@@ -28,6 +28,7 @@ export class Overview {
   readonly #boxes: Drawn[] = [];
   readonly #picture = element("div.icicle", { role: "group", "aria-label": "cost by phase, line and kernel" });
   readonly #costs: Costs;
+  #expected?: Map<number, number>;
   #width = 0;
   #at = 0; // the box that the keyboard is on
 
@@ -87,9 +88,11 @@ export class Overview {
     const { from, share, top, bottom } = part;
     const { text, number, tip, colour } = this.#words(part);
     const wide = share * this.#width - EDGE;
-    const figure = percent(share);
+    const estimate = this.#estimate(part);
+    const figure = [percent(share), estimate && `≈ ${amountOf.seconds(estimate)}`].filter(Boolean).join(" · ");
     const hasFigure = wide > LETTER * (figure.length + 4 + (number?.length ?? 0));
     const letters = Math.floor((wide - (hasFigure ? LETTER * (figure.length + 1) : 0)) / LETTER);
+    const expected = estimate ? `, ${amountOf.seconds(estimate)} estimated, not measured` : "";
     const title = cutMiddle(text, letters - (number ? number.length + 1 : 0));
     const hasNumber = number !== undefined && letters >= number.length;
     const hasText = letters > (number ? number.length + 3 : 2);
@@ -99,8 +102,8 @@ export class Overview {
         type: "button",
         class: `part ${hasText || hasNumber ? "" : "bare "}${part.target.kind}${colour >= 0 ? ` k${colour}` : ""}`,
         tabindex: index ? "-1" : "0",
-        title: `${tip}: ${figure} ${OF_WHOLE[session.costBy]}`,
-        "aria-label": `${tip}, ${figure} ${OF_WHOLE[session.costBy]}`,
+        title: `${tip}: ${percent(share)} ${OF_WHOLE[session.costBy]}${expected}`,
+        "aria-label": `${tip}, ${percent(share)} ${OF_WHOLE[session.costBy]}${expected}`,
       },
       ...(hasNumber ? [element("b", number)] : []),
       ...(hasText ? [element("span", title)] : []),
@@ -111,6 +114,24 @@ export class Overview {
       (bottom - top) * ROW - 2
     }px`;
     return box;
+  }
+
+  /** Seconds that whole kernels are expected to take on hardware that isn't here; 0 where nothing is known. */
+  #estimate({ target }: Part): number {
+    const { capture } = this.session;
+    this.#expected ??= new Map((capture.header.estimates ?? []).map(([node, seconds]) => [node, seconds]));
+    const expected = this.#expected;
+    if (!expected.size) return 0;
+    const sum = (nodes: ArrayLike<number> | Iterable<number>) =>
+      Array.from(nodes, (node) => expected.get(node) ?? 0).reduce((a, b) => a + b, 0);
+    if (target.kind === "whole") return sum(expected.keys());
+    if (target.kind === "item") return sum(capture.stage("hlo").graph.nodesOf(target.item));
+    if (target.kind !== "kernel") return 0; // a line has parts of kernels, and nobody says what a part takes
+    const { graph } = capture.stage("hlo");
+    const place = this.session.lines.place(graph, target.kernel);
+    const isPart =
+      target.of?.file && place && lineKey(place.file, place.line) !== lineKey(target.of.file, target.of.line);
+    return isPart ? 0 : sum([target.kernel]);
   }
 
   #words({ target, kernels }: Part): { text: string; number?: string; tip: string; colour: number } {

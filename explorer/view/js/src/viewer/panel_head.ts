@@ -25,10 +25,17 @@ export class PanelHead {
     graph: Zoom,
     save: HTMLElement,
   ) {
-    const ways = kinds.filter((kind) => !kind.count);
     this.#modes = tabList(
       "representation",
-      ways.map(({ mode, title }) => tab(panel, { mode }, title, "", () => session.setMode(mode))),
+      kinds.map(({ mode, title }) =>
+        tab(
+          panel,
+          { mode },
+          title.replace(/^./, (first) => first.toUpperCase()),
+          "",
+          () => session.setMode(mode),
+        ),
+      ),
     );
     this.#modes.classList.add("modes");
     const tools = [
@@ -49,13 +56,20 @@ export class PanelHead {
     this.root = element("div.panel-head", this.#modes);
   }
 
-  /** Mark the mode that is shown, and give its tab; a mode that the stage doesn't have goes. */
+  /**
+   * Mark the mode that is shown, and give its tab; a mode that the stage doesn't have goes. What is a stage to the eye is
+   * one of the modes only while it is shown.
+   */
   mark(): HTMLElement | undefined {
     const { stage, mode } = this.session;
     for (const item of this.#modes.querySelectorAll("button"))
-      item.hidden = ![undefined, stage.name].includes(this.#kind(item.dataset.mode)?.stage);
+      item.hidden = !this.#isOffered(this.#kind(item.dataset.mode), stage.name, mode);
     this.#zoom.classList.toggle("away", mode !== "graph");
     return markTab(this.#modes, (data) => data.mode === mode);
+  }
+
+  #isOffered(kind: PaneKind | undefined, stage: string, mode: string): boolean {
+    return kind?.count ? kind.mode === mode : [undefined, stage].includes(kind?.stage);
   }
 
   #kind(mode: string | undefined): PaneKind | undefined {

@@ -291,9 +291,15 @@ test("what flows along a line is shown by type and bytes", () => {
     ],
     [{}],
   );
-  assert.equal(flowText(graph, nodeItem(0), nodeItem(1)), "f32[8,4,128,128] · 2.1 MB");
-  assert.equal(flowText(graph, nodeItem(1), groupItem(0)), "f32[2] · 8 B");
-  assert.equal(flowText(graph, nodeItem(1), nodeItem(0)), "");
+  assert.equal(flowText({ graph, shardings: undefined }, nodeItem(0), nodeItem(1)), "f32[8,4,128,128] · 2.1 MB");
+  assert.equal(flowText({ graph, shardings: undefined }, nodeItem(1), groupItem(0)), "f32[2] · 8 B");
+  assert.equal(flowText({ graph, shardings: undefined }, nodeItem(1), nodeItem(0)), "");
+  const shardings = {
+    mesh: [["data", 4]] as [string, number][],
+    text: (node: number) => `f32[${node}@data]`,
+    way: () => "",
+  };
+  assert.equal(flowText({ graph, shardings }, nodeItem(1), groupItem(0)), "f32[1@data] · 8 B each");
 });
 
 test("of an array that is padded, the line names the dimensions that vary", () => {
@@ -301,7 +307,10 @@ test("of an array that is padded, the line names the dimensions that vary", () =
     { op: "dot", type: "f32[64,96,8]", attributes: { padded: "0=b,1=max(s, 3*b)" } },
     { op: "exp", operands: [0] },
   ]);
-  assert.equal(flowText(graph, nodeItem(0), nodeItem(1)), "f32[b≤64,max(s, 3*b)≤96,8] · 197 kB");
+  assert.equal(
+    flowText({ graph, shardings: undefined }, nodeItem(0), nodeItem(1)),
+    "f32[b≤64,max(s, 3*b)≤96,8] · 197 kB",
+  );
 });
 
 const diamond = () =>
