@@ -27,6 +27,7 @@ _SIZE = re.compile(r"[a-z]+(\d+)")
 _COMPLEX = re.compile(r"complex<f(\d+)>")
 _PACKED = re.compile(r"E\((\d+)\)")
 _SPACE = re.compile(r"S\((\d+)\)")
+_TILE = re.compile(r"\(([\d,*]+)\)")
 _TILING = re.compile(r":((?:T|\([\d,*]*\))[T\d,*()]*)")
 
 
@@ -73,11 +74,37 @@ class ArrayType:
 
     @cached_property
     def allocated(self) -> int:
-        """Bytes in memory: less than a byte takes one, unless the layout says that elements are packed."""
+        """Bytes in memory: less than a byte takes one, unless the layout says that elements are packed.
+
+        Tiles are filled up: a TPU's `f32[32,8]{1,0:T(8,128)}` takes as much as `f32[32,128]`.
+        """
+        elements = self._tiled_elements if self.tiling else self.elements
         packed = _PACKED.search(self.layout)
         if packed:
-            return -(-self.elements * int(packed[1]) // 8)
-        return self.elements * (max(self.bits // 8, 1) if self.bits else 0)
+            return -(-elements * int(packed[1]) // 8)
+        return elements * (max(self.bits // 8, 1) if self.bits else 0)
+
+    @cached_property
+    def _tiled_elements(self) -> int:
+        """How many elements the tiles of its layout have room for.
+
+        A tile lies over the densest dimensions, and what is left of each of these counts tiles; the next tile lies
+        over the one before (openxla/xla: `docs/tiled_layout.md`).
+        """
+        if sorted(self.minor_to_major) != [*range(len(self.shape))]:  # damaged, or a dimension without a number
+            return self.elements
+        room = [self.shape[dim] for dim in reversed(self.minor_to_major)]
+        for tile in _TILE.findall(self.tiling):
+            sides = [0 if side == "*" else int(side) for side in tile.split(",") if side]
+            room = [1] * (len(sides) - len(room)) + room
+            first = len(room) - len(sides)
+            for at, side in enumerate(sides, first):
+                if side:
+                    room[at] = -(-room[at] // side)
+                elif at + 1 < len(room):  # `*`: this dimension and the next are one
+                    room[at + 1], room[at] = room[at] * room[at + 1], 1
+            room += [side for side in sides if side]
+        return math.prod(room)
 
     @cached_property
     def memory_space(self) -> int:
@@ -93,8 +120,13 @@ class ArrayType:
 
     @cached_property
     def stored(self) -> tuple[object, ...]:
-        """What two arrays must have in common to lie in memory in the same way; no layout is the usual one."""
+        """What two arrays must have in common to lie in memory in the same way; no layout is the usual one.
+
+        Tiles are a TPU's, whose compiler looks at the dimensions as they lie, whatever their order is called.
+        """
         order = self.minor_to_major or tuple(reversed(range(len(self.dims))))
+        if self.tiling and sorted(order) == [*range(len(self.dims))]:
+            return self.dtype, tuple(self.dims[dim] for dim in order), self.tiling, self.memory_space, self.allocated
         return self.dtype, self.dims, order, self.tiling, self.memory_space, self.allocated
 
     def is_stored_as(self, other: ArrayType) -> bool:

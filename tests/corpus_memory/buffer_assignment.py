@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ALLOCATION = re.compile(r"allocation \d+: size (\d+)(.*):$")
+_COLOUR = re.compile(r"color (\d+)")
 _VALUE = re.compile(r" value: <\d+ (\S+?)(\{[\d,]*\})?(?: \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$", re.MULTILINE)
 
@@ -19,12 +20,14 @@ class Allocation:
     Args:
         size: Bytes.
         is_constant: It is part of the executable.
+        space: The memory space; 0 is the device's own.
         values: Name, position in a tuple, size and offset of each value.
     """
 
     size: int
     is_constant: bool
     values: tuple[tuple[str, str, int, int], ...]
+    space: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class BufferAssignment:
     def allocated(self) -> int:
         """Bytes that are reserved, from before the first instruction runs."""
         return sum(allocation.size for allocation in self.allocations)
+
+    def in_space(self, space: int) -> BufferAssignment:
+        """What lies in one memory space."""
+        return BufferAssignment(tuple(each for each in self.allocations if each.space == space), self.ranges)
 
     @property
     def live(self) -> int:
@@ -82,6 +89,7 @@ def read_buffer_assignment(folder: Path) -> BufferAssignment:
         size, kinds = _ALLOCATION.match(head).groups()
         values = tuple((m[1], m[2] or "{}", int(m[3]), int(m[4])) for m in map(_VALUE.match, lines) if m)
         if "thread-local" not in kinds:
-            allocations.append(Allocation(int(size), "constant" in kinds, values))
+            colour = _COLOUR.search(kinds)
+            allocations.append(Allocation(int(size), "constant" in kinds, values, int(colour[1]) if colour else 0))
     found = _RANGE.findall(ranges.read_text())
     return BufferAssignment(tuple(allocations), {(name, at): (int(start), int(end)) for name, at, start, end in found})

@@ -28,9 +28,9 @@ def memory(capture: Capture) -> Iterator[Fact]:
     made = f"is {whose}, {_argument(largest.node)}" if whose else f"is made on {where}" if where else ""
     devices = int(largest.node.graph.attributes.get("num_partitions", "1"))
     each = f" on each of {devices:,} devices" if devices > 1 else ""
-    text = (
-        f"Memory peaks at {bytes_text(live.peak)}{each}; the largest buffer then, {bytes_text(largest.bytes)}, {made}"
-    )
+    of = f" of the {bytes_text(live.reserved)} that the compiler reserves" if live.besides else ""
+    peak = f"{bytes_text(live.peak)}{of}{each}"
+    text = f"Memory peaks at {peak}; the largest buffer then, {bytes_text(largest.bytes)}, {made}"
     nodes = (largest.node.index,)
     yield Fact("memory", f"{text.rstrip(', ')}.", largest.bytes / live.peak * 0.5, "hlo", nodes)
     could = sum(donation.bytes for donation in live.donations)

@@ -121,7 +121,8 @@ def _shareable_parameters(code: Instructions, node: int) -> list[int]:
     """The parameters of a fusion that it reads so that it may write over them."""
     inside, kind = code.fused(node), code.fusion_kind(node)
     parameters = code.parameters(inside)
-    if kind in ("kLoop", "kInput"):
+    # A TPU's kOutput is most of what it runs, and writes over what is added to its product as any other fusion does.
+    if kind in ("kLoop", "kInput") or (kind == "kOutput" and code.is_tiled(node)):
         free = _elementwise_uses(code, inside)
         return [number for number in sorted(parameters) if parameters[number] in free]
     root = code.root(inside)
@@ -136,7 +137,7 @@ def _elementwise_uses(code: Instructions, nodes: Sequence[int]) -> set[int]:
     """The nodes of a fusion that are read element by element, all the way to its outputs."""
     free = set(nodes)
     for node in reversed(nodes):
-        if node not in free or code.op[node] not in _THROUGH:
+        if node not in free or not (code.op[node] in _THROUGH or code.keeps_tiles(node)):
             operands = code.operands(node)
             updates = node in free and code.op[node] == "dynamic-update-slice"
             free.difference_update(operands[1:] if updates else operands)

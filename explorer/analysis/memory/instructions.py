@@ -83,6 +83,17 @@ class Instructions:
         code = int(self.fusion_kinds[node])
         return self.graph.attribute_table.columns.values[code] if code >= 0 else ""
 
+    def is_tiled(self, node: int) -> bool:
+        """Whether an instruction gives arrays in tiles, as a TPU's do."""
+        return any(array.tiling for array in self.shape(node).arrays)
+
+    def keeps_tiles(self, node: int) -> bool:
+        """Whether a node is a bitcast that gives a TPU's tiles another name, each element where it was."""
+        if self.op[node] != "bitcast" or not self.is_tiled(node):
+            return False
+        before = [array.stored[:3] for operand in self.operands(node) for array in self.shape(operand).arrays]
+        return before == [array.stored[:3] for array in self.shape(node).arrays]
+
     def behind_bitcasts(self, node: int) -> int:
         """The instruction that a chain of bitcasts starts at: they are names for what is there."""
         for _ in range(_LONGEST_CHAIN):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints, Node
 from explorer.model.live_memory import KINDS, Donation, LiveMemory, Sizes
+
+_BY_USE = ("argument", "output", "temp")
 
 
 def read_memory(graph: Graph) -> LiveMemory:
@@ -66,7 +69,19 @@ def live_memory(capture: Capture) -> LiveMemory:
             f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
-    return read_memory(capture.hlo.graph)
+    live = read_memory(capture.hlo.graph)
+    return replace(live, reserved=_reserved(live, capture.memory))
+
+
+def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
+    """What a compiler says that it takes of the device's own memory; 0 where it says nothing.
+
+    Constants are in a figure of all, and in none of those by use.
+    """
+    if "reserved" in uses or not all(use in uses for use in _BY_USE):
+        return uses.get("reserved", 0)
+    constants = int(live.size[(live.kind == KINDS.index("constant")) & (live.space == 0)].sum())
+    return sum(uses[use] for use in _BY_USE) - uses.get("alias", 0) + constants
 
 
 def _donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:

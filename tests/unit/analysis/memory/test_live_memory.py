@@ -397,7 +397,7 @@ def test_the_arrays_of_tuples_in_tuples_are_parsed_once():
         ("s4[9]{0:E(4)}", (5,)),
         ("s4[9]{0}", (9,)),
         ("c64[2]", (16,)),
-        ("f32[<=8,4]{1,0:T(8,128)S(1)}", (128,)),
+        ("f32[<=8,4]{1,0:T(8,128)S(1)}", (4096,)),  # one tile of a TPU's
     ],
 )
 def test_bytes_of_arrays_as_they_lie_in_memory(type_, sizes):
@@ -451,3 +451,21 @@ def test_mutated_text_never_breaks_the_walk(data):
     assert (memory.timeline >= 0).all()
     assert memory.peak >= 0
     assert isinstance(repr(memory), str)
+
+
+def test_what_is_reserved_beside_the_peak_adds_up_to_the_compilers_own_figure() -> None:
+    def large_first_and_an_output_last(x):
+        sums = jnp.sort(jnp.sort(x @ x.T, axis=0), axis=1).sum(0)
+        return jnp.outer(jnp.cos(sums[:512]), jnp.sin(sums[:512]))
+
+    capture = ex.explore(large_first_and_an_output_last, jnp.ones((1024, 64)))
+    memory, uses = capture.live_memory, capture.memory
+    assert memory.reserved == uses["argument"] + uses["output"] + uses["temp"] - uses["alias"] + sum(
+        constant.bytes for constant in capture.constants
+    )
+    assert memory.besides["outputs that aren't written yet"] > 0
+    assert memory.peak + sum(memory.besides.values()) == memory.reserved
+    assert "that the compiler reserves" in memory.headline
+    assert "that aren't written yet" in memory.table()
+    # Of a text alone no compiler says anything.
+    assert not read_memory(capture.hlo.graph).besides
