@@ -8,7 +8,7 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks docs browser compilers compatibility bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
@@ -17,6 +17,7 @@ help:
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
 	@echo "make compatibility  run the unit tests on each release of JAX, write docs/compatibility.md"
+	@echo "make release      build the wheel and the sdist, install and use them on Python 3.11, 3.12 and 3.13"
 	@echo "make bench        measure what Explorer costs, against its targets"
 	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the table of docs/peers.md"
 	@echo "make clean        remove what these made"
@@ -61,6 +62,9 @@ compilers: $(VENV)/ready
 
 compatibility: $(VENV)/ready
 	$(BIN)/python -m tests.compatibility $(RELEASES)
+
+release: $(VENV)/ready
+	$(BIN)/python -m tests.release $(RELEASE_ARGS)
 
 coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term

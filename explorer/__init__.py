@@ -278,7 +278,7 @@ __all__ = [
     "what_if",
 ]
 __all__ += errors.__all__
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _NAMES = {

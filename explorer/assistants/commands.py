@@ -15,6 +15,7 @@ from explorer.assistants.named import Named
 from explorer.assistants.tools import Tools
 from explorer.assistants.verbs import Limits
 from explorer.errors import ExplorerError, MissingPackageError
+from explorer.model.distribution import install_hint
 
 _SECONDS, _MEMORY = 180.0, 8.0
 
@@ -44,7 +45,7 @@ def _mcp(given: argparse.Namespace) -> int:
         from mcp.server.mcpserver.exceptions import ToolError
     except ImportError:
         raise MissingPackageError(
-            "mcp, the SDK of the Model Context Protocol, is not installed.\n  Hint: pip install 'mcp>=2'."
+            f"mcp, the SDK of the Model Context Protocol, is not installed.\n  Hint: {install_hint('mcp', 'mcp')}."
         ) from None
     named = Named.of(given.names)
     folder = Path(given.output or mkdtemp(prefix="explorer-mcp-")).resolve()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from explorer.errors import MissingPackageError
 from explorer.model.attribution import MARKS
 from explorer.model.capture import Capture
+from explorer.model.distribution import install_hint
 from explorer.model.equation_sets import GRADES
 from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.fates import FateRow, FateTable
@@ -128,7 +129,7 @@ def import_pandas() -> Any:
     except ImportError:
         raise MissingPackageError(
             "to_frame() makes a DataFrame of pandas, which is not installed.\n"
-            "  Hint: pip install pandas, or explorer's extra [lab]; the rows themselves need nothing."
+            f"  Hint: {install_hint('pandas', 'lab')}; the rows themselves need nothing."
         ) from None
     return pandas
 

@@ -60,7 +60,7 @@ class Pictured(Displayable):
         """Write the static picture as PNG, `scale` times as large as the SVG, and return its path.
 
         Raises:
-            MissingPackageError: resvg_py, which draws it, is not installed: the extra `explorer[png]`.
+            MissingPackageError: resvg_py, which draws it, is not installed: the extra `png`.
         """
         ...
 
@@ -75,6 +75,6 @@ class Charted(Pictured):
         """The figures as an `explorer.view.chart.Chart`: plotly, with a static picture, tables and text beside it.
 
         Raises:
-            MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
+            MissingPackageError: plotly is not installed: the extra `lab`.
         """
         ...

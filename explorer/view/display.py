@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.errors import MissingPackageError
+from explorer.model.distribution import install_hint
 from explorer.view.chart import Chart
 from explorer.view.page import document
 from explorer.view.registry import terminal_drawing_of, text_of, view_of
@@ -57,7 +58,7 @@ def to_png(value: object, path: str | PathLike[str], scale: float = 2) -> Path:
     except ImportError:
         raise MissingPackageError(
             "to_png needs the package resvg_py, which draws SVG. "
-            "Hint: pip install resvg_py, or explorer's extra [png]; to_svg needs nothing."
+            f"Hint: {install_hint('resvg_py', 'png')}; to_svg needs nothing."
         ) from None
     Path(path).write_bytes(bytes(resvg_py.svg_to_bytes(svg_string=view_of(type(value)).svg(value), zoom=scale)))
     return Path(path)

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from explorer.errors import MissingPackageError
+from explorer.model.distribution import install_hint
 from explorer.view.figure import BLUE, GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
 from explorer.view.scale import Scale
 
@@ -59,7 +60,7 @@ def empty_chart() -> Any:
     except ImportError:
         raise MissingPackageError(
             "a chart needs the package plotly, which draws it. "
-            "Hint: pip install plotly, or explorer's extra [lab]; to_html and the view of a ledger need nothing."
+            f"Hint: {install_hint('plotly', 'lab')}; to_html and the view of a ledger need nothing."
         ) from None
     chart = Figure()
     chart.update_layout(

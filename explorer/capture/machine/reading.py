@@ -13,6 +13,7 @@ from explorer.capture.dump import dumps_in
 from explorer.capture.machine import assembly, bundles, cubin, launches, llvm, ptx, records
 from explorer.capture.machine.elf import ElfError
 from explorer.capture.machine.equal_kernels import equal_kernels
+from explorer.model.distribution import install_hint
 from explorer.model.graph import Graph, Node
 from explorer.model.machine_code import KernelCode, MachineCode
 
@@ -21,7 +22,7 @@ _TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")
 # 1795413926822760910-convolution_multiply_fusion-01-final_bundles.txt
 _BUNDLES = re.compile(r"\d+-(?P<kernel>.+)-\d+-(?P<what>schedule-analysis_)?final_bundles\.txt")
 _NOT_A_NAME = re.compile(r"[^\w]")
-_NO_CAPSTONE = "assembly: capstone, which disassembles it, is not installed (pip install capstone)."
+_NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
 
 
 @dataclass

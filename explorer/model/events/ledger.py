@@ -317,7 +317,7 @@ class Ledger(Charted):
         """A chart of when each function was traced, lowered and compiled; in a notebook it grows while this does.
 
         Raises:
-            MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
+            MissingPackageError: plotly is not installed: the extra `lab`.
         """
         return self.chart()
 

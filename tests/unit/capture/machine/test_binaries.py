@@ -140,7 +140,7 @@ def object_file(tmp_path_factory):
 
 
 def test_a_cpus_code_is_that_of_objdump_with_its_vectors_and_calls(object_file):
-    pytest.importorskip("capstone", reason="needs capstone (pip install explorer[asm])")
+    pytest.importorskip("capstone", reason="needs capstone (the extra asm)")
     functions = dict(assembly.functions(object_file.read_bytes()))
     listing = subprocess.run([OBJDUMP, "-d", "--no-show-raw-insn", object_file], capture_output=True, text=True).stdout
     for name, made in functions.items():
@@ -158,7 +158,7 @@ def test_a_cpus_code_is_that_of_objdump_with_its_vectors_and_calls(object_file):
 
 
 def test_a_file_that_is_cut_off_says_that_it_is_broken(object_file):
-    pytest.importorskip("capstone", reason="needs capstone (pip install explorer[asm])")
+    pytest.importorskip("capstone", reason="needs capstone (the extra asm)")
     with pytest.raises(elf.ElfError):
         list(assembly.functions(object_file.read_bytes()[:200]))
     assert list(assembly.functions(b"no object at all")) == []
