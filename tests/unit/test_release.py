@@ -36,15 +36,10 @@ def test_extras_are_named_by_the_distributions_name():
 
 def test_nobody_is_told_to_install_another_projects_package():
     documents = [ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md")]
-    files = [
-        *documents,
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "explorer").rglob("*.py"),
-        *(ROOT / "tests").rglob("*.py"),
-    ]
-    wrong = re.compile(
-        r"pip install (?:-\S+ )*['\"]?explorer\b(?!-)|(?<![\w.-])explorer\[(?:lab|png|asm|mcp|cuda|test|unit)"
-    )
+    code = (file for folder in ("explorer", "tests") for file in (ROOT / folder).rglob("*.py"))
+    files = [*documents, *(ROOT / "docs").rglob("*.md"), *code]
+    extra = r"(?<![\w.-])explorer\[(?:lab|png|asm|mcp|cuda|test|unit)"
+    wrong = re.compile(rf"pip install (?:-\S+ )*['\"]?explorer\b(?!-)|{extra}")
     found = {str(file): hits for file in files if file != Path(__file__) and (hits := wrong.findall(file.read_text()))}
     assert found == {}
 

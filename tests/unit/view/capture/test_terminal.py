@@ -172,4 +172,4 @@ def test_what_cannot_be_opened_is_one_line_and_a_status(tmp_path, capsys):
 def test_an_ending_that_is_none_is_refused_before_any_work(module, capsys):
     with pytest.raises(SystemExit):
         main(["open", str(module), "-o", "report.pdf"])
-    assert ".html, .svg, .png, .capture" in capsys.readouterr().err
+    assert ".html, .svg, .png or .capture" in capsys.readouterr().err
