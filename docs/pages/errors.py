@@ -13,12 +13,8 @@ def pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    rows = [
-        "# Errors and warnings",
-        "",
-        "`python -m explorer explain InputShapeError` shows the same in a terminal.",
-        "",
-    ]
+    shell = "`python -m explorer explain InputShapeError` shows such a page in a terminal."
+    rows = ["# Errors and warnings", "", shell, ""]
     for heading, suffix in (("Errors", "Error"), ("Warnings", "Warning")):
         rows += [f"## {heading}", "", "| name | |", "|---|---|"]
         those = (name for name in sorted(ex.errors.__all__) if name.endswith(suffix))

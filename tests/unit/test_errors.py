@@ -1,11 +1,16 @@
 """Errors of public calls: each is an ExplorerError, and reads as a sentence."""
 
-import inspect
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
 
 import explorer as ex
+from docs.pages.docstrings import parse
 from explorer import errors
 
 
@@ -44,5 +49,27 @@ def test_a_name_that_is_not_there_is_told_as_a_sentence_not_as_a_key(capture):
     assert str(caught.value) == "this capture has no stage 'llvm'; it has: jaxpr, stablehlo, hlo"
 
 
-def test_errors_is_the_ground_floor_and_imports_nothing_of_explorer():
-    assert "explorer." not in "".join(line for line in inspect.getsource(errors).splitlines() if "import" in line)
+def test_errors_is_the_ground_floor_and_imports_nothing_else_of_explorer():
+    for file in Path(errors.__path__[0]).glob("*.py"):
+        nodes = (
+            node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        )
+        modules = {getattr(node, "module", None) or node.names[0].name for node in nodes}
+        assert {module for module in modules if "explorer" in module and "explorer.errors" not in module} == set()
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_each_error_says_what_to_do_and_has_an_example(name):
+    docstring = parse(getattr(ex, name).__doc__)
+    assert docstring.sections["What to do"]
+    assert name in docstring.examples[0] or issubclass(getattr(ex, name), UserWarning)
+
+
+@pytest.mark.slow
+def test_the_example_of_a_device_runs_where_there_are_two():
+    example = parse(ex.InputDeviceError.__doc__).examples[0]
+    lines = [line.removeprefix(">>> ") for line in example.splitlines() if line.startswith(">>> ")]
+    script = "\n".join(lines)
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert "InputDeviceError: input `x`" in ended.stderr
