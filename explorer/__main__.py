@@ -10,6 +10,7 @@ import explorer as ex
 from explorer.aot.commands import add_padding
 from explorer.assistants.commands import add_mcp
 from explorer.capture.commands import add_diff, add_explore, add_open
+from explorer.explain import add_explain
 from explorer.files.reports.report import to_json
 from explorer.files.reports.shell import add_schema, is_json
 from explorer.golden.commands import add_bisect, add_check, add_record
@@ -23,6 +24,7 @@ from explorer.pitfalls.commands import add_lint
 _VERBS = (
     *(add_explore, add_open, add_diff, add_recompiles, add_ledger, add_lint, add_padding, add_time, add_profile),
     *(add_hot, add_trace, add_visualize, add_targets, add_record, add_check, add_bisect, add_schema, add_mcp),
+    add_explain,
 )
 
 

@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.pages import errors, reference, shell
+from docs.pages import errors, reference, rules, shell
 
-SECTIONS = {"reference": reference.pages, "errors": errors.pages, "shell": shell.pages}
+SECTIONS = {"reference": reference.pages, "errors": errors.pages, "rules": rules.pages, "shell": shell.pages}
 
 
 def write_pages(folder: Path) -> None:

@@ -16,7 +16,7 @@ def _index() -> str:
     shell = "`python -m explorer explain InputShapeError` shows such a page in a terminal."
     rows = ["# Errors and warnings", "", shell, ""]
     for heading, suffix in (("Errors", "Error"), ("Warnings", "Warning")):
-        rows += [f"## {heading}", "", "| name | |", "|---|---|"]
+        rows += [f"## {heading}", "", "| name | what it is |", "|---|---|"]
         those = (name for name in sorted(ex.errors.__all__) if name.endswith(suffix))
         rows += [f"| [`{name}`]({name}.md) | {parse(getattr(ex, name).__doc__).summary} |" for name in those]
         rows.append("")
@@ -25,7 +25,7 @@ def _index() -> str:
 
 def _page(name: str) -> str:
     error: type[BaseException] = getattr(ex, name)
-    rows = [f"# {name}", "", *body(parse(error.__doc__), f"../errors/{name}")]
+    rows = [f"# {name}", "", *body(parse(error.__doc__), f"errors/{name}")]
     above = [base.__name__ for base in error.__bases__]
     below = [other for other in sorted(ex.errors.__all__) if name in map(_name, getattr(ex, other).__bases__)]
     rows += ["**It is also**", "", ", ".join(map(_linked, above)), ""]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
+from posixpath import dirname, relpath
 from typing import Any
 
 import explorer as ex
@@ -48,7 +49,12 @@ def docstring_of(name: str) -> Docstring:
 
 
 def link_from(page: str, code: str) -> str:
-    """The address of the page of what a piece of code names, from another page of the reference; empty for none."""
+    """The address of the page of what a piece of code names, from another page; empty for none.
+
+    Args:
+        page: Its path below the documentation: `reference/explore`.
+        code: As it stands in backticks.
+    """
     if code[:1].islower() and not code.endswith(")") and not code.startswith(("explorer.", "ex.")):
         return ""  # a parameter may have the name of a function
     return _address(next(names_in(f"`{code}`"), "").partition(".")[0], page)
@@ -56,12 +62,10 @@ def link_from(page: str, code: str) -> str:
 
 def _address(name: str, page: str) -> str:
     """The address of the page of a name from another page; empty where it has none, or is that page."""
-    up = "../" * page.count("/")
-    if name in ex.errors.__all__ and page != f"../errors/{name}":
-        return f"{up}../errors/{name}.md"
-    if name not in ex.__all__ or path_of(name) == page:
+    if name not in ex.__all__:
         return ""
-    return f"{up}{path_of(name)}.md"
+    target = f"errors/{name}" if name in ex.errors.__all__ else f"reference/{path_of(name)}"
+    return "" if target == page else f"{relpath(target, dirname(page))}.md"
 
 
 def _linked(those: Iterable[str], page: str) -> str:
@@ -74,12 +78,13 @@ def _index() -> str:
     for name in names():
         by_group[_group_of(name)].append(name)
     for group, those in by_group.items():
-        rows += [f"## {group}", "", "| name | |", "|---|---|"]
+        rows += [f"## {group}", "", "| name | what it is |", "|---|---|"]
         for name in sorted(those, key=lambda name: (inspect.isclass(getattr(ex, name)), name.lower())):
-            summary = markdown(docstring_of(name).summary, lambda code: link_from("index", code))
+            summary = markdown(docstring_of(name).summary, lambda code: link_from("reference/index", code))
             rows.append(f"| [`{name}`]({path_of(name)}.md) | {summary} |")
         rows.append("")
-    return "\n".join([*rows, "```{toctree}", ":hidden:", "", *map(path_of, names()), "```", ""])
+    order = sorted(names(), key=lambda name: (inspect.isclass(getattr(ex, name)), name.lower()))
+    return "\n".join([*rows, "```{toctree}", ":hidden:", "", *map(path_of, order), "```", ""])
 
 
 def _group_of(name: str) -> str:
@@ -100,12 +105,16 @@ def _module_of(name: str) -> str:
 
 
 def _page(name: str) -> str:
-    value, docstring, path = getattr(ex, name), docstring_of(name), path_of(name)
-    rows = [f"# {name}", "", *_signature(name, value), *body(docstring, path)]
+    value, docstring, path = getattr(ex, name), docstring_of(name), f"reference/{path_of(name)}"
+    rows = [f"# {name}", ""]
     if inspect.isclass(value):
+        # Who looks a type up has a value of it: an example says more than how it is made.
+        rows += [*body(docstring, path, parts="text examples"), *_near(name, value, path)]
+        rows += [*_signature(name, value), *body(docstring, path, parts="entries")]
         for member in members(value):
             rows += _member(member, value, path)
-    rows += _see_also(name, value, docstring, path)
+    else:
+        rows += [*_signature(name, value), *body(docstring, path), *_near(name, value, path)]
     rows += ["---", "", f"Defined in `{_module_of(name).replace('.', '/')}.py`.".replace("__init__/", ""), ""]
     return "\n".join(rows)
 
@@ -122,24 +131,25 @@ def _is_constructed(cls: type) -> bool:
     return cls.__init__ is not object.__init__ or issubclass(cls, tuple)
 
 
-def body(docstring: Docstring, path: str) -> Iterator[str]:
-    """What a page says of a docstring, line by line; `path` is the page's, below the reference."""
+def body(docstring: Docstring, path: str, parts: str = "text entries examples") -> Iterator[str]:
+    """What a page says of a docstring, line by line; `path` is the page's, below the documentation."""
 
     def text(raw: str) -> str:
         return markdown(raw, lambda code: link_from(path, code))
 
-    yield from (text(docstring.summary), "")
-    if docstring.text:
-        yield from (_prose(docstring.text, path), "")
-    for heading, entries in docstring.entries.items():
+    if "text" in parts:
+        yield from (text(docstring.summary), "")
+        if docstring.text:
+            yield from (_prose(docstring.text, path), "")
+        for heading, section in docstring.sections.items():
+            yield from (f"**{heading}**", "", _prose(section, path), "")
+    for heading, entries in docstring.entries.items() if "entries" in parts else ():
         yield from ("**Arguments**" if heading == "Args" else f"**{heading}**", "")
         for names_, meaning in entries.items():
             linked = ", ".join(text(f"`{name.strip()}`") for name in names_.split(","))
             yield f"- {linked}: {text(meaning)}"
         yield ""
-    for heading, section in docstring.sections.items():
-        yield from (f"**{heading}**", "", _prose(section, path), "")
-    for example in docstring.examples:
+    for example in docstring.examples if "examples" in parts else ():
         yield from ("**Example**", "", "```pycon", example, "```", "")
 
 
@@ -167,7 +177,7 @@ def _member(member: Member, cls: type, path: str) -> Iterator[str]:
     yield from body(docstring, path)
 
 
-def _see_also(name: str, value: Any, docstring: Docstring, path: str) -> list[str]:
+def _near(name: str, value: Any, path: str) -> list[str]:
     """The pages that a page's text and types name, and what gives a value of this type."""
     written = inspect.getdoc(value) or ""
     if inspect.isclass(value):

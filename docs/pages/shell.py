@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from docs.pages.docstrings import markdown
@@ -34,9 +35,16 @@ def _magics() -> dict[str, str]:
 
 
 def _index(verbs: dict[str, argparse.ArgumentParser], magics: dict[str, str]) -> str:
-    rows = ["# Shell and magics", "", "## In a shell: `python -m explorer VERB`", "", "| verb | |", "|---|---|"]
+    rows = [
+        "# Shell and magics",
+        "",
+        "## In a shell: `python -m explorer VERB`",
+        "",
+        "| verb | what it does |",
+        "|---|---|",
+    ]
     rows += [f"| [`{name}`]({name}.md) | {markdown(_first(verb.description))} |" for name, verb in verbs.items()]
-    rows += ["", "## In a notebook: `%load_ext explorer`", "", "| magic | |", "|---|---|"]
+    rows += ["", "## In a notebook: `%load_ext explorer`", "", "| magic | what it does |", "|---|---|"]
     rows += [f"| [`%{name}`](magic_{name}.md) | {markdown(_first(text))} |" for name, text in magics.items()]
     toc = [*verbs, *(f"magic_{name}" for name in magics)]
     return "\n".join([*rows, "", "```{toctree}", ":hidden:", "", *toc, "```", ""])
@@ -47,6 +55,7 @@ def _first(text: str | None) -> str:
 
 
 def _verb(name: str, verb: argparse.ArgumentParser) -> str:
+    verb.formatter_class = partial(argparse.HelpFormatter, width=100)  # not that of the terminal that builds the page
     return f"# python -m explorer {name}\n\n{markdown(verb.description or '')}\n\n```text\n{verb.format_help()}```\n"
 
 

@@ -35,7 +35,7 @@ if __name__ == "__main__":
     print("trained")
 """
 TWO = ["--arg", "f32[32,32]", "--arg", "f32[8,32]"]
-NO_REPORT = {"schema", "mcp"}  # it prints schemas; it speaks a protocol of its own
+NO_REPORT = {"schema", "mcp", "explain"}  # it prints schemas; it speaks a protocol of its own; it prints documentation
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ LAZY = (
     "explorer.hotpath.commands",
     "explorer.hotpath.trace_commands",
     "explorer.pitfalls.commands",
+    "explorer.explain",
 )
 
 

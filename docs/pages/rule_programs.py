@@ -1,0 +1,143 @@
+"""Programs for the rules whose cures the corpus doesn't hold: the bad one and the good one."""
+
+_MESH = """
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+def array(mesh, shape, *spec):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+"""
+
+PROGRAMS = {
+    "nan-gradient": (
+        """
+def f(x):
+    return jnp.where(x > 0, jnp.log(x), 0.0).sum()
+
+ex.lint(jax.grad(f), X)
+""",
+        """
+def f(x):
+    safe = jnp.where(x > 0, x, 1.0)
+    return jnp.where(x > 0, jnp.log(safe), 0.0).sum()
+
+ex.lint(jax.grad(f), X)
+""",
+    ),
+    "stays-eager": (
+        """
+def f(x):
+    print("called")
+    return jnp.tanh(x) * 2
+
+with ex.auto_compile(threshold=2, seconds=0.0, background=False):
+    for _ in range(8):
+        f(X)
+ex.lint(f, X)
+""",
+        """
+def f(x):
+    return jnp.tanh(x) * 2
+
+with ex.auto_compile(threshold=2, seconds=0.0, background=False):
+    for _ in range(8):
+        f(X)
+ex.lint(f, X)
+""",
+    ),
+    "gathered-operand": (
+        _MESH
+        + """
+def mlp(x, up, down):
+    return jax.nn.relu(x @ up) @ down
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+x = array(mesh, (4096, 512), "data")
+up, down = array(mesh, (512, 4096), None, "model"), array(mesh, (4096, 512), None, "model")
+ex.lint(mlp, x, up, down)
+""",
+        _MESH
+        + """
+def mlp(x, up, down):
+    return jax.nn.relu(x @ up) @ down
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+x = array(mesh, (4096, 512), "data")
+up, down = array(mesh, (512, 4096), None, "model"), array(mesh, (4096, 512), "model")
+ex.lint(mlp, x, up, down)
+""",
+    ),
+    "replicated-output": (
+        _MESH
+        + """
+def flat(x):
+    return jnp.sin(x).T.reshape(-1)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(flat, array(mesh, (1024, 512), "data"))
+""",
+        _MESH
+        + """
+def flat(x):
+    return jnp.sin(x).reshape(-1)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(flat, array(mesh, (1024, 512), "data"))
+""",
+    ),
+    "replicated-argument": (
+        _MESH
+        + """
+def loss(x, w):
+    x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("data")))
+    return ((x @ w) ** 2).sum()
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(loss, array(mesh, (4096, 512)), array(mesh, (512, 64)))
+""",
+        _MESH
+        + """
+def loss(x, w):
+    return ((x @ w) ** 2).sum()
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(loss, array(mesh, (4096, 512), "data"), array(mesh, (512, 64)))
+""",
+    ),
+    "idle-axis": (
+        _MESH
+        + """
+def step(w, x):
+    return w - 0.1 * jax.grad(lambda w: ((x @ w) ** 2).sum())(w)
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+ex.lint(step, array(mesh, (512, 1024)), array(mesh, (2048, 512), "data"))
+""",
+        _MESH
+        + """
+def step(w, x):
+    return w - 0.1 * jax.grad(lambda w: ((x @ w) ** 2).sum())(w)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(step, array(mesh, (512, 1024)), array(mesh, (2048, 512), "data"))
+""",
+    ),
+    "replicated-intermediate": (
+        _MESH
+        + """
+def scaled(x, table):
+    order = jnp.sort(table)
+    return x * order.reshape(x.shape)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(scaled, array(mesh, (1024, 512), "data"), array(mesh, (1024 * 512,)))
+""",
+        _MESH
+        + """
+def scaled(x, order):
+    return x * order.reshape(x.shape)
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+ex.lint(scaled, array(mesh, (1024, 512), "data"), array(mesh, (1024 * 512,), "data"))
+""",
+    ),
+}

@@ -1,0 +1,55 @@
+"""`python -m explorer explain NAME`: what there is to know of a public name, an error or a rule, in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from typing import Any
+
+import explorer as ex
+from explorer.errors import UnknownNameError
+from explorer.model.text import did_you_mean
+
+
+def add_explain(verbs: Any) -> None:
+    """Add `explain` to the command line."""
+    about = "Print what there is to know of an error, a rule or a public name: meaning, what to do, an example."
+    verb = verbs.add_parser("explain", help="say what an error, a rule or a name is", description=about)
+    verb.add_argument("name", metavar="NAME", help="InputShapeError, EX012, unrolled-loop, explore, Capture.fate")
+    verb.set_defaults(run=_explain)
+
+
+def _explain(given: argparse.Namespace) -> int:
+    print(explain(given.name))
+    return 0
+
+
+def explain(name: str) -> str:
+    """What there is to know of an error, a rule, a public name, or a method or property of a public type.
+
+    Raises:
+        UnknownNameError: There is nothing of this name.
+
+    Example:
+        >>> print(explain("OptionError").splitlines()[2])
+        An option of compile(), lint(), time(), sweep(), watch(), … is out of range, or one in pyproject.toml.
+    """
+    name = name.removeprefix("explorer.")
+    public, _, member = name.partition(".")
+    if public in ex.__all__:
+        value = getattr(ex, public)
+        documented = getattr(value, member, None) if member else value
+        if documented is not None and (text := inspect.getdoc(documented)):
+            return f"explorer.{name}{_signature(documented)}\n\n{text}"
+    from explorer.pitfalls.explanation import explain_rule, rule_named, rule_names  # the verbs start without JAX
+
+    if rule := rule_named(name):
+        return explain_rule(rule)
+    near = did_you_mean(name, (*dir(ex), *rule_names()))
+    raise UnknownNameError(f"there is no error, rule or public name {name!r}.{near}")
+
+
+def _signature(value: Any) -> str:
+    if not callable(value) or value in (getattr(ex, name) for name in ex.errors.__all__):
+        return ""
+    return str(inspect.signature(value)).replace("'", "")

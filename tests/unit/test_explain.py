@@ -1,0 +1,33 @@
+"""`python -m explorer explain NAME`."""
+
+import pytest
+
+import explorer as ex
+from explorer.__main__ import main
+from explorer.explain import explain
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("InputShapeError", "What to do:"),
+        ("explorer.explore", "explorer.explore(function: Callable[..., Any] | Call, /"),
+        ("Capture.fate", "explorer.Capture.fate(self, node: Node) -> Fate"),
+        ("EX012", "Silence it"),
+        ("unrolled-loop", "EX012 unrolled-loop (warning)"),
+    ],
+)
+def test_a_name_is_explained(capsys, name, says):
+    assert main(["explain", name]) == 0
+    assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["InputShapError", "Capture.fat", "", "EX999"])
+def test_what_has_no_page_is_refused_with_the_nearest(capsys, name):
+    assert main(["explain", name]) == 1
+    assert f"there is no error, rule or public name {name!r}" in capsys.readouterr().err
+
+
+def test_every_public_name_is_explained():
+    for name in ex.__all__:
+        assert explain(name).startswith(f"explorer.{name}")
