@@ -20,6 +20,12 @@ def static_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
 
 
+def donated_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The `donate_argnums` and `donate_argnames` of a `jax.jit` function, each completed from the other by JAX."""
+    info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
+    return tuple(getattr(info, "donate_argnums", ())), tuple(getattr(info, "donate_argnames", ()))
+
+
 def jit_options(jitted: Any) -> dict[str, Any] | None:
     """What makes `jax.jit(function, **options)` do as `jitted` does; None where that can't be info."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None

@@ -296,10 +296,18 @@ def unwrap(function: Any) -> Any:
         elif type(function) is MethodType and is_jitted(function.__func__):
             function = MethodType(unwrap(function.__func__), function.__self__)
         elif type(function) is not MethodType and "__wrapped__" in getattr(function, "__dict__", {}):
+            if _only_takes_its_name(function):
+                break
             function = function.__wrapped__
         else:
             break
     return function
+
+
+def _only_takes_its_name(function: Any) -> bool:
+    """Whether a user's function wraps one of a library's, `@wraps(jnp.sin)`: what it does itself is the user's code."""
+    own, wrapped = file_of(function), file_of(unwrap(function.__wrapped__))
+    return bool(own) and not is_library_file(own) and (not wrapped or is_library_file(wrapped))
 
 
 def _struct(leaf: Any) -> Any:

@@ -68,7 +68,8 @@ def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
 def _assignment(evidence: Evidence, change: Change) -> Write | None:
     """The assignment to just that; else the only one that could be to it."""
     possible: list[Write] = []
-    for function in evidence.functions:
+    # A constructor's come last: it ran when the object was made, which was mostly before what changed was looked at.
+    for function in sorted(evidence.functions, key=lambda function: function.executed.code.co_name == "__init__"):
         for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.For, ast.NamedExpr):
             for target in targets_of(node):
                 fits = _fits(function, target, node, change)

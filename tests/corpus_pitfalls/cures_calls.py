@@ -103,6 +103,59 @@ def run(jit):
     ),
     Case(
         "unhashable-static",
+        "https://github.com/jax-ml/jax/issues/7826",
+        "",
+        """
+-@partial(jax.tree_util.register_dataclass, data_fields=["w"], meta_fields=["c"])
++@partial(jax.tree_util.register_dataclass, data_fields=["w", "c"], meta_fields=[])
+@dataclasses.dataclass
+class Model:
+    w: jax.Array
+    c: np.ndarray
+
+def f(model):
+    return model.w * model.c
+# ---
+def run(jit):
+    g = jit(f)
+    return [g(Model(X, np.ones(4, "float32"))), g(Model(X, np.full(4, 2, "float32")))]
+
+def expected():
+    return [np.asarray(X), 2 * np.asarray(X)]
+""",
+        'f, Model(X, np.ones(4, "float32"))',
+        "have `model.c` traced",
+    ),
+    Case(
+        "unhashable-static",
+        "",
+        "",
+        """
+@partial(jax.tree_util.register_dataclass, data_fields=["w"], meta_fields=["sizes"])
+@dataclasses.dataclass
+class Model:
+    w: jax.Array
+    sizes: object
+
+def f(layers):
+    return sum(layer.w * layer.sizes[0] for layer in layers)
+
+def layers():
+-    return [Model(X, np.array([2, 3])), Model(X, np.array([4, 5]))]
++    return [Model(X, (2, 3)), Model(X, (4, 5))]
+# ---
+def run(jit):
+    g = jit(f)
+    return [g(layers()), g(layers())]
+
+def expected():
+    return [6 * np.asarray(X)] * 2
+""",
+        "f, layers()",
+        "a tuple of its numbers",
+    ),
+    Case(
+        "unhashable-static",
         "https://docs.jax.dev/en/latest/jit-compilation.html#marking-arguments-as-static",
         "sizes=tuple(sizes)",
         """

@@ -282,4 +282,66 @@ def expected():
 """,
         "f, jnp.zeros(4), X",
     ),
+    Case(
+        "donated-reuse",
+        "https://github.com/jax-ml/jax/issues/3412",
+        "update(jnp.copy(x), …)",
+        """
+update = jax.jit(lambda array, at: array.at[at].set(77.0), donate_argnums=0)
+
+def f(x):
+-    new = update(x, 0)
++    new = update(jnp.copy(x), 0)
+    return new + x
+# ---
+def run(jit):
+    return f(jnp.ones(3))
+
+def expected():
+    return np.array([78.0, 2, 2])
+""",
+        "f, jnp.ones(3)",
+    ),
+    Case(
+        "donated-reuse",
+        "",
+        "state = …",
+        """
+advance = jax.jit(lambda state, x: state + x, donate_argnames="state")
+
+def f(state, x):
+-    advance(state, x)
+-    return state * 2
++    state = advance(state, x)
++    return state * 2
+# ---
+def run(jit):
+    return f(jnp.zeros(4), X)
+
+def expected():
+    return 2 * np.asarray(X)
+""",
+        "f, jnp.zeros(4), X",
+        "of what advance returns",
+    ),
+    Case(
+        "donated-reuse",
+        "https://github.com/liesel-devs/liesel/pull/272",
+        "jnp.copy(x)",
+        """
+advance = jax.jit(lambda model, kernel: (model + 1, kernel * 2), donate_argnums=(0, 1))
+
+def f(x):
+-    return advance(x, x)
++    return advance(x, jnp.copy(x))
+# ---
+def run(jit):
+    return f(jnp.ones(3))
+
+def expected():
+    return np.full(3, 2.0), np.full(3, 2.0)
+""",
+        "f, jnp.ones(3)",
+        "the second time",
+    ),
 )

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from explorer.pitfalls.lint import lint
+from tests.corpus_pitfalls import held_out_gradients
 from tests.corpus_pitfalls.public_gradients import CASES, Case
 
 _numbers = count()
@@ -160,3 +161,5 @@ if __name__ == "__main__":
     for differentiated in (True, False):
         print("differentiated" if differentiated else "alone")
         print(table(list(judgements(differentiated))))
+        print("put down before lint saw them")
+        print(table(list(judgements(differentiated, held_out_gradients.CASES))))

@@ -19,6 +19,7 @@ from tests.corpus_pitfalls import (
     documented_pages,
     documented_sharp_bits,
     effects,
+    held_out,
     state,
     threads_effects,
     threads_state,
@@ -32,7 +33,7 @@ MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         effects, state, use, documented_sharp_bits, documented_pages, threads_tracing, threads_state, threads_effects,
-        wanted,
+        wanted, held_out,
     )
 }  # fmt: skip
 _FOLDER = Path(__file__).parent / "kept"

@@ -19,6 +19,7 @@ from tests.corpus_pitfalls import (
     documented_pages,
     documented_sharp_bits,
     effects,
+    held_out,
     state,
     threads_effects,
     threads_numbers,
@@ -36,6 +37,7 @@ GROUPS = {
     "documentation": (documented_sharp_bits, documented_pages),
     "threads": (threads_tracing, threads_state, threads_effects, threads_numbers, threads_speed),
     "wanted": (wanted,),
+    "held out": (held_out,),
 }
 
 _MARK = re.compile(r"#\s*HIT\s+([\w, -]+?)\s*$")

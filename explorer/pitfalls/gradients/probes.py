@@ -84,11 +84,26 @@ def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
     random = np.random.default_rng(0)
     avals = sliced.avals
     count = max(8, min(_MOST, _MOST_ELEMENTS // max(1, sum(math.prod(aval.shape) for aval in avals) * 8)))
-    rows = list(_constants(avals, pool, random)) + list(_mixed(avals, pool, random))
+    first = list(_held(sliced, avals, random))
+    rows = first + list(_constants(avals, pool, random)) + list(_mixed(avals, pool, random))
     if len(rows) > count:
-        generic, rest = rows[:4], rows[4:]
+        generic, rest = rows[: len(first) + 4], rows[len(first) + 4 :]
         rows = generic + [rest[i] for i in np.linspace(0, len(rest) - 1, count - len(generic)).astype(int)]
     return [np.stack([row[i] for row in rows]) for i in range(len(avals))]
+
+
+def _held(sliced: ValueSlice, avals: Sequence[Any], random: np.random.Generator) -> Generator[list[np.ndarray]]:
+    """An input that is equal to an array of the program: a distance from that ends there."""
+    for (i, aval), array in product(enumerate(avals), sliced.arrays):
+        if _is_float(aval) and array.ndim <= len(aval.shape) and _fits(array.shape, aval.shape):
+            row = [_any(other, random) for other in avals]
+            row[i] = np.broadcast_to(array, aval.shape).astype(_host(aval))
+            yield row
+
+
+def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether an array of a shape can be broadcast to a whole one."""
+    return all(size in (1, of_whole) for size, of_whole in zip(reversed(shape), reversed(whole), strict=False))
 
 
 def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:

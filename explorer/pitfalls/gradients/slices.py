@@ -17,6 +17,7 @@ from explorer.pitfalls.gradients.singular import Singularity
 
 _MOST = 150  # equations; those further away are inputs
 _MOST_INPUTS = 12
+_MOST_ARRAYS = 4
 LEAST = 1e-18  # float32 has its logarithm, its reciprocal, and the square of that
 _LARGEST = 100_000  # elements of one value
 _LARGEST_PRODUCT = 4_096  # elements of what is multiplied as matrices, for it to be run some hundred times
@@ -58,6 +59,7 @@ class ValueSlice:
         self.inputs: dict[Key, Place] = {}
         self.equations: dict[Equation, None] = {sink: None}
         self.literals: list[float] = []
+        self.arrays: list[np.ndarray] = []  # constants of the program, a few small ones
         waiting = deque((sink.body, operand) for operand in sink.inputs)
         while waiting:
             body, atom = self.origin(*waiting.popleft())
@@ -92,6 +94,8 @@ class ValueSlice:
         return [atom.aval for _, atom in self.inputs.values()]
 
     def _add_literal(self, value: Any) -> None:
+        if getattr(getattr(value, "dtype", None), "kind", "") == "f" and 1 < np.size(value) <= _LARGEST_PRODUCT:
+            self.arrays += [np.asarray(value)][: _MOST_ARRAYS - len(self.arrays)]
         if getattr(getattr(value, "dtype", None), "kind", "f") in "fiu" and np.size(value) <= 16:
             self.literals += [float(number) for number in np.ravel(np.asarray(value))]
 

@@ -100,7 +100,7 @@ def _code(evidence: Evidence) -> Any:
 def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
     name = change.holder_path or change.path
     root = name.partition("[")[0].partition(".")[0]
-    if is_users_object(change.holder):
+    if is_users_object(change.holder) and not _is_copied(evidence, change.holder):
         message = (
             f"`{write.text}` changes the caller's `{root}` while {evidence.name} is traced, and in no call after that"
         )
@@ -120,6 +120,19 @@ def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
         # Taking an item out of a batch is often all that is meant, and works on the copy.
         severity="note" if change.after is ... else None,
     )
+
+
+def _is_copied(evidence: Evidence, holder: Any) -> bool:
+    """Whether JAX took an object of its kind apart, and made the one that the function has of the parts."""
+    tree = getattr(evidence.traced, "in_tree", None)
+    waiting: list[Any] = [] if tree is None else [tree]
+    while waiting:
+        node = waiting.pop()
+        kind, _ = node.node_data() or (None, None)
+        if kind is kind_of(holder):
+            return True
+        waiting += node.children()
+    return False
 
 
 _COPIES = {dict: "{{**{0}, …}}", list: "[*{0}, …]", set: "{{*{0}, …}}"}

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import jax
 
+from explorer._jax.jitted import donated_arguments
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, read_source, users_frame
 from explorer.model.findings.finding import Finding
@@ -19,6 +20,8 @@ from explorer.pitfalls.arguments import (
     source_of_target,
 )
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.jits import jit_target
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.syntax_trees import parse, root_of
@@ -32,6 +35,44 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield from _twice(evidence, donated)
         yield from _captured(evidence, donated)
         yield from _after(evidence, {root_of(path) for path in donated})
+    if not evidence.is_jitted:  # inside of a program a call donates nothing
+        for function in evidence.functions:
+            for call in function.walk(ast.Call):
+                yield from _inside(evidence, function, call)
+
+
+def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Iterator[Finding]:
+    """What a function gives to a call that donates it, and gives it again or reads after."""
+    positions, keywords = donated_arguments(jit_target(function, call))
+    passed = [(i in positions, node) for i, node in enumerate(call.args)]
+    passed += [(keyword.arg in keywords, keyword.value) for keyword in call.keywords]
+    names = [(is_donated, node.id) for is_donated, node in passed if isinstance(node, ast.Name)]
+    callee = function.source(call.func)
+    for name in dict.fromkeys(name for is_donated, name in names if is_donated):
+        if not function.reached(call):
+            continue
+        again = _read_later([*function.around(call)][::-1], call, name)
+        if sum(name == other for _, other in names) > 1:
+            yield RULE.finding(
+                f"`{name}` is given to {callee} twice, which donates it: where {evidence.name} runs as it is, "
+                "that fails",
+                function=function,
+                span=Span.of(call),
+                evidence=f"one array is two arguments of {callee}, and one of them is donated",
+                fix=f"give {callee} a copy, jnp.copy({name}), the second time; "
+                f"of a tree jax.tree.map(jnp.copy, {name})",
+                severity="warning",  # compiled with the function around it, the call donates nothing
+            )
+        elif again is not None:
+            yield RULE.finding(
+                f"`{name}` is read after {callee} was given it to write over: where {evidence.name} runs as it is, it "
+                "is deleted by then",
+                function=function,
+                span=Span.of(again),
+                evidence=f"donated in line {call.lineno}, and not given another value since",
+                fix=f"{name} = … of what {callee} returns, or {callee}(jnp.copy({name}), …)",
+                severity="warning",
+            )
 
 
 def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from explorer.capture.safe_reading import attributes, class_variables, init_para
 from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
+from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
@@ -27,6 +28,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for argument in evidence.call_arguments:
         if argument.static and argument.name != "self":  # that is another rule's
             yield from _passed(evidence, argument)
+    yield from _kept(evidence)
     for function in evidence.functions:
         for call in function.walk(ast.Call):
             target = jit_target(function, call)
@@ -61,6 +63,58 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
             fix=_by_value(argument.value),
             severity="warning",
         )
+
+
+def _kept(evidence: Evidence) -> Iterator[Finding]:
+    """Arrays that a class keeps as a static field: with another object of it JAX compares them, which fails."""
+    tree = getattr(evidence.traced, "in_tree", None)
+    waiting: list[Any] = [] if tree is None else [tree]
+    found: set[type] = set()
+    while waiting:
+        node = waiting.pop()
+        waiting += reversed(node.children())
+        kind, data = node.node_data() or (None, None)
+        array = None if kind in found else next(_arrays(data), None)
+        if kind is not None and array is not None:
+            found.add(kind)
+            yield _compared(evidence, kind, array)
+
+
+def _arrays(data: Any, depth: int = 0) -> Iterator[Any]:
+    """The arrays in what a class keeps: in it, and in tuples, lists and dicts in it."""
+    if is_a(data, jax.Array, _ARRAY, np.ndarray):
+        yield data
+    elif depth < 4:
+        parts = dict[Any, Any].values(data) if kind_of(data) is dict else data if kind_of(data) in (tuple, list) else ()
+        for part in parts:
+            yield from _arrays(part, depth + 1)
+
+
+def _compared(evidence: Evidence, kind: type, array: Any) -> Finding:
+    held = ((f"{argument.name}", argument.value) for argument in evidence.call_arguments if not argument.static)
+    path = next(filter(None, (_path_to(array, value, name) for name, value in held)), f"a field of {short_name(kind)}")
+    return RULE.finding(
+        f"`{path}` is an array, and {short_name(kind)} keeps it as a static field: a call with another "
+        f"{short_name(kind)} fails, since JAX has to compare the two",
+        evidence=f"it is no leaf of the arguments: {short_name(kind)} has it beside its arrays",
+        fix=f"have `{path}` traced: its field without pytree_node=False, or static=True; "
+        "or keep a tuple of its numbers",
+        **parameter_location(evidence, path),
+    )
+
+
+def _path_to(array: Any, value: Any, path: str, depth: int = 0) -> str:
+    """Where an array is in a value; empty if nowhere."""
+    if value is array:
+        return path
+    if depth > 4 or is_a(value, jax.Array, np.ndarray):
+        return ""
+    items: list[tuple[str, Any]] = [(f".{name}", held) for name, held in attributes(value).items()]
+    if kind_of(value) is dict:
+        items = [(f"[{name!r}]", held) for name, held in value.items() if type(name) is str]
+    elif kind_of(value) in (tuple, list):
+        items = [(f"[{at}]", held) for at, held in enumerate(value[:100])]
+    return next(filter(None, (_path_to(array, held, path + step, depth + 1) for step, held in items)), "")
 
 
 def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ A third of them, for each takes seconds; `python -m tests.corpus_pitfalls.gradie
 
 import pytest
 
+from tests.corpus_pitfalls import held_out_gradients
 from tests.corpus_pitfalls.gradient_cures import judgements, table
 from tests.corpus_pitfalls.public_gradients import CASES
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def results():
-    return list(judgements(cases=CASES[::3]))
+    return list(judgements(cases=[*CASES[::3], *held_out_gradients.CASES[::3]]))
 
 
 def test_each_point_shows_what_it_is_to_show(results):
