@@ -30,30 +30,16 @@ _TYPE = cast("Callable[[Any], _Type]", attrgetter("shape", "dtype", "weak_type")
 _PLAIN = {bool: "bool", int: "int", float: "float", complex: "complex", np.ndarray: "numpy"}
 
 
-class _Numbering:
-    """The numbers of contents, by what is read of a leaf."""
+class _OfRest(dict[_Type, int]):
+    """The numbers of contents that differ in their types only; a new type gets one when it is looked up."""
 
-    def __init__(self) -> None:
-        self.contents = Contents()
-        self._numbers: dict[_Rest, dict[_Type, int]] = {}
+    def __init__(self, rest: _Rest, contents: Contents) -> None:
+        super().__init__()
+        self._rest = rest
+        self._contents = contents
 
-    def of_types(self, types: Sequence[_Type], rest: _Rest) -> list[int]:
-        """Of leaves that differ in their types only."""
-        of_rest = self._numbers.get(rest)
-        if of_rest is None:
-            of_rest = self._numbers[rest] = {}
-        numbers = [*map(of_rest.get, types)]
-        if None in numbers:
-            numbers = [*map({of: self.of(of, rest) for of in {*types}}.get, types)]  # hundreds may be of one new type
-        return cast("list[int]", numbers)
-
-    def of(self, of: _Type, rest: _Rest) -> int:
-        of_rest = self._numbers.get(rest)
-        number = of_rest.get(of) if of_rest is not None else None
-        return self._new(of, rest) if number is None else number
-
-    def _new(self, of: _Type, rest: _Rest) -> int:
-        (shape, dtype, weak), (given, committed, (sharding, devices, spread), layout) = of, rest
+    def __missing__(self, of: _Type) -> int:
+        (shape, dtype, weak), (given, committed, (sharding, devices, spread), layout) = of, self._rest
         content = Content(
             tuple(size if isinstance(size, int) else str(size) for size in shape),
             str(getattr(dtype, "name", dtype)),
@@ -65,8 +51,20 @@ class _Numbering:
             _layout(layout, len(shape)) if layout else "",
             spread,
         )
-        number = self._numbers.setdefault(rest, {})[of] = self.contents.number(content)
+        number = self[of] = self._contents.number(content)
         return number
+
+
+class _Numbering(dict[_Rest, _OfRest]):
+    """The numbers of contents, by what is read of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.contents = Contents()
+
+    def __missing__(self, rest: _Rest) -> _OfRest:
+        of_rest = self[rest] = _OfRest(rest, self.contents)
+        return of_rest
 
 
 class LeafReader:
@@ -88,14 +86,15 @@ class LeafReader:
         values, avals = values[:count], avals[:count]
         placed = common_placement(values)
         if placed is not None:  # most arrays lie in one place, and have the default layout there
-            numbers = numbering.of_types([*map(_TYPE, avals)], ("jax", False, self._spread_of(placed), ""))
+            of_rest = numbering["jax", False, self._spread_of(placed), ""]
+            numbers = [*map(of_rest.__getitem__, map(_TYPE, avals))]
         else:
             numbers = [self._read_leaf(numbering, value, aval) for value, aval in zip(values, avals, strict=True)]
         return LeafColumns(self._shared(tuple(paths[:count])), np.array(numbers, np.int32), numbering.contents)
 
     def _read_leaf(self, numbering: _Numbering, value: Any, aval: Any) -> int:
         shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)
-        return numbering.of((shape, dtype, weak), (given, committed, self._spread_of(sharding), layout))
+        return numbering[given, committed, self._spread_of(sharding), layout][shape, dtype, weak]
 
     def _shared(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         if len(self._paths) > _PATHS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -39,12 +40,15 @@ def assignment(path: str, value: str) -> str:
 def is_all_of(key: Key, leaves: LeafColumns) -> bool:
     """Whether these are all the arrays of one argument."""
     tree = root(leaves.paths[0])
-    inside = (f"{tree}[", f"{tree}.")
     (every,) = in_columns(key.leaves)
-    count = sum(path.startswith(inside) for path in leaves.paths)
-    if count != len(leaves):
-        return False
-    return count == len(every) or count == sum(path.startswith(inside) for path in every.paths)
+    count = _count_inside(leaves.paths, tree)
+    return count == len(leaves) and (count == len(every) or count == _count_inside(every.paths, tree))
+
+
+@lru_cache(64)  # hundreds of paths, and the same ones in each call
+def _count_inside(paths: tuple[str, ...], tree: str) -> int:
+    inside = (f"{tree}[", f"{tree}.")
+    return sum([path.startswith(inside) for path in paths])
 
 
 def with_comment(code: str, remark: str) -> str:
@@ -103,7 +107,7 @@ class _Padding(NamedTuple):
 
     def code(self, case: Case, remark: str) -> str:
         """Code that pads every array that changed with the one that is named."""
-        places = {at for d in case.causes if d.axis in self.amounts for at in d.places} - {case.chosen.at}
+        places = set[int]().union(*(d.places for d in case.causes if d.axis in self.amounts)) - {case.chosen.at}
         leaves = case.leaves_at([*([case.chosen.at] if case.chosen.at >= 0 else []), *sorted(places)])
         if len(leaves) > 1 and is_all_of(case.key, leaves):
             tree = root(leaves.paths[0])

@@ -49,7 +49,8 @@ def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
 
 
 def _columns(key: Key) -> LeafColumns:
-    return in_columns(key.leaves)[0]
+    leaves = key.leaves
+    return leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,12 @@ class Case:
         return self.sizes_of(self.chosen.axis) if self.chosen.axis >= 0 else ()
 
     def sizes_of(self, axis: int) -> tuple[int, ...]:
-        sizes = (shape[axis] for shape in self._shapes)
-        return tuple(dict.fromkeys(size for size in sizes if isinstance(size, int)))
+        return self._sizes_of_axes[axis] if axis < len(self._sizes_of_axes) else ()
+
+    @cached_property
+    def _sizes_of_axes(self) -> list[tuple[int, ...]]:
+        of_axes = zip(*dict.fromkeys(self._shapes), strict=True)
+        return [tuple([size for size in dict.fromkeys(sizes) if isinstance(size, int)]) for sizes in of_axes]
 
     @cached_property
     def _shapes(self) -> list[tuple[int | str, ...]]:

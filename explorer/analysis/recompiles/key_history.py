@@ -10,7 +10,7 @@ from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns
 
 _RECENT = 48  # keys of one function that a new one is compared with
-_LEAVES = 6_000  # and fewer of them where they have many leaves: together these
+_LEAVES = 2_400  # and fewer of them where they have many leaves, but 8: together these
 _EXACT = 2_048  # keys of one function that are known again
 _FAMILIES = 1_024
 _VALUES = 65_536  # values of one static argument that are counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from operator import add
@@ -31,6 +32,8 @@ _WEIGHED = (
 )
 _Shape = tuple[int | str, ...]
 _make = cast("Any", tuple.__new__)  # a fifth of the time that the class's own takes
+_NUMBER_BITS = 32  # of a content's number
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
 _MOST_WEIGHED = 16  # changed leaves of one key that are weighed one by one
 _MANY_CHANGED = reduce(add, [_MORE] * (_MOST_WEIGHED - 1), _LIGHTEST)  # the least that these are
 
@@ -144,8 +147,9 @@ def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> li
     if len(leaves) <= _MOST_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
         return [0.0] * len(of_earlier)
     contents, here = leaves.contents, leaves.numbers
-    rows = np.stack([old.numbers for old in of_earlier])
-    if (contents.places[rows] != contents.places[here]).any():  # then what comes after may weigh less
+    rows = np.concatenate([old.numbers for old in of_earlier]).reshape(len(of_earlier), -1)
+    # Where something lies elsewhere, what comes after may weigh less.
+    if not contents.is_one_place and (contents.places[rows] != contents.places[here]).any():
         return [0.0] * len(of_earlier)
     counts: list[int] = np.count_nonzero(contents.shapes[rows] != contents.shapes[here], 1).tolist()
     more = 1 - _MOST_WEIGHED
@@ -260,14 +264,15 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
     leaves, old_leaves = in_columns(new.leaves, old.leaves)
     numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
     changed = np.flatnonzero((numbers != before) & (before >= 0))
-    of_pairs: dict[tuple[int, int], list[int]] = {}
-    for at, pair in zip(
-        changed.tolist(), zip(numbers[changed].tolist(), before[changed].tolist(), strict=True), strict=True
-    ):
-        of_pairs.setdefault(pair, []).append(at)
+    of_pairs: defaultdict[int, list[int]] = defaultdict(list)
+    # One number for both contents: it is quicker to hash than two.
+    pairs = numbers[changed].astype(np.int64) << _NUMBER_BITS | before[changed]
+    for at, pair in zip(changed.tolist(), pairs.tolist(), strict=True):
+        of_pairs[pair].append(at)
     rows = leaves.contents.rows
     ways: dict[tuple[object, ...], Difference] = {}
-    for (here, there), places in of_pairs.items():
+    for pair, places in of_pairs.items():
+        here, there = pair >> _NUMBER_BITS, pair & _NUMBER_MASK
         for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
             way = row.kind, row.axis, row.before, row.after
             earlier = ways.get(way)

@@ -131,7 +131,7 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
         return causes
     latest = earlier[-_REMEMBERED:]
     leaves, *olds = in_columns(key.leaves, *(old.leaves for old in latest))
-    rows = np.stack([old.numbers_at(leaves.paths) for old in olds])
+    rows = np.concatenate([old.numbers_at(leaves.paths) for old in olds]).reshape(len(olds), -1)
     seen: dict[str, list[bool]] = {}  # by what is compared: for each leaf, if an earlier call had it so
 
     def is_seen(difference: Difference) -> bool:

@@ -50,6 +50,11 @@ class Contents:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def is_one_place(self) -> bool:
+        """All of them lie in one place."""
+        return len(self._parts[2]) == 1
+
     def number(self, content: Content) -> int:
         number = self._numbers.get(content)
         if number is None:
