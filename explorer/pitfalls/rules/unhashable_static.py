@@ -69,14 +69,14 @@ def _kept(evidence: Evidence) -> Iterator[Finding]:
     """Arrays that a class keeps as a static field: with another object of it JAX compares them, which fails."""
     tree = getattr(evidence.traced, "in_tree", None)
     waiting: list[Any] = [] if tree is None else [tree]
-    found: set[type] = set()
+    reported: set[type] = set()
     while waiting:
         node = waiting.pop()
         waiting += reversed(node.children())
         kind, data = node.node_data() or (None, None)
-        array = None if kind in found else next(_arrays(data), None)
+        array = None if kind in reported else next(_arrays(data), None)
         if kind is not None and array is not None:
-            found.add(kind)
+            reported.add(kind)
             yield _compared(evidence, kind, array)
 
 
