@@ -67,6 +67,8 @@ class Evidence:
         events: The compiles in a ledger, where one was passed.
         capture: Of the compiled program, where it spans several devices or is for a target; rules look at it then.
         waste: What `sharded.wastes` found in it; None before it looked.
+        try_cure: Says what the cure of a waste on a line brings, by compiling the program with it; None where it isn't
+            to be tried.
     """
 
     function: Callable[..., Any]
@@ -83,6 +85,7 @@ class Evidence:
     events: Sequence[Event] = ()
     capture: Capture | None = None
     waste: Sequence[Waste] | None = None
+    try_cure: Callable[[Evidence, Waste, int], str] | None = None
 
     @property
     def name(self) -> str:

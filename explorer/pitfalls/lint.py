@@ -17,7 +17,7 @@ import jax
 from explorer._jax import undecided_equalities
 from explorer._jax.jitted import is_jitted
 from explorer._jax.uncached_traces import uncached_traces
-from explorer.capture.backends import TargetBackend
+from explorer.capture.backends import HereBackend, TargetBackend
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
@@ -36,6 +36,7 @@ from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.recorder import record_calls
 from explorer.pitfalls.rule import Rule, all_rules
 from explorer.pitfalls.sharded import SHARDED, compile_for, compile_if_sharded
+from explorer.pitfalls.sharding_cures import CureTrials
 from explorer.pitfalls.state import snapshot
 from explorer.pitfalls.suppress import is_suppressed
 from explorer.pitfalls.symbolic_arguments import symbolic_arguments
@@ -58,7 +59,8 @@ def lint(
     """Find what may go wrong with a function when it is compiled.
 
     The function's Python runs once, to be traced. Its program isn't compiled, unless it is one for several devices: of
-    these, rules look at what each device has. Pieces of it are compiled, and run, where a gradient may be NaN.
+    these, rules look at what each device has, and cures are tried: the program is compiled with up to four of them, and
+    the finding says what each brings. Pieces of it are compiled, and run, where a gradient may be NaN.
     A comment `# explorer: ignore[EX001]` silences a rule in a statement, or on a `def` in all of it;
     `[tool.explorer.lint]` of the nearest pyproject.toml says how grave a rule is: `EX012 = "error"`, `"warning"`,
     `"note"` or `"off"`.
@@ -155,6 +157,8 @@ def run_rules(
         evidence.capture = compile_for(evidence, plain, backend)
     elif any(rule.name in SHARDED for rule in rules):
         evidence.capture = compile_if_sharded(evidence)
+    if evidence.capture is not None:
+        evidence.try_cure = CureTrials(backend or HereBackend()).outcome
     findings = check_rules(evidence, rules, levels)
     if options.thorough:
         second = gather(function, args, kwargs, record=False)

@@ -76,6 +76,8 @@ def finding_of(rule: Rule, evidence: Evidence, waste: Waste, message: str, fix: 
     """A finding; a note where it is not waste for certain."""
     line = place or place_of(evidence, waste.node)
     severity = None if waste.is_proven else "note"
+    if evidence.try_cure is not None:
+        fix = f"{fix}; {evidence.try_cure(evidence, waste, line.get('line', 0))}"
     return rule.finding(message, evidence=evidence_text(waste), fix=fix, severity=severity, **line)
 
 

@@ -37,7 +37,7 @@ class OutputSearch:
             gather = self.subject.program.gather_before(maker, leaf.gathered) if leaf.gathered & ~without else None
             if gather is not None and not self.subject.is_requested(gather):
                 waste = self.subject.of_gather("output", gather, ())
-                spec = waste.spec if gather.array.elements == array.elements else ""
+                spec = waste.spec if len(gather.array.shape) == len(array.shape) else ""
                 yield replace(waste, spec=spec, number=number, bytes=array.allocated)
             elif not leaf.axes and leaf.source == CONSTANT and self.is_any_split(root):
                 names = self.subject.mesh.names_of(self.subject.mesh.full)
@@ -68,7 +68,7 @@ class OutputSearch:
             maker = self.subject.outermost(node.operands[0])
             if maker is None or maker.op in _NOT_MADE or kernels[maker.index] != maker.index:
                 continue
-            along = self.cut_along(node, maker)
+            along, leaves_of = self.cut_along(node, maker), self.subject.leaves[maker.index]
             if along and self.subject.program.array(maker).allocated >= LARGE:
                 yield Waste(
                     "made whole",
@@ -77,6 +77,7 @@ class OutputSearch:
                     self.subject.program.array(maker).allocated,
                     self.subject.mesh.devices_along(along),
                     spec=self.subject.program.spec(self.subject.leaves[node.index][0].dims),
+                    elements=self.subject.program.elements(self.subject.program.array(maker), leaves_of[0]),
                 )
 
     def cut_along(self, cut: Node, maker: Node) -> int:

@@ -35,6 +35,8 @@ class Waste:
         number: Of the argument or the output.
         is_proven: Whether it is waste for certain.
         wire: Bytes that each device sends for it.
+        of: The gather that it is about, where it is about one.
+        elements: Of the whole array; 0 where that isn't known.
     """
 
     kind: str
@@ -49,6 +51,7 @@ class Waste:
     is_proven: bool = True
     wire: int = 0
     of: Gather | None = field(default=None, repr=False)
+    elements: int = 0
 
 
 class Subject:
@@ -90,6 +93,7 @@ class Subject:
             is_proven=is_proven,
             wire=gather.array.allocated * (devices - 1) // devices,
             of=gather,
+            elements=self.program.elements(gather.array, gather.whole),
         )
 
     def is_part(self, cut: Node, along: int) -> bool:

@@ -1,0 +1,112 @@
+"""A traced program with other shardings: of its arguments, and of what some of its equations give.
+
+Like a numbered program it is another one for JAX's caches, compiled beside the one that the user's call runs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+
+def mesh_in(traced: Any) -> Any:
+    """The mesh that a traced program's arguments or constraints lie on; None where there is none, or another way.
+
+    Of a mesh with explicit axes it is None too: there shardings are types of the program, which can't be exchanged.
+    """
+    try:
+        shardings: list[Any] = [meta.sharding for meta in traced._meta_tys_flat]
+    except AttributeError:
+        return None
+    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+    shardings += [equation.params.get("sharding") for equation in jaxpr.eqns]
+    mesh: Any = next((sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)), None)
+    return None if mesh is None or AxisType.Explicit in (mesh.axis_types or ()) else mesh
+
+
+def resharded(
+    traced: Any, arguments: Mapping[int, PartitionSpec], results: Mapping[int, tuple[int, PartitionSpec]]
+) -> Any:
+    """The same program with some other shardings; None where this JAX keeps it in another way.
+
+    Args:
+        traced: A `jax.stages.Traced` with a mesh.
+        arguments: By the position among the arrays that are passed.
+        results: By the `id` of an equation, which of its outputs is constrained, and how.
+    """
+    mesh = mesh_in(traced)
+    try:
+        changed = copy.copy(traced)
+        params = {**traced._params}
+        metas = list(traced._meta_tys_flat)  # what `lower` takes the arguments' shardings from
+        given = list(params["in_shardings"])
+        for at, spec in arguments.items():
+            sharding = NamedSharding(mesh, spec)
+            metas[at] = metas[at].replace(sharding=sharding, format=None, committed=True)
+            if isinstance(given[at], NamedSharding):
+                given[at] = sharding
+        params["in_shardings"] = tuple(given)
+        params["jaxpr"] = _Constraining(mesh, results).rewrite(traced.jaxpr)
+        changed._params = params
+        changed._meta_tys_flat = metas
+        if getattr(changed, "_lojax", None) is not None:  # from 0.12 what it lowers, once it is made
+            changed._lojax = None
+    except (AttributeError, TypeError, KeyError, IndexError):
+        return None
+    return changed
+
+
+class _Constraining:
+    """Puts constraints behind equations, wherever they stand."""
+
+    def __init__(self, mesh: Any, results: Mapping[int, tuple[int, PartitionSpec]]) -> None:
+        self._mesh, self._results = mesh, results
+        self._made: dict[int, Any] = {}  # by id: an inner function that is called twice is one object and stays one
+
+    def rewrite(self, jaxpr: Any) -> Any:
+        if id(jaxpr) not in self._made:
+            inner = getattr(jaxpr, "jaxpr", jaxpr)  # up to 0.10 one with its constants is around one without
+            made = self._open(jaxpr) if inner is jaxpr else jaxpr.replace(jaxpr=self.rewrite(inner))
+            self._made[id(jaxpr)] = made
+        return self._made[id(jaxpr)]
+
+    def _open(self, jaxpr: Any) -> Any:
+        equations = [made for equation in jaxpr.eqns for made in self._equations(equation)]
+        # From 0.11 a jaxpr has its constants itself, and would lose them.
+        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
+        return jaxpr.replace(eqns=equations, **constants)
+
+    def _equations(self, equation: Any) -> Sequence[Any]:
+        params = {name: self._value(value) for name, value in equation.params.items()}
+        made = equation.replace(params=params)
+        if id(equation) not in self._results:
+            return (made,)
+        at, spec = self._results[id(equation)]
+        outputs = list(made.outvars)
+        whole, outputs[at] = outputs[at], type(outputs[at])(outputs[at].aval)
+        sharding = NamedSharding(self._mesh, spec)
+        struct = jax.ShapeDtypeStruct(whole.aval.shape, whole.aval.dtype)
+        constrain: Any = partial(jax.lax.with_sharding_constraint, shardings=sharding)
+        template: Any = jax.make_jaxpr(constrain)(struct)
+        constraint = template.eqns[-1].replace(invars=[outputs[at]], outvars=[whole], source_info=equation.source_info)
+        return made.replace(outvars=outputs), constraint
+
+    def _value(self, value: Any) -> Any:
+        if _is_jaxpr(value):
+            return self.rewrite(value)
+        if isinstance(value, (tuple, list)):
+            values = cast("Sequence[Any]", value)
+            if any(map(_is_jaxpr, values)):
+                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
+                return make([self.rewrite(item) if _is_jaxpr(item) else item for item in values])
+        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
+
+
+def _is_jaxpr(value: Any) -> bool:
+    inner = getattr(value, "jaxpr", value)
+    return hasattr(inner, "eqns") and hasattr(inner, "invars")

@@ -1,0 +1,244 @@
+"""A cure of what is gathered or whole by mistake, tried: the program is compiled with it, and says what it brings."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+from jax.sharding import PartitionSpec
+
+from explorer._jax.resharded import mesh_in, resharded
+from explorer.analysis.sharding.subject import Waste
+from explorer.capture.backends import Backend
+from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.model.capture import Capture
+from explorer.model.units import bytes_text
+from explorer.pitfalls.equations import Equation, is_literal
+from explorer.pitfalls.evidence import Evidence
+
+_MOST = 4  # compiles for one lint: each takes as long as the first
+_ARGUMENTS = ("argument", "unsplit", "unlike", "contracted")
+_OUTPUTS = ("output", "made output")
+_AXES = re.compile(r"'([^']*)'")
+_PARTS = re.compile(r"\([^()]*\)|'[^']*'|None")
+
+
+class NotTried(Exception):
+    """Why a cure can't be tried."""
+
+
+@dataclass(frozen=True)
+class _Need:
+    """Bytes that each device sends, and that it takes at most; 0 for the latter where the compiler doesn't say it."""
+
+    sends: int
+    takes: int
+
+    @staticmethod
+    def of(capture: Capture) -> _Need:
+        memory = capture.memory
+        taken = sum(memory.get(use, 0) for use in ("argument", "output", "temp")) - memory.get("alias", 0)
+        return _Need(int(capture.collectives.wire), taken)
+
+    def cost(self, before: _Need) -> float:
+        """What is sent and taken, each held against what it was."""
+        return self.sends / max(before.sends, 1) + self.takes / max(before.takes, 1)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a cure gives another sharding.
+
+    Args:
+        shape: Of what gets it.
+        spec: The sharding; None where it is open.
+        argument: The position among the arrays that are passed, if it is one.
+        results: Else equations by their `id`, each with which of its outputs is meant.
+    """
+
+    shape: tuple[int, ...]
+    spec: PartitionSpec | None
+    argument: int | None = None
+    results: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class CureTrials:
+    """Compiles a program with cures, some of them.
+
+    Args:
+        backend: What compiles it.
+        left: How many more are compiled.
+    """
+
+    backend: Backend
+    left: int = _MOST
+    _trials: dict[Any, _Need] = field(default_factory=dict[Any, _Need])
+
+    def outcome(self, evidence: Evidence, waste: Waste, line: int) -> str:
+        """What a cure brings, or why nobody tried: `tried: each device sends 8.4 MB → 0 B`.
+
+        Where the cure leaves the sharding open, what splits one dimension is tried, and the best of it is named.
+
+        Args:
+            evidence: With the capture of the program as it is.
+            waste: What is to be cured.
+            line: Of the finding.
+        """
+        if evidence.capture is None or evidence.traced is None:
+            return "not tried: there is no compiled program"
+        try:
+            place = _place(evidence, waste, line)
+            specs = [place.spec] if place.spec is not None else [*_splits(place.shape, waste)]
+            trials = [self._trial(evidence, place, spec) for spec in specs]
+        except NotTried as reason:
+            return f"not tried: {reason}"
+        before = _Need.of(evidence.capture)
+        best = min(range(len(trials)), key=lambda at: trials[at].cost(before))
+        named = "" if place.spec is not None else f" {_written(specs[best])}"
+        return f"tried{named}: {_compared(before, trials[best])}"
+
+    def _trial(self, evidence: Evidence, place: _Place, spec: PartitionSpec) -> _Need:
+        key = place.argument, tuple(place.results), spec
+        if key not in self._trials:
+            if not self.left:
+                raise NotTried(f"{_MOST} others were, each a compile")
+            self.left -= 1
+            self._trials[key] = self._compiled(evidence, place, spec)
+        return self._trials[key]
+
+    def _compiled(self, evidence: Evidence, place: _Place, spec: PartitionSpec) -> _Need:
+        arguments = {} if place.argument is None else {place.argument: spec}
+        results = {equation: (at, spec) for equation, at in place.results}
+        traced = resharded(evidence.traced, arguments, results)
+        if traced is None:
+            raise NotTried("this JAX keeps its traces in another way")
+        request = CompileRequest(evidence.function, tuple(evidence.args), evidence.kwargs, traced=traced)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what the program as it is was warned of already
+                return _Need.of(compile_stages(replace(request, backend=self.backend)).capture)
+        except Exception as error:  # whatever a compiler raises of a program that nobody wrote
+            cause = str(error.__cause__ or error).strip().partition("\n")[0]
+            raise NotTried(f"it doesn't compile so: {cause}") from error
+
+
+def _compared(before: _Need, after: _Need) -> str:
+    """`each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`."""
+    less: list[str] = []
+    more: list[str] = []
+    for verb, was, now in (("sends", before.sends, after.sends), ("takes", before.takes, after.takes)):
+        if (text := bytes_text(was)) != (changed := bytes_text(now)):
+            (less if now < was else more).append(f"{verb} {text} → {changed}")
+    if not less:
+        return f"it brings nothing{': each device ' * bool(more)}{', '.join(more)}"
+    return f"each device {', '.join(less)}{', but ' * bool(more)}{', '.join(more)}"
+
+
+def _splits(shape: Sequence[int], waste: Waste) -> Iterator[PartitionSpec]:
+    """Each way to split one of the two largest dimensions over the axes of a waste."""
+    axes = waste.axes[0] if len(waste.axes) == 1 else waste.axes
+    dims = sorted((at for at, size in enumerate(shape) if size % waste.devices == 0), key=lambda at: -shape[at])
+    if not dims or waste.devices < 2:
+        raise NotTried("no dimension is divisible by the number of devices")
+    for at in dims[:2]:
+        yield PartitionSpec(*(axes if each == at else None for each in range(len(shape))))
+
+
+def _written(spec: PartitionSpec) -> str:
+    return f"P({', '.join(map(repr, spec))})"
+
+
+def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
+    """What a cure gives another sharding.
+
+    Raises:
+        NotTried: Nobody knows what, or of what shape.
+    """
+    if waste.kind == "idle":
+        raise NotTried("what to split is a choice of yours")
+    if mesh_in(evidence.traced) is None:
+        raise NotTried("no mesh of its arguments can be had, or shardings are its types")
+    spec = parse_spec(waste.spec) if waste.spec else None
+    if waste.kind in _ARGUMENTS:
+        return _argument(evidence, waste, spec)
+    if waste.kind in _OUTPUTS:
+        return _output(evidence, waste.number, spec)
+    if spec is None:
+        raise NotTried("which sharding would cure it is not known")
+    results = tuple(_of_line(evidence, waste, line, spec))
+    if not results:
+        raise NotTried("what this line gives has another shape than what is gathered")
+    return _Place((), spec, results=results)
+
+
+def parse_spec(text: str) -> PartitionSpec:
+    """`P('data', None, ('x', 'y'))` → the partition spec.
+
+    Example:
+        >>> parse_spec("P('data', None, ('x', 'y'))")
+        PartitionSpec('data', None, ('x', 'y'))
+    """
+    parts = _PARTS.findall(text[1:].strip()[1:-1])
+    axes = [tuple(_AXES.findall(part)) for part in parts]
+    return PartitionSpec(*(None if not each else each[0] if len(each) == 1 else each for each in axes))
+
+
+def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _Place:
+    """The argument: its position among the arrays that are passed, of which the program may have dropped some."""
+    assert evidence.capture is not None
+    graph = evidence.capture.hlo.graph
+    entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
+    numbered = {int(graph.parameter_number[node.index]): node for node in entry}
+    node = numbered.get(waste.number) if waste.kind == "contracted" else waste.node
+    jaxpr: Any = getattr(evidence.jaxpr, "jaxpr", evidence.jaxpr)
+    names: list[str] = list(jaxpr.debug_info.arg_names or ())
+    if node is None or names.count(node.scope) != 1:
+        raise NotTried("which argument it is can't be had from the program")
+    at = names.index(node.scope)
+    return _Place(tuple(map(int, jaxpr.invars[at].aval.shape)), spec, argument=at)
+
+
+def _output(evidence: Evidence, number: int, spec: PartitionSpec | None) -> _Place:
+    """The equation that makes an output of the program."""
+    body = evidence.program.main
+    variable: Any = body.raw.outvars[number] if number < len(body.raw.outvars) else None
+    equation = body.makers.get(variable) if variable is not None and not is_literal(variable) else None
+    if variable is None or equation is None:
+        raise NotTried("no equation of its own makes this output")
+    shape = tuple(map(int, variable.aval.shape))
+    of = id(equation.raw), list(equation.outputs).index(variable)
+    return _Place(shape, spec if spec is not None and len(spec) == len(shape) else None, results=(of,))
+
+
+def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -> Iterator[tuple[int, int]]:
+    """What a line gives to others, of the size of what is gathered or made whole."""
+    for equation in evidence.program.equations:
+        caller = equation.body.caller
+        # Of what is inside of a call on the same line the call's result counts.
+        if _is_on(evidence, equation, line) and not (caller is not None and _is_on(evidence, caller, line)):
+            for at, variable in enumerate(equation.outputs):
+                shape: Any = getattr(variable.aval, "shape", ())
+                is_meant = len(shape) == len(spec) and prod(shape) == waste.elements
+                if is_meant and _is_given(evidence, equation, variable, line):
+                    yield id(equation.raw), at
+
+
+def _is_given(evidence: Evidence, equation: Equation, variable: Any, line: int) -> bool:
+    """Whether an equation's output is used by other lines than its own, or comes out of the jaxpr."""
+    body = equation.body
+    users = [user for user in body.equations if variable in _variables(user.inputs)]
+    return variable in _variables(body.raw.outvars) or any(not _is_on(evidence, user, line) for user in users)
+
+
+def _is_on(evidence: Evidence, equation: Equation, line: int) -> bool:
+    frame = evidence.program.called_from(equation)
+    return frame is not None and frame.line == line
+
+
+def _variables(atoms: Sequence[Any]) -> list[Any]:
+    return [atom for atom in atoms if not is_literal(atom)]
