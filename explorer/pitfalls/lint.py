@@ -153,12 +153,7 @@ def run_rules(
         args, kwargs = plain
         evidence = gather(function, args, kwargs)
     evidence.events = () if options.ledger is None else options.ledger.events
-    if backend is not None:
-        evidence.capture = compile_for(evidence, plain, backend)
-    elif any(rule.name in SHARDED for rule in rules):
-        evidence.capture = compile_if_sharded(evidence)
-    if evidence.capture is not None:
-        evidence.try_cure = CureTrials(backend or HereBackend()).outcome
+    _compile(evidence, plain, backend, rules)
     findings = check_rules(evidence, rules, levels)
     if options.thorough:
         second = gather(function, args, kwargs, record=False)
@@ -167,6 +162,17 @@ def run_rules(
     if not options.fixes:
         return findings
     return findings.changed(replace(finding, fix=findings.fix(finding)) for finding in findings)
+
+
+def _compile(evidence: Evidence, plain: Any, backend: TargetBackend | None, rules: Sequence[Rule]) -> None:
+    """Compile what the rules of compiled programs look at, and let them try cures."""
+    __tracebackhide__ = True
+    if backend is not None:
+        evidence.capture = compile_for(evidence, plain, backend)
+    elif any(rule.name in SHARDED for rule in rules):
+        evidence.capture = compile_if_sharded(evidence)
+    if evidence.capture is not None:
+        evidence.try_cure = CureTrials(backend or HereBackend()).outcome
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
