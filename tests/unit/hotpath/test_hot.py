@@ -290,6 +290,7 @@ def interrupted_at(step, function, calls):
                 raise KeyboardInterrupt
         return tracer
 
+    others = sys.gettrace()  # of coverage, which would see nothing of all tests after this one
     sys.settrace(tracer)
     try:
         for _ in range(calls):
@@ -297,7 +298,7 @@ def interrupted_at(step, function, calls):
     except KeyboardInterrupt:
         return True
     finally:
-        sys.settrace(None)
+        sys.settrace(others)
     return False
 
 
