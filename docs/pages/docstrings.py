@@ -83,7 +83,9 @@ def _entries(block: list[str]) -> dict[str, str]:
 
 
 def _code(block: list[str]) -> str:
-    return "\n".join(re.sub(r"\s+# doctest: \S+( \S+)*$", "", line) for line in block).strip()
+    """The lines of an example as somebody sees them who types it: without what is for doctest alone."""
+    plain = (re.sub(r"\s+# doctest: \S+( \S+)*$", "", line) for line in block)
+    return "\n".join(line.replace("<doctest ...>", "<stdin>") for line in plain).strip()
 
 
 def markdown(text: str, link: Callable[[str], str] = lambda name: "") -> str:
