@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+import jax
 import numpy as np
 from jax._src import compiler as jax_compiler  # non-public: the options that JAX itself compiles with
 from jax._src.interpreters import mlir  # non-public: a context that knows JAX's dialects
@@ -49,10 +50,12 @@ def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
     """The devices of a topology, none of which need be here.
 
     Args:
-        platform: `cuda`, `rocm`, `tpu`.
+        platform: `cuda`, `rocm`, `tpu`; `cpu` are those of this process.
         topology: As the platform's plugin takes it: `v5e:4x4`; of GPUs processes, hosts and devices, `1x1x8`.
         config: A `GpuTargetConfigProto` as text; of a TPU how a chip's cores are used, empty for its default.
     """
+    if platform == "cpu":
+        return jax.devices()  # pyright: ignore[reportUnknownVariableType]
     if platform == "tpu":
         options = {"chip_config_name": config} if config else {}
         described: Any = topologies.get_topology_desc(topology, "tpu", **options)
@@ -90,7 +93,9 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
     with mlir.make_ir_context():  # pyright: ignore
         module: Any = ir.Module.parse(program)  # pyright: ignore
         began = perf_counter()
-        compiled: Any = client.compile(
+        # A client that only compiles has `compile`; the CPU's loads what it made, which isn't run.
+        compiles = client.compile_and_load if client.platform == "cpu" else client.compile
+        compiled: Any = compiles(
             module,
             executable_devices=xla_client.DeviceList(tuple(devices)),  # pyright: ignore
             compile_options=compile_options,

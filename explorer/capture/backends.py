@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import jax
 
 from explorer.analysis.cost.occupancy import GpuLimits, limits_of
-from explorer.errors import TargetCompileError, UnknownTargetError
+from explorer.errors import MissingCompilerError, TargetCompileError, UnknownTargetError
+from explorer.hardware.cpu_features import lacking_feature
 from explorer.hardware.installed import compiler_of, path_of
 from explorer.hardware.names import parse_target
 from explorer.hardware.process import compile_apart, start
@@ -118,8 +119,12 @@ class TargetBackend:
     def __init__(self, target: Target) -> None:
         """Raise MissingCompilerError where its compiler is not installed: better before the trace than after it."""
         path_of(compiler_of(target.platform))
+        if lacks := lacking_feature(target.device):
+            raise MissingCompilerError(
+                f"{target} needs {lacks}.\n  Hint: explorer.targets() has what can be compiled for."
+            )
         self.target = target
-        start(target.platform)  # which gets ready while the function is traced and lowered
+        start(target)  # which gets ready while the function is traced and lowered
 
     def lower(self, traced: Any) -> Any:
         """For the target's platform; no plugin is needed for that."""

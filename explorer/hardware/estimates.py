@@ -39,7 +39,7 @@ def estimates(capture: Capture) -> Estimates:
     """What each kernel of a program is expected to take, by its compiler or else by published peaks."""
     target = target_of(capture)
     graph = next((stage.graph for stage in capture.stages if stage.name == "hlo"), None)
-    if target is None or graph is None:
+    if target is None or graph is None or not target.device.bandwidth:  # of a CPU: its machine's
         return Estimates()
     least = least_times(graph, peaks_of(target.device))
     nodes = [int(node) for node in running_nodes(graph) if not _is_free(graph, int(node))]

@@ -78,6 +78,8 @@ def compiler_of(platform: str) -> Compiler:
             return Compiler("rocm", f"jax-rocm7-pjrt=={jaxlib}", 155_000_000, "jax_plugins/xla_rocm7", lacks)
         case "tpu":
             return Compiler("tpu", _libtpu(), 213_000_000, "libtpu")
+        case "cpu":
+            return Compiler("cpu", f"jaxlib=={jaxlib}", 0, "jaxlib")  # JAX's own
         case _:
             raise MissingCompilerError(f"no compiler for {platform!r} can be installed.")
 
@@ -120,8 +122,6 @@ def _stands_beside_jax(compiler: Compiler) -> bool:
 
 def is_available(platform: str) -> bool:
     """Whether a platform can be compiled for without installing anything."""
-    if platform == "cpu":
-        return True
     compiler = compiler_of(platform)
     return compiler.is_installed or _stands_beside_jax(compiler)
 
@@ -139,6 +139,8 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
         MissingCompilerError: pip failed; nothing is left behind.
     """
     compiler = compiler_of(platform)
+    if platform == "cpu":
+        raise MissingCompilerError("the compiler for CPUs is JAX's own, and there already.")
     if compiler.is_installed:
         say(f"{compiler.requirement} is there already: {compiler.folder}")
         return compiler.folder

@@ -7,10 +7,12 @@ from difflib import get_close_matches
 from math import prod
 
 from explorer.errors import UnknownTargetError
+from explorer.hardware.cpu_features import ARM
 from explorer.hardware.figures import aliases, all_hardware
 from explorer.model.target import Hardware, Target
 
 _MOST = 1 << 16  # devices: eight times the largest pod there is
+_ARM = {"arm", "arm64", "aarch64", "neoverse", "neoverse-n1", "neoverse-v1", "neoverse-v2", "graviton", "grace", "sve"}
 _NAME = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<key>[a-z][\w.\-]*?|\d[\w.\-]*?)(?:\s*:\s*(?P<sides>[\dx×]+))?")
 
 
@@ -47,6 +49,8 @@ def _device(key: str, text: str) -> Hardware:
     devices = all_hardware()
     if (device := devices.get(aliases().get(key, key))) is not None:
         return device
+    if key in _ARM:
+        raise UnknownTargetError(f"{text!r}: {ARM}.")
     near = get_close_matches(key, [*devices, *aliases()], n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownTargetError(f"{text!r} names no hardware that is known.{meant}\n  There are: {', '.join(devices)}.")

@@ -24,6 +24,7 @@ from time import monotonic
 from typing import IO, Any, cast
 
 from explorer.errors import MissingCompilerError, TargetCompileError
+from explorer.hardware.cpu_features import xla_flags
 from explorer.hardware.gpu_config import target_config
 from explorer.hardware.installed import compiler_of, path_of
 from explorer.hardware.limits import Limits, limits_of
@@ -84,7 +85,7 @@ def compile_apart(
     """
     limits = limits_of(target)
     writes_bundles = code is not None and target.platform == "tpu"
-    process = _Process("tpu", _bundles_to(code)) if code and writes_bundles else start(target.platform)
+    process = _Process("tpu", _bundles_to(code)) if code and writes_bundles else start(target)
     head = {
         "platform": target.platform,
         "topology": _topology(target),
@@ -113,19 +114,23 @@ def compile_apart(
     return TargetProgram(body.decode(), answer["memory"], answer["cost"], answer["device"], answer["seconds"])
 
 
-def start(platform: str) -> _Process:
-    """The process of a platform, started if there is none; it gets ready while the caller goes on.
+def start(target: Target) -> _Process:
+    """The process of a target's platform, started if there is none; it gets ready while the caller goes on.
+
+    CPUs have one for each kind and number of them: their compiler reads that once in a process.
 
     Raises:
         MissingCompilerError: The compiler is not installed, or no process can be started.
     """
+    flags, platform = xla_flags(target), target.platform
+    key = f"{platform} {flags}" if flags else platform
     with _starting:
-        process = _processes.get(platform)
+        process = _processes.get(key)
         if process is not None and not process.is_alive:
-            _processes.pop(platform).end()
+            _processes.pop(key).end()
             process = None
         if process is None:
-            process = _processes[platform] = _Process(platform)
+            process = _processes[key] = _Process(platform, {"XLA_FLAGS": flags} if flags else None)
         return process
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from explorer.errors import MissingCompilerError, OptionError
+from explorer.errors import OptionError
+from explorer.hardware.cpu_features import lacking_feature
 from explorer.hardware.figures import all_hardware
 from explorer.hardware.installed import compiler_of, is_available
 from explorer.hardware.names import parse_target
@@ -29,7 +30,9 @@ def targets() -> Targets:
         platform = device.platform
         if platform not in installed:
             installed[platform] = is_available(platform)
-        rows.append(TargetRow(device, installed[platform], _hint(platform, installed[platform])))
+        lacks = lacking_feature(device)
+        is_here = installed[platform] and not lacks
+        rows.append(TargetRow(device, is_here, f"needs {lacks}" if lacks else _hint(platform, is_here)))
     return Targets(tuple(rows))
 
 
@@ -61,9 +64,8 @@ def target(text: str | Target, *, compile_seconds: float = 0.0, compile_memory: 
 
 
 def _hint(platform: str, is_installed: bool) -> str:
-    try:
-        lacks = compiler_of(platform).lacks
-    except MissingCompilerError:
-        return ""
+    if platform == "cpu":
+        return "JAX's own; for ARM on ARM machines alone"
+    lacks = compiler_of(platform).lacks
     hint = "" if is_installed else f"python -m explorer targets install {platform}"
     return f"{hint}{'; ' if hint and lacks else ''}{f'needs {lacks}' if lacks else ''}"

@@ -48,6 +48,8 @@ def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
 
     NaN where nothing is known of any.
     """
+    if not target.device.bandwidth:  # a CPU's figures are those of its machine
+        return math.nan, False
     graph = capture.hlo.graph
     times = least_times(graph, peaks_of(target.device))
     copies = copies_beside(graph)

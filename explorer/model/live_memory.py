@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,18 +224,21 @@ class LiveMemory:
         if len(alive) > rows:
             others = sum(b.bytes for b in alive[rows:] if not b.space)
             lines.append(f"  and {len(alive) - rows:,} more, together {bytes_text(others)}")
+        return "\n".join([*lines, *self._remarks()])
+
+    def _remarks(self) -> Iterator[str]:
+        """What a table says below its rows: what is reserved besides, other memory spaces, what could be donated."""
         if self.besides:
             parts = ", ".join(f"{bytes_text(size)} {why}" for why, size in self.besides.items())
-            lines.append(f"  reserved besides: {parts}")
+            yield f"  reserved besides: {parts}"
         apart = [f"{space_name(space)} {bytes_text(size)}" for space, size in self.peaks.items() if space]
         if apart:
-            lines.append(f"  besides, {'at most' if self.is_scheduled else 'in this order'} in {', '.join(apart)}")
+            yield f"  besides, {'at most' if self.is_scheduled else 'in this order'} in {', '.join(apart)}"
         if self.donations:
             could = bytes_text(sum(donation.bytes for donation in self.donations))
             what = "1 argument" if len(self.donations) == 1 else f"{len(self.donations):,} arguments"
             whose = "its type" if len(self.donations) == 1 else "their types"
-            lines.append(f"  {what} of {could} could be donated: an output has {whose}")
-        return "\n".join(lines)
+            yield f"  {what} of {could} could be donated: an output has {whose}"
 
     def _timeline(self, space: int) -> Sizes:
         change = np.zeros(len(self.order) + 1, self.size.dtype)

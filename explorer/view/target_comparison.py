@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import isnan
 
 from explorer.model.results.target_comparison import TargetComparison, TargetResult
 from explorer.model.units import bytes_text, count_text, duration_text, rate_text
@@ -49,6 +50,7 @@ def _row(row: TargetResult) -> tuple[str, ...]:
     if row.failure:
         return (row.target, row.device, _FITS[row.fits], "", capacity, *[""] * 6)
     seconds = f"≥ {duration_text(row.seconds)}" + ("" if row.is_complete else ", some kernels not known")
+    seconds = "not known" if isnan(row.seconds) else seconds
     sent = bytes_text(row.wire) if row.wire else "none"
     work = str(row.kernels), rate_text(row.flops, "").removesuffix("/s"), bytes_text(row.bytes)
     times = _estimated(row), seconds

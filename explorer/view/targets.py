@@ -31,7 +31,8 @@ def _row(row: TargetRow) -> tuple[str, ...]:
     rates = [rate_text(device.flops[dtype]) if dtype in device.flops else "" for dtype in ("bf16", "f32")]
     installed = "installed" if row.is_installed else "not installed"
     hint = f" ({row.hint})" if row.hint else ""
-    memory, bandwidth = bytes_text(device.memory), rate_text(device.bandwidth, "B")
+    memory = bytes_text(device.memory) if device.memory else "its machine's"
+    bandwidth = rate_text(device.bandwidth, "B") if device.bandwidth else ""
     return (device.key, device.name, memory, bandwidth, *rates, installed + hint)
 
 
