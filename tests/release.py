@@ -12,8 +12,10 @@ import argparse
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from dataclasses import dataclass
+from operator import ne
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -57,6 +59,7 @@ with ex.watch() as ledger:
     jax.jit(gelu)(x)
 assert any(event.function == "gelu" for event in ledger.events)
 assert ex.time(gelu, x, seconds=0.05).steady.median > 0
+ex.record(jax.value_and_grad(lambda v: gelu(v @ v.T).sum()), x).save("gradient.golden")
 print(f"explorer {ex.__version__}, jax {jax.__version__}, Python {sys.version.split()[0]}")
 """
 
@@ -80,6 +83,7 @@ class Install:
 
 INSTALLS = (
     Install("3.11", jax="jax==0.10.2"),
+    Install("3.13", jax="jax==0.10.2"),  # the same JAX: golden files must be the same
     Install("3.12"),
     Install("3.13", extra="lab"),
     Install("3.13", is_sdist=True, extra="mcp"),
@@ -93,9 +97,15 @@ def main() -> int:
     given = parser.parse_args()
     wheel, sdist = build()
     look_at(wheel)
+    goldens: dict[str, str] = {}  # by the JAX that compiled it
     for install in INSTALLS:
         if given.only in (None, install.python):
-            use(install, sdist if install.is_sdist else wheel)
+            golden = use(install, sdist if install.is_sdist else wheel)
+            jax = tomllib.loads(golden)["jax"]
+            assert goldens.setdefault(jax, golden) == golden, f"Python {install.python} records another golden file"
+    for jax, golden in goldens.items():
+        different = sum(map(ne, golden.splitlines(), next(iter(goldens.values())).splitlines()))
+        print(f"golden file by JAX {jax}: {different} lines are others than by the first")
     return 0
 
 
@@ -129,8 +139,8 @@ def look_at(wheel: Path) -> None:
 SUFFIXES = (".dist-info", ".data")
 
 
-def use(install: Install, built: Path) -> None:
-    """Install it in a fresh environment, and run the first use outside of this tree."""
+def use(install: Install, built: Path) -> str:
+    """Install it in a fresh environment, run the first use outside of this tree, and return its golden file."""
     interpreter = python_of(install.python)
     if interpreter is None:
         raise SystemExit(f"there is no Python {install.python} on the PATH, nor under pyenv")
@@ -149,7 +159,8 @@ def use(install: Install, built: Path) -> None:
             listed = run(python, "-m", "jupyter", "labextension", "list", cwd=outside, capture_output=True)
             assert "explorer-session" in listed.stdout + listed.stderr, listed.stderr
         if install.extra == "mcp":
-            run(python, "-c", "import mcp.server; from explorer.__main__ import main; main(['mcp', '-h'])", cwd=outside)
+            run(python, "-c", "import mcp.server; from explorer.assistants.tools import Tools", cwd=outside)
+        return (outside / "gradient.golden").read_text(encoding="utf-8")
 
 
 def environment(folder: Path, interpreter: str) -> str:

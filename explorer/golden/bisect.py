@@ -17,8 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from explorer.errors import OptionError
+from explorer.errors import MissingPackageError, OptionError
 from explorer.files.cache_folder import cache_folder
+from explorer.hardware.pip_folder import install_into
 from explorer.model.bisection import FAILS, PASSES, UNKNOWN, Bisection, Verdict
 
 _RELEASE = re.compile(r"\d+(\.\d+)+")
@@ -169,11 +170,8 @@ def _order(release: str) -> tuple[int, ...]:
 def _at_release(path: Path, release: str) -> Verdict:
     python = f"py{sys.version_info.major}{sys.version_info.minor}"
     folder = cache_folder() / "jax" / f"{release}-{python}"
-    done = folder / "installed-by-explorer"  # written last: a folder without it is half of one
-    if not done.is_file():
-        install = ["-m", "pip", "install", "--quiet", "--upgrade", "--target", str(folder), f"jax=={release}"]
-        installed = _run([sys.executable, *install], Path.cwd())
-        if installed.returncode:
-            return Verdict(release, UNKNOWN, installed.stderr.strip()[-2000:])
-        done.touch()
+    try:
+        install_into(folder, f"jax=={release}")
+    except MissingPackageError as error:
+        return Verdict(release, UNKNOWN, str(error))
     return _check(path, release, Path.cwd(), [str(folder)])

@@ -8,20 +8,17 @@ that compiles looks.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import mkdtemp
 
-from explorer.errors import MissingCompilerError
+from explorer.errors import MissingCompilerError, MissingPackageError
 from explorer.files.cache_folder import cache_folder
 from explorer.hardware.names import parse_target
-
-_PATIENCE = 1800.0  # seconds for 200 MB over a slow line
+from explorer.hardware.pip_folder import install_into, is_whole
 
 
 @dataclass(frozen=True)
@@ -52,10 +49,7 @@ class Compiler:
     @property
     def is_installed(self) -> bool:
         """Whether it is in its folder, whole."""
-        return (self.folder / _DONE).is_file()
-
-
-_DONE = "installed-by-explorer"  # written last: a folder without it is half of one
+        return is_whole(self.folder)
 
 
 def compilers_folder() -> Path:
@@ -147,41 +141,12 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
     say(f"{compiler.requirement}: about {compiler.size / 1e6:.0f} MB to download, three times as much unpacked")
     if compiler.lacks:
         say(f"it also needs {compiler.lacks}")
-    compilers_folder().mkdir(parents=True, exist_ok=True)
-    unfinished = Path(mkdtemp(prefix="unfinished-", dir=compilers_folder()))
     try:
-        _pip(compiler, unfinished)
-        (unfinished / _DONE).write_text(f"{compiler.requirement}\n", encoding="utf-8")
-        shutil.rmtree(compiler.folder, ignore_errors=True)  # half of one, as an interrupted removal leaves it
-        unfinished.rename(compiler.folder)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+        install_into(compiler.folder, compiler.requirement, "--no-deps", needs=compiler.module)
+    except MissingPackageError as error:
+        raise MissingCompilerError(str(error)) from None
     say(f"installed: {compiler.folder}")
     return compiler.folder
-
-
-def _pip(compiler: Compiler, folder: Path) -> None:
-    options = ["--no-deps", "--only-binary=:all:", "--no-compile", "--quiet", "--target", str(folder)]
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *options, compiler.requirement]
-    if find_spec("pip") is None:
-        uv = shutil.which("uv")
-        if uv is None:
-            raise MissingCompilerError("neither pip nor uv is here to install it.\n  Hint: python -m ensurepip")
-        command = [uv, "pip", "install", "--python", sys.executable, *options[:2], *options[3:], compiler.requirement]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise MissingCompilerError(f"{compiler.requirement} was not installed after {_PATIENCE:.0f} s.") from error
-    errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-    if done.returncode:
-        why = errors[0] if errors else done.stderr.strip()[-300:]
-        raise MissingCompilerError(
-            f"{compiler.requirement} can't be installed: {why}\n"
-            "  Hint: the index that pip is configured for must have it."
-        )
-    if not (folder / compiler.module).exists():
-        raise MissingCompilerError(f"{compiler.requirement} was installed and has no {compiler.module}.")
 
 
 def remove(platform: str) -> bool:
