@@ -165,6 +165,14 @@ def test_the_views_are_dark_when_the_page_is(browser: Browser, address: str):
         assert view.evaluate(lightness) == page.locator("body").evaluate(lightness) == (theme != "dark")
 
 
+def test_a_page_with_many_views_stays_at_its_top(browser: Browser, address: str):
+    page = opened(browser, address, "gallery")
+    page.locator("article .explorer").last.scroll_into_view_if_needed()  # each view starts when it is near
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(2000)
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_front_page_is_the_thing_itself(browser: Browser, address: str):
     page = opened(browser, address, "index")
     view = page.locator(VIEW).first

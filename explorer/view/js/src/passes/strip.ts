@@ -50,7 +50,11 @@ export class Strip {
 
   mark(position: number): void {
     for (const [i, cell] of this.#cells.entries()) cell.setAttribute("aria-selected", String(i === position));
-    this.#cells[position]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const [cell, strip] = [this.#cells[position]?.getBoundingClientRect(), this.root.getBoundingClientRect()];
+    if (!cell) return;
+    // Not by scrollIntoView: it scrolls the page too, to a view that nobody looks at yet.
+    this.root.scrollLeft += Math.min(cell.left - strip.left, 0) + Math.max(cell.right - strip.right, 0);
+    this.root.scrollTop += Math.min(cell.top - strip.top, 0) + Math.max(cell.bottom - strip.bottom, 0);
   }
 }
 
