@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-from docutils import nodes
 from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
@@ -27,7 +25,7 @@ author = "the authors of Explorer"
 release = version = version_of("explorer")
 language = "en"
 
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "docs.cells"]
 root_doc = "index"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 exclude_patterns = ["_*", "pages", "**/.ipynb_checkpoints"]
@@ -40,11 +38,12 @@ nb_execution_mode = (
 nb_execution_in_temp = True
 nb_execution_timeout = 120  # seconds, for one cell
 nb_execution_show_tb = True
-nb_merge_streams = True
+nb_ipywidgets_js = {}  # from a network; the views need none
 
 html_theme = "furo"
 html_title = "Explorer"
-html_static_path = ["_static"]
+html_static_path, templates_path = ["_static"], ["_templates"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = html_show_sourcelink = False
@@ -81,28 +80,6 @@ def generate(app: Sphinx) -> None:
     write_pages(Path(app.srcdir))
 
 
-def unwrap_magics(app: Sphinx, doctree: nodes.document) -> None:
-    """What a page runs by `%%bash` is shown as a shell's, what it writes by `%%writefile` as a file of that name.
-
-    What a shell printed loses its colours: no lexer is right about them.
-    """
-    for block in list(doctree.findall(nodes.literal_block)):
-        if "\x1b" in block.rawsource:
-            block.rawsource = re.sub(r"\x1b\[[0-9;]*m", "", block.rawsource)
-            block.children = [nodes.Text(block.rawsource)]
-            block["language"] = "text"
-        magic, _, rest = block.rawsource.partition("\n")
-        if not magic.startswith(("%%bash", "%%writefile ")):
-            continue
-        block.rawsource = rest
-        block.children = [nodes.Text(rest)]
-        block["language"] = "bash" if magic == "%%bash" else "python"
-        if magic != "%%bash":
-            name = magic.removeprefix("%%writefile ").strip()
-            block.parent.insert(block.parent.index(block), nodes.paragraph(name, name, classes=["file-name"]))
-
-
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", generate)
     app.connect("builder-inited", copy_notebooks)
-    app.connect("doctree-read", unwrap_magics)

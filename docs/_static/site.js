@@ -22,3 +22,15 @@ for (const block of document.querySelectorAll("article div.highlight")) {
   });
   block.append(button);
 }
+
+// What scrolls can be scrolled by keyboard, and only what scrolls stops a Tab.
+const scrolls = new ResizeObserver((entries) => {
+  for (const { target } of entries)
+    if (target.scrollWidth > target.clientWidth + 1) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+});
+for (const box of document.querySelectorAll("article pre, article .table-wrapper, article .output.text_html"))
+  if (!box.closest(".explorer")) scrolls.observe(box);
+
+document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages");
+document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");

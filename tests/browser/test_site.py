@@ -23,7 +23,7 @@ VIEW = '.explorer[data-ready="true"]'
 
 # What a newcomer wants: links to click from the front page, what to search for instead, the page, the answer on it.
 TASKS = {
-    "find why it recompiled": (["Recompiles"], "why did it recompile", "use/recompiles", "ledger.recompiles()"),
+    "find why it recompiled": (["Recompiles"], "recompile", "use/recompiles", "ledger.recompiles()"),
     "find the slow line": (["Measure"], "slow line", "use/measure", "the hottest line:"),
     "see the fused HLO": (["See the program"], "fused HLO", "use/explore", "print(cap.hlo.graph)"),
     "compile for a range": (["Compile for a range of sizes"], "compile range sizes", "use/compile", "NamedDimension("),
