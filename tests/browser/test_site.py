@@ -136,6 +136,19 @@ def test_no_page_is_larger_than_a_megabyte_and_a_half(pages: dict[str, Targets])
     assert {name: size for name, size in sizes.items() if size > LARGEST} == {}
 
 
+def test_what_a_shell_printed_is_shown_as_it_was(browser: Browser, address: str):
+    shown = opened(browser, address, "use/ci").locator("article").inner_text()
+    assert '\narguments = ["f32[64,128]"]\n' in shown  # it comes in pieces, which end anywhere
+    assert "line 7" in shown, "the line at fault"
+    assert "\x1b" not in shown
+
+
+def test_no_page_has_a_path_of_the_machine_that_built_it(pages: dict[str, Targets]):
+    machine = re.compile(r"(?<![\w.:/=])/(?:home|tmp|root|work)/[\w.-]+")
+    named = {name: machine.findall((SITE / name).read_text(encoding="utf-8")) for name in pages}
+    assert {name: paths for name, paths in named.items() if paths} == {}
+
+
 def test_every_page_opens_without_a_network_or_an_error(browser: Browser, address: str, pages: dict[str, Targets]):
     page = browser.context.new_page()
     for name in sorted(pages):

@@ -47,7 +47,13 @@ def keep(figures: Mapping[str, Any]) -> None:
 def table(figures: Mapping[str, Any]) -> str:
     """Markdown: what was measured where, a line for each workload, and what is to be said about it."""
     variants = [one for one in FIELDS if any(one in row["seconds"] for row in figures["workloads"])]
-    lines = [_where(figures), "", _PICTURE, "", f"| a call of | {' | '.join(_HEAD.get(one, f'`{one}`') for one in variants)} |"]
+    lines = [
+        _where(figures),
+        "",
+        _PICTURE,
+        "",
+        f"| a call of | {' | '.join(_HEAD.get(one, f'`{one}`') for one in variants)} |",
+    ]
     lines.append(f"|---|{'---:|' * len(variants)}")
     lines += [_line(row, variants) for row in figures["workloads"]]
     return "\n".join([*lines, "", *sentences(figures)])
