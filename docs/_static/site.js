@@ -26,7 +26,7 @@ for (const block of document.querySelectorAll("article div.highlight")) {
 // What scrolls can be scrolled by keyboard, and only what scrolls stops a Tab.
 const scrolls = new ResizeObserver((entries) => {
   for (const { target } of entries)
-    if (target.scrollWidth > target.clientWidth + 1) target.tabIndex = 0;
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
     else target.removeAttribute("tabindex");
 });
 for (const box of document.querySelectorAll("article pre, article .table-wrapper, article .output.text_html"))
