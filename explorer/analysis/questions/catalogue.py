@@ -97,6 +97,30 @@ QUESTIONS = (
         ),
         ("intermediate", "square", "scores", "attention", "memory", "written", "array", "any"),
     ),
+    Question(
+        "gathered",
+        "what is gathered?",
+        ("gathered", "gather", "gathers", "gathering", "replicated", "replication"),
+        ("devices", "device", "whole", "mistake", "all"),
+    ),
+    Question(
+        "sharded",
+        "how is it sharded? (say what: an argument, a kernel)",
+        ("sharded", "sharding", "shardings", "shard", "split", "partitioned", "distributed"),
+        ("devices", "device", "mesh", "axis", "array", "argument", "weight"),
+    ),
+    Question(
+        "collectives",
+        "which collectives cost most?",
+        ("collective", "collectives", "communication", "communicate", "sends", "send", "sent", "network"),
+        ("cost", "costs", "most", "expensive", "devices", "bytes", "slow"),
+    ),
+    Question(
+        "machine",
+        "what runs on the hardware for this line?",
+        ("gpu", "tpu", "cpu", "hardware", "ptx", "assembly", "registers", "machine", "llvm", "spills", "bundles"),
+        ("runs", "run", "line", "code", "kernel", "instructions"),
+    ),
 )
 _ARTICLES = "a an the it its this that these those my your our i me you we there here any some one"
 _VERBS = "is are was were be been do does did has have had can could would will not no please"

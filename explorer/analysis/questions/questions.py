@@ -9,7 +9,9 @@ from typing import Any
 
 from explorer.analysis.questions.arrays import donated, largest, materialised
 from explorer.analysis.questions.catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
+from explorer.analysis.questions.devices import argument_words, collectives, gathered, sharded
 from explorer.analysis.questions.kernels import made, slow, unfused
+from explorer.analysis.questions.machine import machine, machine_by_line
 from explorer.analysis.questions.moved import copies
 from explorer.analysis.questions.removed import by_line, by_operation, removed
 from explorer.analysis.questions.reply import equations_of, optimised
@@ -33,7 +35,12 @@ _ANSWERS: Mapping[str, Callable[[Capture], Answer]] = {
     "remat": remat,
     "unfused": unfused,
     "materialised": materialised,
+    "gathered": gathered,
+    "sharded": sharded,
+    "collectives": collectives,
+    "machine": machine,
 }
+_BY_LINE = {"removed": by_line, "machine": machine_by_line}  # what a question says of a line, for each of them
 
 
 def answer_question(capture: Capture, question: str, node: Node | None = None) -> Answer:
@@ -44,13 +51,19 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     words = words_of(question)
     operation = operation_in(words, names)
     spoken = [word for word in words if operation_in([word], names) or (graph is not None and word in graph)]
+    spoken += [word for word in words if word in argument_words(capture)]
     key = _meant(question, rank(question, spoken)).key
     capture.record_small()
     if key == "made":
         return made(capture, kernel)
+    match = _LINE.search(question.lower())
+    line = int(match[1]) if match else 0
     if key == "removed":
-        match = _LINE.search(question.lower())
-        return removed(capture, int(match[1]) if match else 0, operation)
+        return removed(capture, line, operation)
+    if key == "machine":
+        return machine(capture, line)
+    if key == "sharded":
+        return sharded(capture, question, kernel)
     if key in ("recompiled", "remat"):
         return live(capture, key)
     return _ANSWERS[key](capture)
@@ -116,7 +129,12 @@ def answers(capture: Capture) -> dict[str, Any]:
         "answers": {key: plain(answer(capture)) for key, answer in _ANSWERS.items()},
         "operations": dict(names),
         "removed_ops": {op: plain(answer) for op, answer in by_operation(capture, ops[:_MOST]).items()},
-        "removed_lines": [[file, line, *plain(answer)] for (file, line), answer in by_line(capture).items()],
+        "arguments": sorted(argument_words(capture)),
+        **{
+            f"{key}_lines": [[file, line, *plain(answer)] for (file, line), answer in answers_of(capture).items()]
+            for key, answers_of in _BY_LINE.items()
+            if key != "machine" or capture.has_machine_code
+        },
     }
 
 

@@ -239,3 +239,22 @@ def test_what_remat_brings_is_what_xla_reserves_for_the_derivative_with_and_with
     assert answer.certainty == "exact"
     assert ("saves" in answer.text) == (reserved(jax.checkpoint(rolled)) < 0.99 * reserved(rolled))
     assert ex.explore(jax.grad(rolled), w, x).ask("what would remat bring?").certainty == "unknown"
+
+
+def test_what_runs_for_a_line_is_its_kernel_with_the_facts_of_its_code():
+    capture = ex.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(800))
+    line = next(place.line for place in capture.hlo.graph.attribution.places)
+    (kernel,) = [node for node in capture.hlo.graph.nodes if node.op == "fusion"]
+    before = capture.ask(f"what runs on the cpu for line {line}?")
+    assert (before.certainty, before.nodes) == ("unknown", (kernel.index,))
+    code = capture.machine_code[kernel.name]
+    after = capture.ask(f"what runs on the cpu for line {line}?")
+    assert after.text.startswith(f"On the cpu for line {line} {kernel.name}: vectors ")
+    assert (str(code.vector_bits) in after.text) == bool(code.vector_bits)
+    assert answers(capture)["machine_lines"][0][2] == after.text
+
+
+def test_a_program_of_one_device_gathers_and_sends_nothing(capture: ex.Capture):
+    assert capture.ask("what is gathered?").text.startswith("Nothing is gathered")
+    assert "one device" in capture.ask("how is x sharded?").text
+    assert "none" in capture.ask("which collectives cost most?").text

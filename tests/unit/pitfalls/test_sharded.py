@@ -58,6 +58,7 @@ print(json.dumps({
     "linted": [[finding.rule, finding.text] for finding in ex.lint(function, *args) if finding.code >= "EX033"],
     "before": [again.shardings.way_of(gather.operands[0].index), *again.shardings.of(gather.operands[0])],
     "after": [again.shardings.way_of(gather.index), *again.shardings.of(gather)],
+    "asked": [again.ask(f"{text}?").text for text in ("what is gathered", "how is down sharded", "collectives")],
     "weight": again.shardings.way_of(next(node for node in hlo.nodes if node.scope == "down").index),
 }))
 """
@@ -79,6 +80,13 @@ def test_a_capture_of_several_devices_has_the_findings_of_lint_and_how_each_valu
     assert shown["before"] == ["split along data, model", "f32[4096@data,4096@model]"]
     assert shown["after"] == ["split along data", "f32[4096@data,4096]"]
     assert shown["weight"] == "split along model"
+    whole, weight, sent = shown["asked"]
+    # Of 16.8 MB that two devices make whole each sends its half.
+    assert whole.startswith("1 array is gathered: all-gather along model for line")
+    assert "(each device sends 8.4 MB)" in whole
+    assert "an operand of this product is gathered whole" in whole
+    assert weight == "On 8 devices (data 4 × model 2) down is f32[4096,512@model]: split along model."
+    assert "sends 8.4 MB (100%)" in sent
 
 
 @pytest.mark.slow

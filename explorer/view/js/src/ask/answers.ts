@@ -7,6 +7,8 @@ import { type Question, rank, wordsOf } from "./matching";
 
 export type Plain = [text: string, certainty: string, stage: string, nodes: number[], hint: string];
 
+type OfLine = [file: string, line: number, ...answer: Plain];
+
 /** What explorer/files/capture.py writes; nothing in files of before. */
 export interface AskHeader {
   questions?: Question[];
@@ -14,7 +16,10 @@ export interface AskHeader {
   /** By how a person calls an operation, what the jaxpr calls it. */
   operations?: Record<string, string>;
   removed_ops?: Record<string, Plain>;
-  removed_lines?: [file: string, line: number, ...answer: Plain][];
+  removed_lines?: OfLine[];
+  machine_lines?: OfLine[];
+  /** Words of its arguments' names. */
+  arguments?: string[];
 }
 
 export interface Answer {
@@ -38,13 +43,14 @@ export const LIVE = ["recompiled", "remat"];
 
 export class Answers {
   readonly #header: AskHeader;
-  readonly #lines: Map<string, Plain>;
+  /** By question, what it says of each line. */
+  readonly #lines: Record<string, Map<string, Plain>>;
 
   constructor(private readonly session: Session) {
     this.#header = session.capture.header.ask ?? {};
-    this.#lines = new Map(
-      (this.#header.removed_lines ?? []).map(([file, line, ...answer]) => [lineKey(file, line), answer]),
-    );
+    const byLine = (rows: OfLine[] = []) =>
+      new Map(rows.map(([file, line, ...answer]) => [lineKey(file, line), answer]));
+    this.#lines = { removed: byLine(this.#header.removed_lines), machine: byLine(this.#header.machine_lines) };
   }
 
   get questions(): Question[] {
@@ -64,17 +70,25 @@ export class Answers {
   }
 
   answer([key, title]: Question, text: string, chosen: Chosen): Answer {
-    const found =
-      key === "removed" ? this.#removed(text, chosen) : key === "made" ? this.#made(text, chosen) : undefined;
+    const found = this.#particular[key]?.(text, chosen);
     return plain(key, title, found ?? this.#header.answers![key]!);
   }
+
+  /** The questions that are about something a person writes or has chosen. */
+  readonly #particular: Record<string, (text: string, chosen: Chosen) => Plain | undefined> = {
+    made: (text, chosen) => this.#made(text, chosen),
+    removed: (text, chosen) => this.#removed(text, chosen),
+    machine: (text, chosen) => this.#ofLine("machine", text, chosen),
+    sharded: (text, chosen) => this.#sharded(text, chosen),
+  };
 
   get #names(): Set<string> {
     return (namesOf.get(this.session) ?? this.#readNames()) as Set<string>;
   }
 
   #readNames(): Set<string> {
-    const names = new Set(this.session.capture.stage("hlo").graph.c.names.map((name) => name.toLowerCase()));
+    const { names: all } = this.session.capture.stage("hlo").graph.c;
+    const names = new Set([...all.map((name) => name.toLowerCase()), ...(this.#header.arguments ?? [])]);
     namesOf.set(this.session, names);
     return names;
   }
@@ -91,22 +105,42 @@ export class Answers {
   }
 
   /** Of a line that is written or chosen, or of an operation. */
-  #removed(text: string, { line }: Chosen): Plain | undefined {
-    const { file } = this.session.capture.header;
-    const number = /\blines?\s*(\d+)/i.exec(text)?.[1];
+  #removed(text: string, chosen: Chosen): Plain | undefined {
     const op = this.#operation(wordsOf(text));
-    if (number !== undefined)
-      return (
-        this.#lines.get(lineKey(file, Number(number))) ?? [
-          `There is no equation of line ${number}.`,
-          "exact",
-          "",
-          [],
-          "",
-        ]
-      );
-    if (op) return this.#header.removed_ops?.[op];
-    return line && this.#lines.get(lineKey(line.file, line.line));
+    if (op && !LINE.test(text)) return this.#header.removed_ops?.[op];
+    const number = LINE.exec(text)?.[1];
+    const none: Plain = [`There is no equation of line ${number}.`, "exact", "", [], ""];
+    return this.#ofLine("removed", text, chosen) ?? (number === undefined ? undefined : none);
+  }
+
+  /** What a question says of the line that is written, else of the one that is chosen. */
+  #ofLine(key: string, text: string, { line, node }: Chosen): Plain | undefined {
+    const { capture } = this.session;
+    const number = LINE.exec(text)?.[1];
+    const place = line ?? (node === undefined ? undefined : this.session.lines.place(capture.stage("hlo").graph, node));
+    if (number !== undefined) return this.#lines[key]?.get(lineKey(capture.header.file, Number(number)));
+    return place && this.#lines[key]?.get(lineKey(place.file, place.line));
+  }
+
+  /** How a value that is named, else the one that is chosen, lies on the devices: as `sharded` of devices.py has it. */
+  #sharded(text: string, { node }: Chosen): Plain | undefined {
+    const stage = this.session.capture.stage("hlo");
+    const { graph, shardings } = stage;
+    if (!shardings) return undefined;
+    const words: string[] = text.toLowerCase().match(/[\w.-]+/g) ?? [];
+    const isArgument = (at: number) => graph.op(at) === "parameter" && graph.scope(at) !== "";
+    const named = Array.from({ length: graph.size }, (_, at) => at).find(
+      (at) =>
+        (isArgument(at) && words.includes(graph.scope(at).toLowerCase().match(/\w+/g)?.at(-1) ?? "")) ||
+        words.includes(graph.name(at).toLowerCase()),
+    );
+    const at = named ?? node;
+    if (at === undefined) return undefined;
+    const name = isArgument(at) ? graph.scope(at) : graph.name(at);
+    const mesh = shardings.mesh.map(([axis, size]) => `${axis} ${size}`).join(" × ");
+    const count = shardings.mesh.reduce((all, [, size]) => all * size, 1);
+    const says = `On ${count} devices (${mesh}) ${name} is ${shardings.text(at)}: ${shardings.way(at)}.`;
+    return [says, "exact", "hlo", [at], ""];
   }
 
   /** The lines that a kernel was made of: as `made` of explorer/analysis/questions/kernels.py has it. */
@@ -143,6 +177,7 @@ export class Answers {
   }
 }
 
+const LINE = /\blines?\s*(\d+)/i;
 const namesOf = new WeakMap<Session, Set<string>>();
 
 export const plain = (key: string, question: string, [text, certainty, stage, nodes, hint]: Plain): Answer => ({
