@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return given.run(given)
     except (ex.ExplorerError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        if isinstance(error, ex.ExplorerError) and sys.stderr.isatty():  # for a person; a log has the error alone
+            print(f"  What it means: python -m explorer explain {type(error).__name__}", file=sys.stderr)
         if is_json(given):
             print(to_json("error", {"error": type(error).__name__, "message": str(error)}))
         return getattr(given, "error_status", 1)

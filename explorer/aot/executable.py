@@ -203,7 +203,15 @@ class Executable(CompiledSurface, Displayable):
         return dict(self._program.outputs.infos)
 
     def get_input_info(self) -> dict[str, InputInfo | DimensionInputInfo]:
-        """The same as `input_infos`, as older Tripy code calls it."""
+        """The same as `input_infos`, as older Tripy code calls it.
+
+        Example:
+            >>> import explorer
+            >>> vector, scalar = explorer.InputInfo((4,), "float32"), explorer.InputInfo((), "float32")
+            >>> exe = explorer.compile(lambda x, y: x + y, args=[vector, scalar])
+            >>> exe.get_input_info()["y"], exe.get_output_info()
+            (InputInfo((), float32), {'result': OutputInfo((4,), float32)})
+        """
         return self.input_infos
 
     def get_output_info(self) -> dict[str, OutputInfo]:
@@ -312,6 +320,17 @@ class Executable(CompiledSurface, Displayable):
             ArchiveError: Something of it can't be in a file: a host callback, a class that JSON can't describe.
             OptionError: A platform is none, or `derivatives` no number of times.
             OSError: The file can't be written.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     path = Path(folder, "double.explorer")
+            ...     explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")]).save(path)
+            ...     double = explorer.Executable.load(path)
+            >>> double(jnp.ones(4)).tolist()
+            [2.0, 2.0, 2.0, 2.0]
         """
         save(self, path, platforms=platforms, native=native, derivatives=derivatives)
 

@@ -106,7 +106,13 @@ class InputInfo:
         return self.shape_bounds.min != self.shape_bounds.max
 
     def to_struct(self) -> jax.ShapeDtypeStruct:
-        """The same, as JAX writes it; where sizes vary, with the ones to optimise for."""
+        """The same, as JAX writes it; where sizes vary, with the ones to optimise for.
+
+        Example:
+            >>> import explorer
+            >>> explorer.InputInfo(((1, 8, 64), 3), "float32").to_struct().shape
+            (8, 3)
+        """
         return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=self.sharding)
 
     def to_json(self) -> dict[str, Any]:

@@ -165,7 +165,14 @@ class CompiledSurface:
         return by_position, {p.name: value for p, value in values if p.kind is keyword}
 
     def lower(self, /, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
-        """As `jax.jit(f).lower`; without arguments, for the sizes that were optimised for."""
+        """As `jax.jit(f).lower`; without arguments, for the sizes that were optimised for.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo(((1, 4, 8),), "float32")])
+            >>> exe.eval_shape(jnp.ones(3)).shape, exe.lower(jnp.ones(3)).compile()(jnp.ones(3)).tolist()
+            ((3,), [2.0, 2.0, 2.0])
+        """
         __tracebackhide__ = True
         if not args and not kwargs:
             args, kwargs = self._described(self._symbols.opt)
@@ -186,11 +193,25 @@ class CompiledSurface:
         return self._opt.compiled
 
     def as_text(self) -> str | None:
-        """The optimised HLO, for the sizes that were optimised for."""
+        """The optimised HLO, for the sizes that were optimised for.
+
+        Example:
+            >>> import explorer
+            >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")])
+            >>> exe.as_text().startswith("HloModule")
+            True
+        """
         return self.compiled.as_text()
 
     def cost_analysis(self) -> Any:
-        """XLA's estimate of operations and bytes, for the sizes that were optimised for."""
+        """XLA's estimate of operations and bytes, for the sizes that were optimised for.
+
+        Example:
+            >>> import explorer
+            >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")])
+            >>> exe.cost_analysis()["flops"]
+            4.0
+        """
         return self.compiled.cost_analysis()
 
     def memory_analysis(self) -> Any:

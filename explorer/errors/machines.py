@@ -56,7 +56,7 @@ class MissingPackageError(ExplorerError, ImportError):
             ...
         explorer.errors.machines.MissingPackageError: to_frame() makes a DataFrame of pandas, which is not
             installed.
-          Hint: pip install pandas, or explorer's extra [lab]; the rows themselves need nothing.
+          Hint: pip install pandas, or 'jax-compilation-explorer[lab]'; the rows themselves need nothing.
     """
 
 

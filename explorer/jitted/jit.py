@@ -192,11 +192,30 @@ class Jitted(JaxSurface, HoldsState):
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """The containers that `inputs` and `outputs` named."""
+        """The containers that `inputs` and `outputs` named.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> state = {"count": jnp.zeros(())}
+            >>> step = explorer.jit(lambda x: x + state["count"], inputs=state)
+            >>> _ = step(1.0)
+            >>> step.captured
+            ({'count': Array(0., dtype=float32)},)
+        """
         return tuple(root for root in (self._inputs, self._outputs) if root is not None)
 
     def clear(self) -> None:
-        """The same as `clear_cache`."""
+        """The same as `clear_cache`.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> double = explorer.jit(lambda x: x * 2)
+            >>> _ = double(jnp.ones(3))
+            >>> before = len(double.specializations)
+            >>> double.clear()
+            >>> before, len(double.specializations)
+            (1, 0)
+        """
         self.clear_cache()
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -204,7 +223,14 @@ class Jitted(JaxSurface, HoldsState):
         return self._program.trace(*args, **kwargs)
 
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
-        """What the compiler does for a call, without running it; the captured state stays as it is."""
+        """What the compiler does for a call, without running it; the captured state stays as it is.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> double = explorer.jit(lambda x: x * 2)
+            >>> double.explore(jnp.ones(3)).signature
+            '(x: f32[3])'
+        """
         if args or kwargs:
             return explore(self, *args, **kwargs)
         return compile_stages(CompileRequest(self, (), {})).capture

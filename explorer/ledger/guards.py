@@ -102,7 +102,17 @@ class Guard:
             error.add_note(f"Besides, {message}")
 
     def __call__(self, function: _F) -> _F:
-        """The function, each of whose calls is such a block: a plain one, a coroutine or a generator."""
+        """The function, each of whose calls is such a block: a plain one, a coroutine or a generator.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> double = jax.jit(lambda x: x * 2)
+            >>> @explorer.max_compiles(double, 1)
+            ... def epoch(x):
+            ...     return double(x), double(x)
+            >>> len(epoch(jnp.ones(3)))
+            2
+        """
         rule, guarded = self._rule, cast(Any, function)
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:

@@ -235,7 +235,14 @@ class Capture(Pictured):
 
     @cached_property
     def id(self) -> str:
-        """A name for this capture among others, the same for the same content."""
+        """A name for this capture among others, the same for the same content.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> one, other = (explorer.explore(jnp.sin, jnp.ones(n)) for n in (8, 9))
+            >>> one.id == one.id, one.id == other.id
+            (True, False)
+        """
         return blake2b(self.wire, digest_size=8).hexdigest()
 
     @cached_property
@@ -335,6 +342,12 @@ class Capture(Pictured):
 
         Raises:
             UnknownNameError, MissingPackageError: There is no such stage; pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> frame = explorer.explore(jnp.sin, jnp.ones(8)).to_frame()
+            >>> "op" in frame.columns, len(frame) > 0
+            (True, True)
         """
         ...
 
@@ -385,7 +398,13 @@ class Capture(Pictured):
         ...
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:
-        """How many equations of a stage were kept, fused, merged, folded, eliminated, …, or are of unknown fate."""
+        """How many equations of a stage were kept, fused, merged, folded, eliminated, …, or are of unknown fate.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).fates("jaxpr")
+            {'fused': 3}
+        """
         return dict(self.fates_of(stage).counts)
 
     def mapped(self, stage: str = "jaxpr") -> float:
@@ -486,7 +505,18 @@ class Capture(Pictured):
 
     @attached
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly."""
+        """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     path = Path(folder, "sin.explorer")
+            ...     explorer.explore(jnp.sin, jnp.ones(8)).save(path)
+            ...     explorer.load(path).signature
+            '(x: f32[8])'
+        """
         ...
 
     @staticmethod
@@ -651,6 +681,15 @@ class Capture(Pictured):
 
         Args:
             bookmark: Where it opens, with which notes; `self.bookmark` if not given.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     page = explorer.explore(jnp.sin, jnp.ones(8)).to_html(Path(folder, "sin.html"))
+            ...     page.name, "<html" in page.read_text(encoding="utf-8")
+            ('sin.html', True)
         """
         ...
 

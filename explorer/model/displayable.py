@@ -23,6 +23,25 @@ class Displayable:
         """Everything worth reading as text; where that is drawn as a tree or table, `width` characters wide.
 
         `rich.print(value)` shows the same, in colours.
+
+        Example:
+            >>> import explorer
+            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> findings = explorer.Findings([finding], "step")
+            >>> print(findings.to_text().splitlines()[0])
+            step: 1 warning
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> "sin(x: f32[8])" in explorer.explore(jnp.sin, jnp.ones(8)).to_text()
+            True
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> x = jnp.ones(8)
+            >>> compared = explorer.diff(explorer.explore(jnp.sin, x), explorer.explore(jnp.cos, x))
+            >>> compared.to_text() != ""
+            True
         """
         ...
 
@@ -52,7 +71,17 @@ class Pictured(Displayable):
 
     @attached
     def to_svg(self, path: str | PathLike[str]) -> Path:
-        """Write the static picture as SVG, on a light ground of its own, and return its path."""
+        """Write the static picture as SVG, on a light ground of its own, and return its path.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     picture = explorer.explore(jnp.sin, jnp.ones(8)).to_svg(Path(folder, "sin.svg"))
+            ...     picture.read_text(encoding="utf-8")[:4]
+            '<svg'
+        """
         ...
 
     @attached

@@ -137,7 +137,19 @@ class Golden:
 
     @attached
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it as a small text file, made to be read in a pull request."""
+        """Write it as a small text file, made to be read in a pull request.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> golden = explorer.record(lambda x: x @ x, jnp.ones((64, 64)))
+            >>> with TemporaryDirectory() as folder:
+            ...     path = Path(folder, "step.golden")
+            ...     golden.save(path)
+            ...     explorer.Golden.load(path).program("cpu").kernels
+            1
+        """
         ...
 
     @staticmethod
@@ -221,12 +233,28 @@ class CheckResult(Displayable):
 
     @attached
     def to_json(self) -> str:
-        """As JSON, for programs."""
+        """As JSON, for programs.
+
+        Example:
+            >>> import explorer, json, jax.numpy as jnp
+            >>> x = jnp.ones((64, 64))
+            >>> checked = explorer.check(lambda x: x @ x, x, golden=explorer.record(lambda x: x @ x, x))
+            >>> json.loads(checked.to_json())["passed"]
+            True
+        """
         ...
 
     @attached
     def to_sarif(self) -> str:
-        """As SARIF 2.1.0, for code hosts and editors: a result for each regression, on the line of its cause."""
+        """As SARIF 2.1.0, for code hosts and editors: a result for each regression, on the line of its cause.
+
+        Example:
+            >>> import explorer, json, jax.numpy as jnp
+            >>> x = jnp.ones((64, 64))
+            >>> checked = explorer.check(lambda x: (x @ x) @ x, x, golden=explorer.record(lambda x: x @ x, x))
+            >>> len(json.loads(checked.to_sarif())["runs"][0]["results"]) == len(checked.regressions)
+            True
+        """
         ...
 
     @attached

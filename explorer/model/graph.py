@@ -140,7 +140,15 @@ class Node:
 
     @property
     def line(self) -> int:
-        """The line of the stage's text that holds it, from 0."""
+        """The line of the stage's text that holds it, from 0.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> stage = explorer.explore(jnp.sin, jnp.ones(8)).jaxpr
+            >>> sine, = stage.graph.where("op:sin")
+            >>> "sin" in stage.text.splitlines()[sine.line]
+            True
+        """
         return int(self.graph.line[self.index])
 
     @property

@@ -101,6 +101,12 @@ class LineTable(Sequence[LineRow]):
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> frame = explorer.explore(lambda x: x @ x, jnp.ones((64, 64))).lines().to_frame()
+            >>> list(frame.columns)[:3], len(frame)
+            (['file', 'line', 'text'], 1)
         """
         ...
 

@@ -175,7 +175,14 @@ class LiveMemory:
         return tuple(self._buffer(int(row)) for row in rows)
 
     def totals(self, step: int | None = None) -> dict[str, int]:
-        """Bytes alive at a step (the peak if none is given) by kind, the kinds there are."""
+        """Bytes alive at a step (the peak if none is given) by kind, the kinds there are.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> memory = explorer.explore(lambda x: jnp.tanh(x) @ x, jnp.ones((64, 64))).live_memory
+            >>> memory.totals(memory.peak_step)["argument"], memory.peak_at is not None
+            (16384, True)
+        """
         step = self.peak_step if step is None else step
         alive = (self.start <= step) & (step <= self.end) & (self.space == 0)
         sizes: dict[str, int] = {kind: int(self.size[alive & (self.kind == i)].sum()) for i, kind in enumerate(KINDS)}

@@ -67,7 +67,14 @@ class Pass:
         return self._versions.text(self.snapshot)
 
     def diff(self, context: int = 3) -> str:
-        """What it changed, as a unified diff with `context` lines around each change."""
+        """What it changed, as a unified diff with `context` lines around each change.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> step = explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes["fusion"]
+            >>> any(line.startswith("+") and "fusion(" in line for line in step.diff().splitlines())
+            True
+        """
         versions = self._versions
         names = (f"before {self.name}", f"after {self.name}")
         return unified(versions.rows(self.first), versions.rows(self.snapshot), versions.lines, names, context)

@@ -180,8 +180,8 @@ def parse_spec(text: str) -> PartitionSpec:
     """`P('data', None, ('x', 'y'))` → the partition spec.
 
     Example:
-        >>> parse_spec("P('data', None, ('x', 'y'))")
-        PartitionSpec('data', None, ('x', 'y'))
+        >>> tuple(parse_spec("P('data', None, ('x', 'y'))"))
+        ('data', None, ('x', 'y'))
     """
     parts = _PARTS.findall(text[1:].strip()[1:-1])
     axes = [tuple(_AXES.findall(part)) for part in parts]

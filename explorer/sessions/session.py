@@ -104,6 +104,17 @@ class Session(Displayable):
 
         Raises:
             OSError: The file can't be written.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> capture = explorer.explore(jnp.cosh, jnp.ones(8))
+            >>> with TemporaryDirectory() as folder:
+            ...     page = Path(folder, "session.html")
+            ...     _ = explorer.session().save(page)
+            ...     page.stat().st_size > 1000
+            True
         """
         return self.to_html(path)
 

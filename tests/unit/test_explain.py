@@ -1,5 +1,7 @@
 """`python -m explorer explain NAME`."""
 
+import sys
+
 import pytest
 
 import explorer as ex
@@ -26,6 +28,16 @@ def test_a_name_is_explained(capsys, name, says):
 def test_what_has_no_page_is_refused_with_the_nearest(capsys, name):
     assert main(["explain", name]) == 1
     assert f"there is no error, rule or public name {name!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_error_in_a_terminal_names_its_page(capsys, monkeypatch, is_terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    assert main(["open", "/no/such/module.hlo"]) == 1
+    said = capsys.readouterr().err
+    name = said.partition(":")[0]
+    assert (f"python -m explorer explain {name}" in said) == is_terminal
+    assert main(["explain", name]) == 0
 
 
 def test_every_public_name_is_explained():

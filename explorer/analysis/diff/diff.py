@@ -122,7 +122,16 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_gained(self) -> tuple[Fusion, ...]:
-        """The fused kernels of `b` that `a` has nothing alike of."""
+        """The fused kernels of `b` that `a` has nothing alike of.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> x = jnp.ones(1000)
+            >>> after = explorer.explore(lambda x: jnp.tanh(x) * 2, x)
+            >>> compared = explorer.diff(explorer.explore(jnp.tanh, x), after)
+            >>> [fusion.holds for fusion in compared.fusions_gained]
+            ['multiply, tanh']
+        """
         return self._fusions(self.b, self.hlo.only_in_b) if "hlo" in self.stages else ()
 
     @cached_property

@@ -77,7 +77,15 @@ class StageDiff:
         return self.a.graph.names[partner] if partner >= 0 else _primed(node.name, self.a.graph)
 
     def text(self, context: int = 3) -> str:
-        """A unified diff of the two texts, without metadata and without what only counts."""
+        """A unified diff of the two texts, without metadata and without what only counts.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> x = jnp.ones(8)
+            >>> stage = explorer.diff(explorer.explore(jnp.sin, x), explorer.explore(jnp.cos, x)).jaxpr
+            >>> "sin" in stage.text()
+            True
+        """
         return self.step.diff(context)
 
     @cached_property

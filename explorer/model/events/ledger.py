@@ -198,6 +198,18 @@ class Ledger(Charted):
 
         Raises:
             NotRecordedError: No such function is in the ledger.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> def double(x):
+            ...     return x * 2
+            >>> def triple(x):
+            ...     return x * 3
+            >>> x = jnp.ones(3)
+            >>> with explorer.watch() as ledger:
+            ...     _ = jax.jit(double)(x), jax.jit(triple)(x)
+            >>> [row.name for row in ledger.only("double").functions()]
+            ['double']
         """
         wanted = self.families(function)
         part = Ledger(None, storm=self.storm)
@@ -277,12 +289,37 @@ class Ledger(Charted):
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> def double(x):
+            ...     return x * 2
+            >>> x = jnp.ones(3)
+            >>> with explorer.watch() as ledger:
+            ...     _ = jax.jit(double)(x)
+            >>> frame = ledger.to_frame()
+            >>> sorted(set(frame["kind"]))
+            ['compile', 'lower', 'trace']
         """
         ...
 
     @attached
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything that is kept as JSON lines; `Ledger.load` reads it."""
+        """Write everything that is kept as JSON lines; `Ledger.load` reads it.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> x = jnp.ones(3)
+            >>> with explorer.watch() as ledger:
+            ...     _ = jax.jit(lambda x: x * 2)(x)
+            >>> with TemporaryDirectory() as folder:
+            ...     path = Path(folder, "run.jsonl")
+            ...     ledger.save(path)
+            ...     explorer.Ledger.load(path).totals.compiles
+            1
+        """
         ...
 
     @staticmethod
@@ -310,7 +347,18 @@ class Ledger(Charted):
         ...
 
     def text(self, width: int = 100) -> str:
-        """What compiled, what it cost, why, and the cure, as a tree: `to_text`."""
+        """What compiled, what it cost, why, and the cure, as a tree: `to_text`.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> def double(x):
+            ...     return x * 2
+            >>> x = jnp.ones(3)
+            >>> with explorer.watch() as ledger:
+            ...     _ = jax.jit(double)(x)
+            >>> "double" in ledger.text()
+            True
+        """
         return self.to_text(width)
 
     def timeline(self) -> Any:

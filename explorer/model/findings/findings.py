@@ -87,7 +87,15 @@ class Findings(Sequence[Finding], Displayable):
 
     @property
     def warnings(self) -> Findings:
-        """What surprises or costs."""
+        """What surprises or costs.
+
+        Example:
+            >>> import explorer
+            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> findings = explorer.Findings([finding], "step")
+            >>> len(findings.warnings), len(findings.notes), len(findings.errors)
+            (1, 0, 0)
+        """
         return self._of_severity("warning")
 
     @property
@@ -165,7 +173,15 @@ class Findings(Sequence[Finding], Displayable):
 
     @attached
     def to_sarif(self) -> str:
-        """As SARIF 2.1.0, which code hosts and editors show beside the lines."""
+        """As SARIF 2.1.0, which code hosts and editors show beside the lines.
+
+        Example:
+            >>> import explorer, json
+            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> findings = explorer.Findings([finding], "step")
+            >>> json.loads(findings.to_sarif())["runs"][0]["results"][0]["ruleId"]
+            'EX012'
+        """
         ...
 
     @attached

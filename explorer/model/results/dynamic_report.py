@@ -232,6 +232,16 @@ class DynamicReport(Charted, Saved):
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> batch = explorer.NamedDimension("batch", 1, 4, 8)
+            >>> info = explorer.InputInfo((batch,), "float32")
+            >>> double = explorer.compile(lambda x: x * 2, args=[info], dynamic="pad")
+            >>> _ = [double(jnp.ones(n)) for n in (3, 5)]
+            >>> report = double.dynamic_report
+            >>> len(report.to_frame()) > 0, report.calls
+            (True, 2)
         """
         ...
 

@@ -132,7 +132,14 @@ class MemoryUse(Charted, Saved):
         return iter(self.rows)
 
     def parts(self, row: MemoryRow) -> dict[str, int]:
-        """Bytes by use, which add up to what it takes: an output that lies where an argument was takes nothing."""
+        """Bytes by use, which add up to what it takes: an output that lies where an argument was takes nothing.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> use = explorer.memory(lambda x: x @ x, jnp.ones((256, 256)), limit=10**9)
+            >>> use.parts(use.rows[0])["argument"]
+            262144
+        """
         uses = {use: row.uses.get(use, 0) for use, _ in USES}
         besides = 0 if math.isnan(row.taken) else round(row.taken - row.needed)
         return {**uses, "output": uses["output"] - row.uses.get("alias", 0), RUNTIME[0]: besides}

@@ -154,6 +154,12 @@ class Profile(Charted, Saved):
         Raises:
             MissingPackageError: pandas is not installed.
             OptionError: `kind` is none of these.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> measured = explorer.profile(jax.jit(jnp.sin), jnp.ones(1000), runs=3)
+            >>> "seconds" in measured.to_frame().columns
+            True
         """
         ...
 

@@ -151,6 +151,14 @@ class Sweep(Charted, Saved):
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> def square(n):
+            ...     return jnp.ones((n, n))
+            >>> swept = explorer.sweep(jnp.tanh, over={"n": [8, 16]}, args=square, time=False)
+            >>> list(swept.to_frame()["n"])
+            [8, 16]
         """
         ...
 

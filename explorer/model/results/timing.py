@@ -317,6 +317,12 @@ class Timing(Charted, Saved):
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> timing = explorer.time(jnp.sin, jnp.ones(8), seconds=0.01)
+            >>> len(timing.to_frame()) > 0
+            True
         """
         ...
 

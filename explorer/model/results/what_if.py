@@ -161,6 +161,12 @@ class WhatIf(Charted, Saved):
 
         Raises:
             MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, time=False)
+            >>> len(tried.to_frame())
+            2
         """
         ...
 
