@@ -22,6 +22,7 @@ from tests.corpus_recompiles import (  # noqa: E402, F401  # noqa: E402, F401, I
     places,
     public_equinox,
     public_flax,
+    public_held_out,
     public_jax,
     public_orbax,
     public_sharding,
