@@ -97,7 +97,9 @@ def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.C
         squares = _squares(node, name)
         return None if squares is None else Site(equation, where, frame, node, squares, root="jnp.sqrt({x})")
     op, at = _CALLS.get(name, ("", 0))
-    is_it = op == equation.op or (equation.op == "integer_pow" and name in ("reciprocal", "power", "pow"))
+    is_it = op == {"log2": "log"}.get(equation.op, equation.op) or (
+        equation.op == "integer_pow" and name in ("reciprocal", "power", "pow")
+    )
     if not is_it or len(node.args) <= at or node.keywords:
         return None
     return Site(equation, where, frame, node, node.args[at], node.args[0] if at else None)

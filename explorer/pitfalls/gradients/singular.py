@@ -56,6 +56,7 @@ _INSIDE = "abs({x}) < 1"
 _OVERFLOW: dict[str, Any] = {"test": "", "overflows": True}
 SINGULAR: dict[str, Singularity] = {
     "log": Singularity("a logarithm"),
+    "log2": Singularity("a logarithm"),  # from JAX 0.12 on one operation; log10 still divides a logarithm
     "log1p": Singularity("log1p", test="{x} > -1", safe="0"),
     "sqrt": Singularity("a root", limit="0"),
     "rsqrt": Singularity("a reciprocal root"),

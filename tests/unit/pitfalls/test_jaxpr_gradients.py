@@ -18,6 +18,10 @@ def logarithm(x):
     return jnp.where(x > 0, jnp.log(x), 0.0).sum()
 
 
+def entropy(x):
+    return jnp.where(x > 0, x * jnp.log2(x), 0.0).sum()
+
+
 def root(x):
     return jnp.where(x > 0, jnp.sqrt(x), 0.0).sum()
 
@@ -52,7 +56,7 @@ def of_a_norm(x):
     return jnp.where(r > 0, x / r, 0.0).sum()
 
 
-HITS = [logarithm, root, division, reciprocal, power, two_conditions, in_two_lines, shifted, of_a_norm]
+HITS = [logarithm, entropy, root, division, reciprocal, power, two_conditions, in_two_lines, shifted, of_a_norm]
 
 
 @pytest.mark.parametrize("function", HITS)
