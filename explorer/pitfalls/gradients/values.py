@@ -16,24 +16,9 @@ _COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne")
 _LOGIC = ("and", "or", "not", "broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy")
 # Operations on each element, through which a value stays one of the same input.
 _ELEMENTWISE = (
-    *(
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "neg",
-        "abs",
-        "square",
-        "integer_pow",
-        "pow",
-        "sqrt",
-        "rsqrt",
-        "exp",
-        "log",
-        "log2",
-        "sign",
-    ),
+    *("add", "sub", "mul", "div", "neg", "abs", "square", "integer_pow", "pow", "sqrt", "rsqrt", "exp", "log", "log2"),
     *("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy", "transpose", "expand_dims", "slice"),
+    "sign",
 )
 _POSITIVE = ("exp", "exp2", "logistic", "cosh")
 _KEEP_SIGN = (
