@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from keyword import iskeyword
 from typing import Any, NoReturn, cast
 
 import jax
+from jax.sharding import Mesh
 
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
 from explorer.capture.sources import called_at
@@ -16,6 +17,7 @@ from explorer.errors import (
     ArgumentsError,
     DuplicateArgumentError,
     ExtraArgumentError,
+    InputInfoError,
     InputStructureError,
     MissingArgumentError,
 )
@@ -78,6 +80,19 @@ class Parameter:
         inputs = set(self.paths)
         leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
         return [(leaf, tuple(path) in inputs) for path, leaf in leaves]
+
+    def on_mesh(self, mesh: Mesh | None) -> Parameter:
+        """The same with its inputs over the devices of a mesh.
+
+        Raises:
+            InputInfoError: A sharding is a PartitionSpec, or over an AbstractMesh, that the mesh doesn't fit.
+        """
+        __tracebackhide__ = True
+        try:
+            infos = tuple(info.on_mesh(mesh) if isinstance(info, InputInfo) else info for info in self.infos)
+        except InputInfoError as error:
+            raise InputInfoError(f"argument `{self.name}`: {error}") from None
+        return replace(self, infos=infos)
 
     @property
     def registered_containers(self) -> set[type]:

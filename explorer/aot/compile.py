@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any, cast
 
 import jax
+from jax.sharding import Mesh
 
 from explorer.aot.arguments import is_input, parameters_of
 from explorer.aot.binaries import Plan
 from explorer.aot.dimensions import NamedDimension
 from explorer.aot.executable import Executable
 from explorer.aot.levels import Options, autotune, options_of
+from explorer.aot.meshes import checked_mesh
 from explorer.aot.padding.padded_program import PaddedProgram
 from explorer.aot.padding.verdict import check_choice, decide
 from explorer.aot.program import Program
@@ -35,6 +37,7 @@ def compile(
     max_specializations: int = 64,
     dynamic: DynamicChoice = "specialise",
     buckets: Mapping[str, int | Sequence[int]] | None = None,
+    mesh: Mesh | None = None,
 ) -> Executable:
     """Compile a function ahead of time.
 
@@ -69,6 +72,8 @@ def compile(
             proven and worthwhile, and specialises the rest; `.dynamic_report` says which, and why.
         buckets: By dimension, the sizes to pad to, beside its largest: `{"batch": (16, 64)}`. A dimension without a
             name has its place for one, `x_0`. None are powers of two.
+        mesh: The devices that a `PartitionSpec` of an input is meant of, `InputInfo(…, sharding=jax.P("data"))`, or an
+            input's sharding over an `AbstractMesh` of the same axes; None is the one that `jax.set_mesh` has set.
         max_specializations: How many binaries are kept; past it the least recently used is let go. When that one is
             needed again, a `RecompilationWarning` says once which sizes come in turn.
 
@@ -78,8 +83,9 @@ def compile(
     Raises:
         NotCallableError: `function` can't be called.
         ArgumentsError: The arguments don't fit its signature, or a shape stands where an InputInfo is meant.
-        InputInfoError: One name has two bounds: in two inputs, or of a dimension and of a size that is an argument.
-        OptionError: The level, a donated name, the limit, the choice or a bucket is none.
+        InputInfoError: One name has two bounds: in two inputs, or of a dimension and of a size that is an argument. Or
+            a sharding names an axis that the mesh hasn't, or there is no mesh.
+        OptionError: The level, a donated name, the limit, the choice or a bucket is none, or the mesh has no devices.
         PaddingError: The function can't be padded, and `dynamic` is `"pad"`: every equation in the way, with its line.
         OutputError: The function returns something that is no array.
         ExploreError: Tracing, lowering or compiling failed; `.capture` has the steps that worked.
@@ -101,8 +107,9 @@ def compile(
         raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.\n{called_at()}")
     _check_level(optimization_level)
     options = options_of(optimization_level)
+    devices = checked_mesh(mesh)
     bound = _bound(function, args, {} if kwargs is None else kwargs)
-    parameters = parameters_of(bound)
+    parameters = [parameter.on_mesh(devices) for parameter in parameters_of(bound)]
     if not parameters:
         _check_described(bound)
     donated = _donated(donate, [*bound.signature.parameters], [p.name for p in parameters])

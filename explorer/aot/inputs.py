@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.sharding import Mesh, PartitionSpec
 
 from explorer.aot.dimensions import (
     Bounds,
@@ -22,6 +23,7 @@ from explorer.aot.dimensions import (
     dimension_to_json,
     shape_bounds,
 )
+from explorer.aot.meshes import check_spec, checked_mesh, is_spread, on_mesh
 from explorer.aot.shardings import sharding_from_json, sharding_to_json
 from explorer.errors import InputInfoError
 
@@ -37,7 +39,8 @@ class InputInfo:
         shape: A tuple or list with, for each dimension, its size, `(min, opt, max)`, or a `NamedDimension`; `()` for a
             scalar. Or an array or `jax.ShapeDtypeStruct`, whose shape is meant.
         dtype: Anything JAX takes as one: `jnp.float32`, `"int8"`. May be left out where `shape` is an array.
-        sharding: Over which devices the array is spread; None follows the arrays of each call.
+        sharding: Over which devices the array is spread: a `jax.sharding.Sharding`, or a `PartitionSpec` of the mesh
+            that `compile(mesh=)` is given or `jax.set_mesh` has set; None follows the arrays of each call.
 
     Raises:
         InputInfoError: A dimension is none, or the dtype is unknown, or JAX would silently narrow it, or the sharding
@@ -53,9 +56,11 @@ class InputInfo:
 
     shape: tuple[Dimension, ...]
     dtype: np.dtype[Any]
-    sharding: jax.sharding.Sharding | None
+    sharding: jax.sharding.Sharding | PartitionSpec | None
 
-    def __init__(self, shape: Any, dtype: Any = None, *, sharding: jax.sharding.Sharding | None = None) -> None:
+    def __init__(
+        self, shape: Any, dtype: Any = None, *, sharding: jax.sharding.Sharding | PartitionSpec | None = None
+    ) -> None:
         if hasattr(shape, "shape") and hasattr(shape, "dtype"):
             shape, dtype = shape.shape, shape.dtype if dtype is None else dtype
         object.__setattr__(self, "shape", _checked_shape(shape))
@@ -82,7 +87,7 @@ class InputInfo:
                 f"{type(array).__name__} has no shape and dtype.\n  Hint: give an array, or InputInfo(shape, dtype)."
             )
         sharding = None if isinstance(array, Tracer) else getattr(array, "sharding", None)
-        return cls(shape, dtype, sharding=sharding if len(getattr(sharding, "device_set", ())) > 1 else None)
+        return cls(shape, dtype, sharding=sharding if is_spread(sharding) else None)
 
     @property
     def shape_bounds(self) -> ShapeBounds:
@@ -108,12 +113,33 @@ class InputInfo:
     def to_struct(self) -> jax.ShapeDtypeStruct:
         """The same, as JAX writes it; where sizes vary, with the ones to optimise for.
 
+        Raises:
+            InputInfoError: Its sharding is a PartitionSpec, and `jax.set_mesh` has set no mesh.
+
         Example:
             >>> import explorer
             >>> explorer.InputInfo(((1, 8, 64), 3), "float32").to_struct().shape
             (8, 3)
         """
-        return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=self.sharding)
+        sharding = self.sharding
+        if isinstance(sharding, PartitionSpec):
+            sharding = on_mesh(sharding, checked_mesh(None))
+        return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=sharding)
+
+    def on_mesh(self, mesh: Mesh | None) -> InputInfo:
+        """The same over the devices of a mesh, where its sharding is a PartitionSpec, or over an AbstractMesh.
+
+        Raises:
+            InputInfoError: It is, and the mesh is None, or has other axes; or it doesn't fit the shape.
+
+        Example:
+            >>> import explorer, jax
+            >>> mesh = jax.make_mesh((1,), ("data",))
+            >>> explorer.InputInfo((8,), "float32", sharding=jax.P("data")).on_mesh(mesh).sharding.mesh == mesh
+            True
+        """
+        sharding = on_mesh(self.sharding, mesh)
+        return self if sharding is self.sharding else InputInfo(self.shape, self.dtype, sharding=sharding)
 
     def to_json(self) -> dict[str, Any]:
         """The same as numbers, text, lists and dicts.
@@ -290,12 +316,15 @@ def key_like(dtype: Any) -> jax.Array:
     raise InputInfoError(f"{dtype} is no PRNG key's dtype.\n  Hint: jax.random.key(0).dtype.")
 
 
-def _checked_sharding(sharding: Any, shape: tuple[Dimension, ...]) -> jax.sharding.Sharding | None:
+def _checked_sharding(sharding: Any, shape: tuple[Dimension, ...]) -> jax.sharding.Sharding | PartitionSpec | None:
     if sharding is None:
         return None
+    if isinstance(sharding, PartitionSpec):  # whether its sizes fit, the mesh says
+        check_spec(sharding, len(shape), _written(shape))
+        return sharding
     if not isinstance(sharding, jax.sharding.Sharding):
         raise InputInfoError(
-            f"sharding is {type(sharding).__name__}; allowed is a jax.sharding.Sharding.\n"
+            f"sharding is {type(sharding).__name__}; allowed is a jax.sharding.Sharding, or a PartitionSpec.\n"
             "  Hint: jax.NamedSharding(mesh, jax.P('x', None)), or x.sharding of an array."
         )
     try:

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSha
 from explorer.errors import InputInfoError
 
 
-def sharding_to_json(sharding: jax.sharding.Sharding) -> dict[str, Any]:
+def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[str, Any]:
     """What says the same on another machine with as many devices.
 
     Raises:

@@ -82,7 +82,7 @@ def on_four(spec: P, *shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
 
 
-WEIGHTS = [(f32(1024, 4096), f32(4096, 1024))] * 3
+WEIGHTS = [(f32(1024, 4096), f32(4096, 1024))]
 CELL = f32(512, 512), f32(256, 512)
 SPLIT = on_four(P("data"), 4096, 16384), on_four(P(None, "data"), 16384, 4096)
 KERNELS = [f32(3, 3, 64, 64)] * 4

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from jax.sharding import Sharding
+
 from explorer.aot.inputs import InputInfo
 from explorer.aot.padding.buckets import Buckets, Sizes
 from explorer.aot.padding.padded_program import PaddedProgram
@@ -60,7 +62,7 @@ class Footprint:
         """Whether each input of these sizes can be split over its devices."""
         try:
             for sharding, shape in zip(self.shardings, self.inputs(sizes), strict=True):
-                if sharding is not None:
+                if isinstance(sharding, Sharding):  # compile() has made one of each spec
                     sharding.shard_shape(shape)
         except ValueError:
             return False

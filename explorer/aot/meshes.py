@@ -1,0 +1,112 @@
+"""Over which devices inputs are spread: a `PartitionSpec` is meant of a mesh, and one without devices runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import jax
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
+
+from explorer.errors import InputInfoError, OptionError
+
+_AHEAD = "explorer.explore(f, …, target='8xh100') compiles for devices that aren't here"
+
+
+def checked_mesh(mesh: Any) -> Mesh | None:
+    """The mesh that is given, else that of `jax.set_mesh` around the call; None where there is neither.
+
+    Raises:
+        OptionError: It is none, or has no devices.
+    """
+    __tracebackhide__ = True
+    if mesh is None:
+        around = jax.sharding.get_mesh()
+        return None if around.empty else around
+    if isinstance(mesh, Mesh):
+        return mesh
+    if isinstance(mesh, AbstractMesh):
+        shape = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
+        raise OptionError(
+            f"mesh is an AbstractMesh ({shape}), which has no devices to run on.\n"
+            f"  Hint: jax.make_mesh({mesh.axis_sizes}, {mesh.axis_names}) has those that are here; {_AHEAD}."
+        )
+    raise OptionError(
+        f"mesh is {type(mesh).__name__}; allowed is a jax.sharding.Mesh.\n  Hint: jax.make_mesh((8,), ('data',))."
+    )
+
+
+def on_mesh(sharding: Sharding | PartitionSpec | None, mesh: Mesh | None) -> Sharding | None:
+    """A sharding over devices: that of a `PartitionSpec`, or one over an AbstractMesh, of a mesh.
+
+    Raises:
+        InputInfoError: There is no mesh, it has other axes, or two meshes don't agree.
+    """
+    __tracebackhide__ = True
+    if isinstance(sharding, PartitionSpec):
+        if mesh is None:
+            raise InputInfoError(
+                f"the sharding is {_spec_text(sharding)}, and no mesh says which devices its axes are.\n"
+                "  Hint: compile(…, mesh=jax.make_mesh((8,), ('data',))), jax.set_mesh(mesh) around the call, or "
+                "jax.NamedSharding(mesh, spec)."
+            )
+        return _named(mesh, sharding)
+    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, AbstractMesh):
+        return sharding
+    own = sharding.mesh
+    if mesh is None:
+        raise InputInfoError(
+            f"the sharding {_spec_text(sharding.spec)} is over an AbstractMesh, which has no devices to run on.\n"
+            f"  Hint: compile(…, mesh=jax.make_mesh({own.axis_sizes}, {own.axis_names})); {_AHEAD}."
+        )
+    if dict(own.shape) != dict(mesh.shape):
+        raise InputInfoError(
+            f"the sharding {_spec_text(sharding.spec)} is over a mesh of {_axes(own.shape)}, and mesh= is one of "
+            f"{_axes(mesh.shape)}.\n  Hint: give both the same axes, or the input a PartitionSpec alone."
+        )
+    return _named(mesh, sharding.spec)
+
+
+def is_spread(sharding: Any) -> bool:
+    """Whether a sharding says more than one device, which a call brings along by itself."""
+    if isinstance(sharding, PartitionSpec):
+        return True
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
+        return sharding.mesh.size > 1
+    return len(getattr(sharding, "device_set", ())) > 1
+
+
+def check_spec(spec: PartitionSpec, rank: int, shape: str) -> None:
+    """Raise InputInfoError where a spec has more dimensions than the shape that it is of."""
+    if len(_parts(spec)) > rank:
+        raise InputInfoError(
+            f"the sharding {_spec_text(spec)} has {len(_parts(spec))} dimensions, and the shape {shape} has {rank}.\n"
+            "  Hint: one entry for each dimension, None for what isn't split."
+        )
+
+
+def _named(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
+    missing = [name for name in _names(spec) if name not in mesh.axis_names]
+    if missing:
+        raise InputInfoError(
+            f"the sharding {_spec_text(spec)} names the axis {missing[0]!r}, and the mesh has {_axes(mesh.shape)}.\n"
+            f"  Hint: jax.P({mesh.axis_names[0]!r})."
+        )
+    return NamedSharding(mesh, spec)
+
+
+def _names(spec: PartitionSpec) -> list[str]:
+    parts = [cast("tuple[Any, ...]", part) if isinstance(part, tuple) else (part,) for part in _parts(spec)]
+    return [name for part in parts for name in part if isinstance(name, str)]
+
+
+def _spec_text(spec: PartitionSpec) -> str:
+    return f"P({', '.join(map(repr, _parts(spec)))})"
+
+
+def _parts(spec: PartitionSpec) -> list[Any]:
+    return list(cast("Sequence[Any]", spec))
+
+
+def _axes(shape: Mapping[Any, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in shape.items())
