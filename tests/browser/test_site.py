@@ -31,8 +31,8 @@ TASKS = {
     "use it in CI": (["In CI"], "CI", "use/ci", "python -m explorer check step.golden"),
     "run on a GPU": (["On a GPU"], "GPU", "use/gpu", "pip install '.[lab,cuda]'"),
     "share a page": (["Share a page"], "share a page", "use/share", 'cap.to_html("report.html")'),
-    "come from Tripy": (["Coming from", "Tripy"], "Tripy", "from/tripy", "tp.compile"),
-    "come from torch.compile": (["Coming from", "PyTorch"], "torch.compile", "from/pytorch", "torch.compile"),
+    "come from Tripy": (["Tripy"], "Tripy", "from/tripy", "tp.compile"),
+    "come from torch.compile": (["torch.compile"], "torch.compile", "from/pytorch", "torch.compile"),
 }
 # One of each kind; those that are generated are alike.
 KINDS = (
