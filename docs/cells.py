@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -10,6 +11,8 @@ from sphinx.application import Sphinx
 __all__ = ["setup"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Where MyST-NB runs a page.
+_FOLDER = re.compile(re.escape(tempfile.gettempdir()) + r"/tmp\w+/")
 _FILE = "%%writefile "
 
 
@@ -54,8 +57,8 @@ def join_streams(cell: nodes.Element) -> None:
         else:
             before = block
     for block in cell.findall(nodes.literal_block):
-        if "\x1b" in block.rawsource:
-            replace_text(block, _COLOUR.sub("", block.rawsource), "text")
+        if "\x1b" in block.rawsource or _FOLDER.search(block.rawsource):
+            replace_text(block, _FOLDER.sub("", _COLOUR.sub("", block.rawsource)), "text")
 
 
 def replace_text(block: nodes.literal_block, text: str, language: str) -> None:

@@ -42,6 +42,9 @@ def violations(page: Page) -> list[str]:
     assert size
     found = [*page.evaluate(CHECK, [RULES, OFF]), *page.evaluate(SMALL)]
     page.set_viewport_size({"width": NARROW, "height": size["height"]})
+    page.evaluate(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )  # it reacts to that
     found += [*page.evaluate(CHECK, [RULES, OFF]), *page.evaluate(SMALL)]
     page.set_viewport_size(size)
     return list(dict.fromkeys(found))
