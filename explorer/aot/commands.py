@@ -16,7 +16,6 @@ from explorer.capture.command_target import add_target, arguments_of, function_o
 from explorer.capture.shape_specs import parse_symbolic_spec
 from explorer.errors import OptionError, TracedPerShapeWarning
 from explorer.files.output_option import add_output
-from explorer.files.reports.measurements import padding_body
 from explorer.files.reports.shell import add_format, present
 from explorer.model.results.dynamic_report import DynamicReport
 
@@ -51,7 +50,7 @@ def _padding(given: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", TracedPerShapeWarning)  # the report says so
         report = _report(given.target, given.arg, dict(given.dim))
     files = [report.to_html(given.output)] if given.output is not None else []
-    present(given, "padding", lambda: padding_body(report), lambda: print(report.to_text()), files)
+    present(given, "padding", report, lambda: print(report.to_text()), files)
     return 1 if report.verdict == "specialised" else 0
 
 

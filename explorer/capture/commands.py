@@ -11,7 +11,6 @@ from typing import Any
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_arguments, add_target, arguments_of, function_of
 from explorer.files.output_option import add_output
-from explorer.files.reports.programs import capture_body, diff_body
 from explorer.files.reports.shell import add_format, present
 
 _WRITERS = {
@@ -79,7 +78,7 @@ def _diff(given: argparse.Namespace) -> int:
     a, b = (ex.load(side) if _is_capture(Path(side)) else _explored(side, given.arg) for side in (given.a, given.b))
     diff = ex.diff(a, b)
     files = [diff.to_html(given.output)] if given.output is not None else []
-    present(given, "diff", lambda: diff_body(diff), lambda: _print(diff), files)
+    present(given, "diff", diff, lambda: _print(diff), files)
     return 0
 
 
@@ -91,7 +90,7 @@ def _show(given: argparse.Namespace, capture: ex.Capture) -> int:
     for path in given.output:
         _WRITERS[path.suffix](capture, path)
     show = (lambda: None) if given.output else (lambda: _print(capture))
-    present(given, "explore", lambda: capture_body(capture), show, given.output)
+    present(given, "explore", capture, show, given.output)
     return 0
 
 

@@ -15,7 +15,6 @@ from explorer.capture.command_target import add_target, arguments_of, function_o
 from explorer.errors import OptionError
 from explorer.files.check_report import check_json, check_markdown, check_sarif
 from explorer.files.output_option import add_output
-from explorer.files.reports.goldens import bisect_body, record_body
 from explorer.files.reports.shell import add_format, present
 from explorer.golden.bisect import bisect_golden
 from explorer.golden.configuration import golden_files
@@ -68,7 +67,7 @@ def add_bisect(verbs: Any) -> None:
 
 def _bisect(given: argparse.Namespace) -> int:
     bisection = bisect_golden(given.file, *given.between)
-    present(given, "bisect", lambda: bisect_body(bisection), lambda: print(bisection.to_text()))
+    present(given, "bisect", bisection, lambda: print(bisection.to_text()))
     return 0
 
 
@@ -76,7 +75,7 @@ def _record(given: argparse.Namespace) -> int:
     golden = _recorded(given.target, given.arg, given.hardware)
     path = given.output or Path(f"{given.target.rpartition(':')[2]}.golden")
     golden.save(path)
-    present(given, "record", lambda: record_body(golden), lambda: None, [path])
+    present(given, "record", golden, lambda: None, [path])
     return 0
 
 

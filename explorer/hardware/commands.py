@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
-from explorer.files.reports.programs import targets_body
 from explorer.files.reports.shell import add_format, is_json, present
 from explorer.hardware.installed import install, platform_of, remove
 
@@ -29,7 +28,7 @@ def _targets(given: argparse.Namespace) -> int:
         if given.target:
             raise ex.OptionError("list takes no target.\n  Hint: python -m explorer targets install " + given.target[0])
         targets = ex.targets()
-        present(given, "targets", lambda: targets_body(targets), lambda: _print(targets))
+        present(given, "targets", targets, lambda: _print(targets))
         return 0
     if not given.target:
         raise ex.OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
@@ -40,7 +39,7 @@ def _targets(given: argparse.Namespace) -> int:
             install(platform, emit)
         else:
             emit(f"{platform}: {'removed' if remove(platform) else 'was not installed'}")
-    present(given, "targets", lambda: {**targets_body(ex.targets()), "summary": lines}, lambda: None)
+    present(given, "targets", ex.targets(), lambda: None, summary=lines)
     return 0
 
 

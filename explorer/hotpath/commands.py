@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
-from explorer.files.reports.measurements import hot_body
 from explorer.files.reports.shell import add_format, present, script_output
 
 _WIDE = 120  # characters, where no terminal says how many there are
@@ -58,7 +57,7 @@ def _hot(given: argparse.Namespace) -> int:
         if given.html:
             _write(lambda: report.to_html(given.html))
         files = [path for path in (given.save, given.html) if path and path.is_file()]
-        _write(lambda: present(given, "hot", lambda: hot_body(report), lambda: _show(report), files, sys.stderr))
+        _write(lambda: present(given, "hot", report, lambda: _show(report), files, sys.stderr))
     return status
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.output_option import add_output
-from explorer.files.reports.measurements import timeline_body
 from explorer.files.reports.shell import add_format, is_json, present, script_output
 from explorer.files.timeline import read_timeline
 from explorer.hotpath.commands import add_script
@@ -72,9 +71,10 @@ def _trace(given: argparse.Namespace) -> int:
         present(
             given,
             "timeline",
-            lambda: timeline_body(timeline) | {"summary": [headline]},
+            timeline,
             lambda: print(f"{path}: {headline}", file=sys.stderr),
             [path] if is_json(given) and path.is_file() else [],
+            summary=[headline],
         )
 
 
@@ -83,7 +83,7 @@ def _visualize(given: argparse.Namespace) -> int:
     for path in given.output:
         _WRITERS[path.suffix](timeline, path)
     show = (lambda: None) if given.output else (lambda: print(f"{timeline.name}: {timeline.headline}"))
-    present(given, "timeline", lambda: timeline_body(timeline), show, given.output)
+    present(given, "timeline", timeline, show, given.output)
     return 0
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.output_option import add_output, writable
-from explorer.files.reports.ledgers import ledger_body, processes_body
 from explorer.files.reports.shell import add_format, present, script_output
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger
@@ -65,7 +64,7 @@ def _recompiles(given: argparse.Namespace) -> int:
         if given.html:
             ledger.to_html(given.html)
         # A person's report goes where the script's own output doesn't, which stays what it is.
-        present(given, "recompiles", lambda: ledger_body(ledger), lambda: _show(ledger, sys.stderr), files, sys.stderr)
+        present(given, "recompiles", ledger, lambda: _show(ledger, sys.stderr), files, sys.stderr)
     return status
 
 
@@ -86,9 +85,9 @@ def _write(given: argparse.Namespace, ledger: Ledger | ProcessLedger) -> int:
         (ledger.to_html if path.suffix == ".html" else ledger.save)(path)
     show = (lambda: None) if given.output else (lambda: _show(ledger, sys.stdout))
     if isinstance(ledger, Ledger):
-        present(given, "recompiles", lambda: ledger_body(ledger), show, given.output)
+        present(given, "recompiles", ledger, show, given.output)
     else:
-        present(given, "processes", lambda: processes_body(ledger), show, given.output)
+        present(given, "processes", ledger, show, given.output)
     return 0
 
 

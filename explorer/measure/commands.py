@@ -11,7 +11,6 @@ from typing import Any
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.files.output_option import add_output, writable
-from explorer.files.reports.measurements import profile_body, timing_body
 from explorer.files.reports.shell import add_format, present
 
 _FILLED = "An array that is only described is random, floats normal, or of zeros if it holds whole numbers."
@@ -46,7 +45,7 @@ def add_profile(verbs: Any) -> None:
 def _time(given: argparse.Namespace) -> int:
     timing = _measured(given, ex.time, eager=not given.no_eager, **_given_options(given, "seconds"))
     files = [timing.chart().to_html(given.output)] if given.output is not None else []
-    present(given, "time", lambda: timing_body(timing), lambda: _show(timing), files)
+    present(given, "time", timing, lambda: _show(timing), files)
     return 0
 
 
@@ -56,7 +55,7 @@ def _profile(given: argparse.Namespace) -> int:
         measured = measured.with_peaks(ex.peaks())
     files = [measured.to_html(given.output)] if given.output is not None else []
     files += [measured.to_perfetto(given.perfetto)] if given.perfetto is not None else []
-    present(given, "profile", lambda: profile_body(measured), lambda: _show(measured), files)
+    present(given, "profile", measured, lambda: _show(measured), files)
     return 0
 
 

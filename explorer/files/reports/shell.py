@@ -6,12 +6,28 @@ import argparse
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
 from explorer.files.reports.report import KINDS, schema_name, schema_text, to_json
 
 _JSON = "json"
+# By report, what makes its body of a value: loaded where one is wanted, for they know all results there are.
+_BODIES = {
+    "explore": "programs:capture_body",
+    "diff": "programs:diff_body",
+    "targets": "programs:targets_body",
+    "recompiles": "ledgers:ledger_body",
+    "processes": "ledgers:processes_body",
+    "padding": "measurements:padding_body",
+    "time": "measurements:timing_body",
+    "profile": "measurements:profile_body",
+    "hot": "measurements:hot_body",
+    "timeline": "measurements:timeline_body",
+    "record": "goldens:record_body",
+    "bisect": "goldens:bisect_body",
+}
 
 
 def add_format(verb: Any, *others: str) -> None:
@@ -30,28 +46,36 @@ def is_json(given: argparse.Namespace) -> bool:
 def present(
     given: argparse.Namespace,
     kind: str,
-    body: Callable[[], Mapping[str, Any]],
+    value: object,
     show: Callable[[], object],
     files: Sequence[Path] = (),
     to: TextIO | None = None,
+    **besides: object,
 ) -> None:
     """Print the answer in the format that was chosen.
 
     Args:
         given: The command line.
         kind: Of the report.
-        body: Makes it.
+        value: What it is of.
         show: Prints the same for a person.
         files: What was written: a line for each, or the report's `files`.
         to: Where those lines go; standard output if not given.
+        besides: Fields of the report, in place of those that the value gives.
     """
     sizes = [(path, path.stat().st_size) for path in files]
     if is_json(given):
-        print(to_json(kind, {**body(), "files": [{"path": str(path), "bytes": size} for path, size in sizes]}))
+        written = [{"path": str(path), "bytes": size} for path, size in sizes]
+        print(to_json(kind, {**_body(kind, value), **besides, "files": written}))
         return
     show()
     for path, size in sizes:
         print(f"{path}: {size:,} bytes", file=to)
+
+
+def _body(kind: str, value: object) -> Mapping[str, Any]:
+    module, _, name = _BODIES[kind].partition(":")
+    return getattr(import_module(f"explorer.files.reports.{module}"), name)(value)
 
 
 @contextmanager
