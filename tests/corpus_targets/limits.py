@@ -82,7 +82,7 @@ def compile_alone(target: str, wanted: Sequence[tuple[str, int]]) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     environment |= {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.corpus_targets.raw_compile", "tpu", topology],
+        [sys.executable, "-m", "tests.corpus_targets.raw_compile", "tpu", topology, ex.target(target).device.chip],
         input="".join(f"{name}\t{size}\n" for name, size in wanted),
         env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
         capture_output=True,

@@ -1,9 +1,9 @@
 """A compiler of other hardware without Explorer: whether it takes a program of a size, or runs out of memory.
 
-    python -m tests.corpus_targets.raw_compile tpu v5e:2x2 < LINES
+    python -m tests.corpus_targets.raw_compile tpu v5e:2x2 [CHIP] < LINES
 
 reads lines `NAME SIZE` (a program of `sized`, tab between), and answers each with `fits`, `memory`, or `other` and the
-error's first line. Run it with the compiler on the path, as JAX itself documents it.
+error's first line; CHIP is how its cores are used, `megacore`. Run it with the compiler on the path.
 """
 
 import sys
@@ -18,8 +18,9 @@ from tests.corpus_targets.sized import SIZED
 PROGRAMS = {program.name: program for program in SIZED}
 
 
-def main(platform: str, topology: str) -> None:
-    devices = topologies.get_topology_desc(topology, platform).devices
+def main(platform: str, topology: str, chip: str = "") -> None:
+    options = {"chip_config_name": chip} if chip else {}
+    devices = topologies.get_topology_desc(topology, platform, **options).devices
     for line in sys.stdin:
         name, _, size = line.rstrip("\n").partition("\t")
         program = PROGRAMS[name]

@@ -145,7 +145,9 @@ class MemoryUse(Charted, Saved):
         return {**uses, "output": uses["output"] - row.uses.get("alias", 0), RUNTIME[0]: besides}
 
     def fits(self, row: MemoryRow) -> bool:
-        """Whether there is as much memory as a row needs; False where nobody knows what that is."""
+        """Whether there is as much memory as a row needs; False where that isn't known, or only a part of it."""
+        if row.is_least:
+            return False
         return row.taken <= self.limit if self.limit else not math.isnan(row.needed)
 
     @property
