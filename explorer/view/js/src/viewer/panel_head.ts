@@ -16,6 +16,8 @@ export class PanelHead {
   /** Stand behind the panel in the document: what they are for comes first. */
   readonly tools: HTMLElement;
   readonly #modes: HTMLElement;
+  /** Stands among the modes while what is a stage to the eye is shown, so that one of them is marked. */
+  readonly #between: HTMLElement;
   readonly #zoom: HTMLElement;
 
   constructor(
@@ -27,17 +29,12 @@ export class PanelHead {
   ) {
     this.#modes = tabList(
       "representation",
-      kinds.map(({ mode, title }) =>
-        tab(
-          panel,
-          { mode },
-          title.replace(/^./, (first) => first.toUpperCase()),
-          "",
-          () => session.setMode(mode),
-        ),
-      ),
+      kinds
+        .filter(({ count }) => !count)
+        .map(({ mode, title }) => tab(panel, { mode }, title, "", () => session.setMode(mode))),
     );
     this.#modes.classList.add("modes");
+    this.#between = tab(panel, { between: "" }, "", "", () => {});
     const tools = [
       { label: "zoom out (−)", sign: "−", act: () => graph.zoom(0.8) },
       { label: "zoom in (+)", sign: "+", act: () => graph.zoom(1.25) },
@@ -56,20 +53,19 @@ export class PanelHead {
     this.root = element("div.panel-head", this.#modes);
   }
 
-  /**
-   * Mark the mode that is shown, and give its tab; a mode that the stage doesn't have goes. What is a stage to the eye is
-   * one of the modes only while it is shown.
-   */
+  /** Mark the mode that is shown, and give its tab; a mode that the stage doesn't have goes. */
   mark(): HTMLElement | undefined {
     const { stage, mode } = this.session;
+    const shown = this.#kind(mode);
+    this.#between.remove();
     for (const item of this.#modes.querySelectorAll("button"))
-      item.hidden = !this.#isOffered(this.#kind(item.dataset.mode), stage.name, mode);
+      item.hidden = ![undefined, stage.name].includes(this.#kind(item.dataset.mode)?.stage);
     this.#zoom.classList.toggle("away", mode !== "graph");
-    return markTab(this.#modes, (data) => data.mode === mode);
-  }
-
-  #isOffered(kind: PaneKind | undefined, stage: string, mode: string): boolean {
-    return kind?.count ? kind.mode === mode : [undefined, stage].includes(kind?.stage);
+    if (shown?.count) {
+      this.#between.textContent = shown.title.replace(/^./, (first) => first.toUpperCase());
+      this.#modes.append(this.#between);
+    }
+    return markTab(this.#modes, (data) => data.mode === mode || data.between !== undefined);
   }
 
   #kind(mode: string | undefined): PaneKind | undefined {
