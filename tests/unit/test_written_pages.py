@@ -8,6 +8,7 @@ import pytest
 
 import explorer as ex
 from explorer.__main__ import command_line
+from explorer.analysis.questions.catalogue import QUESTIONS as QUESTIONS_OF_THE_VIEW
 from tests.support.markdown_code import blocks, second_cells, sections
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,7 +36,7 @@ def test_the_answers_run(path):
     parser = doctest.DocTestParser()
     namespace = {"__name__": "__main__"}
     for number, (heading, text) in enumerate(sections(path.read_text(encoding="utf-8"))):
-        if path.stem != "the_twelve":  # which asks one capture
+        if path.stem != "the_view":  # which asks one capture
             namespace = {"__name__": "__main__"}
         for block in blocks(text):
             assert block.language == "pycon"
@@ -43,9 +44,9 @@ def test_the_answers_run(path):
             assert run(parser.get_examples(block.code), f"{path.stem}{number}_{block.line}", namespace) == "", heading
 
 
-def test_there_are_the_twelve_and_twenty_more_from_trackers():
+def test_there_are_those_of_the_view_and_twenty_more_from_trackers():
     asked = {path.stem: list(sections(path.read_text(encoding="utf-8")))[1:] for path in QUESTIONS}
-    assert len(asked.pop("the_twelve")) == 12
+    assert len(asked.pop("the_view")) == len(QUESTIONS_OF_THE_VIEW)
     threads = [text.count("](https://github.com/") for those in asked.values() for _, text in those]
     assert len(threads) >= 20
     assert min(threads) > 0
