@@ -82,7 +82,7 @@ class LiveMemory:
     Of 67 programs compiled for a CPU it is never above what the buffers of XLA's assignment take up at their fullest
     moment, and within 2 % of that for 66; of 57 also within 2 % of all that XLA reserves (`python -m
     tests.corpus_memory`). For a TPU arrays are counted with the tiles that they fill up, and on-chip memory for itself:
-    of 65 programs all that need more than 64 kB of its own memory agree with its compiler's assignment to 1 %, none is
+    of 65 programs all that need more than 128 kB of its own memory agree with its compiler's assignment to 1 %, none is
     above. What its compiler reserves may be more than both: `reserved` is its figure, `besides` what of it is known.
 
     Where the text has no schedule (`is_scheduled` is False), its own order was taken for one, and nothing here is a
