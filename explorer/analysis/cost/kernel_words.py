@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Ints
 
@@ -62,25 +63,23 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
     words, code = _words(graph)
     kinds = np.asarray([group.kind for group in graph.groups] + [""])
     caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
-    node = np.flatnonzero((code >= 0) & (kinds[graph.group] == "fusion"))
+    node = np.flatnonzero((code >= 0) & (kinds[graph.group] == "fusion")).astype(np.int32)
     place, rows = node, list[tuple[Ints, Ints, Ints]]()
-    for _ in range(
-        _DEEPEST
-    ):  # of a fusion in another, each operation also counts for the outer, where the inner stands
+    for _ in range(_DEEPEST):  # what is in a fusion in another is also the outer's, in the inner one's place
         fusion = caller[graph.group[place]]
         rows.append((fusion, place, code[node]))
         is_inside = (fusion >= 0) & (kinds[graph.group[fusion]] == "fusion")
         node, place = node[is_inside], fusion[is_inside]
         if not len(node):
             break
-    fusion, place, word = (np.concatenate(column).astype(np.int64) for column in zip(*rows, strict=True))
+    fusion, place, word = (np.concatenate([row[at] for row in rows]).astype(np.int64) for at in range(3))
     order = np.lexsort((place, fusion))
     order = order[fusion[order] >= 0]  # nobody calls some
     first = np.sort(np.unique((fusion * len(words) + word)[order], return_index=True)[1])
     return _joined(words, fusion[order[first]], word[order[first]])
 
 
-def _joined(words: list[str], fusion: Ints, word: Ints) -> dict[int, str]:
+def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]) -> dict[int, str]:
     """Of each fusion its words, given in program order, the best of them as one text."""
     weights = [_weight(text) for text in words]
     of: dict[int, list[int]] = {}
@@ -100,7 +99,7 @@ def _words(graph: Graph) -> tuple[list[str], Ints]:
     words: dict[str, int] = {}
     codes = np.full(len(distinct), -1, np.int32)
     for i, each in enumerate(distinct.tolist()):
-        op, scope = divmod(each, len(graph.scopes))
+        op, scope = divmod(int(each), len(graph.scopes))
         word = _word(graph.ops[op], graph.scopes[scope].rpartition("/")[2])
         if word:
             codes[i] = words.setdefault(word, len(words))
