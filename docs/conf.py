@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from importlib.metadata import version as version_of
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -19,10 +18,11 @@ os.environ["PYTHONPATH"] = str(ROOT)
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 from docs.pages import write_pages  # noqa: E402 - below the root of the repository, which is on the path from here on
+from explorer import __version__  # noqa: E402
 
 project = "Explorer"
 author = "the authors of Explorer"
-release = version = version_of("explorer")
+release = version = __version__
 language = "en"
 
 extensions = ["myst_nb", "docs.cells"]
