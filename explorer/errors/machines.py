@@ -109,8 +109,7 @@ class UnknownTargetError(ExplorerError, ValueError):
             ...
         explorer.errors.machines.UnknownTargetError: 'h1000' names no hardware that is known. Did you mean
             'h100'?
-          There are: h100, h100-pcie, h200, gh200, b200, a100, a100-40gb, l4, rtx4090, mi250x, mi300x, v4, v5e,
-              v5p, v6e, v7x.
+          There are: h100, ...
     """
 
 

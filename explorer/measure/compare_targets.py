@@ -112,7 +112,6 @@ def _row(capture: Capture, target: Target) -> TargetResult:
         wire=capture.collectives.wire,
         seconds=seconds,
         is_complete=is_complete,
-        estimates=capture.estimates,
     )
 
 

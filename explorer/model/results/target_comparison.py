@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from explorer.errors import UnknownNameError
@@ -35,8 +35,6 @@ class TargetResult:
         seconds: The least time that all kernels and links need by published figures: an estimate, never measured. A
             kernel whose work isn't known, as a library's, is left out.
         is_complete: Whether `seconds` has all kernels.
-        estimates: What each kernel is expected to take, by the compiler's own model where it says it, else by published
-            figures.
 
     Example:
         >>> import explorer
@@ -57,7 +55,11 @@ class TargetResult:
     wire: float = 0.0
     seconds: float = 0.0
     is_complete: bool = True
-    estimates: Estimates = field(default_factory=Estimates)
+
+    @property
+    def estimates(self) -> Estimates:
+        """What each kernel is expected to take, by its compiler's own model, else by published figures."""
+        return Estimates() if self.capture is None or self.failure else self.capture.estimates
 
     @property
     def estimated(self) -> float:

@@ -19,6 +19,7 @@ from playwright.sync_api import Locator, expect
 from view import View
 
 import explorer as ex
+from explorer.analysis.questions.catalogue import QUESTIONS
 
 
 @partial(jax.jit, donate_argnames="state")
@@ -175,14 +176,14 @@ def test_what_is_no_question_gets_no_answer(view: View, browser: Browser):
     field(view).press_sequentially("what is the weather in Paris today")
     field(view).press("Enter")
     expect(view.root.locator(".ask-list")).to_contain_text("none of the questions")
-    expect(view.root.locator(".ask-list [role=option]")).to_have_count(12)
+    expect(view.root.locator(".ask-list [role=option]")).to_have_count(len(QUESTIONS))
     expect(view.root.locator(".answer")).to_have_count(0)
 
 
 def test_questions_are_proposed_while_one_types_and_chosen_by_keyboard(view: View, browser: Browser):
     view.root.press("Control+k")
     options = view.root.locator(".ask-list [role=option]")
-    expect(options).to_have_count(12)
+    expect(options).to_have_count(len(QUESTIONS))
     field(view).press_sequentially("bufer")
     expect(options).to_have_count(1)
     field(view).press("ArrowDown")
