@@ -37,7 +37,7 @@ ASKED = {
     "biggest buffer and its maker": r"f32\[96,96\] of 36.9 kB",
     "which pass removed my multiplication": r"mul on line 8 was eliminated",
     "did my print run": r"line 9",
-    "why did it recompile": r"`state\.shape\[0\]` was 96 and is now 64",
+    "why did it recompile": r"state\.shape\[0\] was 96 and is now 64",
     "is my product in bf16": r"bf16",
     "was donation used": r"state",
     "which fusion is slow": r"bytes",

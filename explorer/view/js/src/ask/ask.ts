@@ -2,6 +2,7 @@
 
 import { element } from "../core/dom";
 import { number } from "../core/labels";
+import { coded } from "../core/parts";
 import { find, QueryError } from "../core/query";
 import type { Finder, Session } from "../core/session";
 import { addSheet } from "../core/style";
@@ -250,8 +251,8 @@ export class Ask {
       this.reveal(nodes[0]!);
     };
     const sentence = leads
-      ? element("button.sentence", { type: "button", title: "show what this is about" }, text)
-      : element("p.sentence", text);
+      ? element("button.sentence", { type: "button", title: "show what this is about" }, ...coded(text))
+      : element("p.sentence", ...coded(text));
     if (leads) {
       sentence.addEventListener("click", () => {
         select();

@@ -9,6 +9,10 @@ type Attributes = Record<string, string | number>;
 
 export const code = (text: string): HTMLElement => element("code", text);
 
+/** A text whose pieces between backticks are code. */
+export const coded = (text: string): (Node | string)[] =>
+  text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? code(part) : part));
+
 export const sentence = (text: Sentence): Node[] =>
   text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 

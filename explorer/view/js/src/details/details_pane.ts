@@ -6,7 +6,7 @@ import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
-import { isOneIteration, judgedOf, total } from "../core/kernel_titles";
+import { computes, isOneIteration, judgedOf, total } from "../core/kernel_titles";
 import {
   bytesOf,
   bytesText,
@@ -382,7 +382,7 @@ export class DetailsPane {
     const { graph, name } = this.session.stage;
     const label = (node: number) =>
       name === "hlo"
-        ? graph.name(node)
+        ? [computes(graph, node), graph.name(node)].filter(Boolean).join(" · ")
         : graph.op(node) === "parameter"
           ? graph.scope(node) || graph.name(node)
           : `${graph.name(node)} ${opText(graph.op(node))}`;

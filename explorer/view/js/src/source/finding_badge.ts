@@ -1,6 +1,7 @@
 // What may go wrong with a line, in plain words under it: quiet until it is opened.
 
 import { element } from "../core/dom";
+import { coded } from "../core/parts";
 
 /** See explorer/model/findings/finding.py. */
 export interface Finding {
@@ -17,10 +18,6 @@ export interface Finding {
 
 // A severity is never shown by colour alone.
 const SIGNS = { error: "✖", warning: "▲", note: "●" };
-
-/** A text whose pieces between backticks are code. */
-const coded = (text: string): (Node | string)[] =>
-  text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? element("code", part) : part));
 
 export function badge({ severity, message, evidence, fix, code, rule, documentation }: Finding): HTMLElement {
   const facts = Object.entries({ seen: evidence, cure: fix.text, silence: `# explorer: ignore[${code || rule}]` });
