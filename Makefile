@@ -48,7 +48,7 @@ QUICKLY := --xla_backend_optimization_level=0
 # only what fails there as well is a failure; what failed first stays on the screen.
 # $(call pytest,virtual environment,name of its cache,arguments)
 define pytest
-	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(3) || { \
+	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --durations=12 --durations-min=5 $(3) || { \
 	  [ $$? = 1 ] && echo "again, alone, what failed:" && \
 	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(filter-out -n auto 2 --dist loadfile,$(3)) --last-failed --last-failed-no-failures none -v; }
 endef
