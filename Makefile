@@ -50,7 +50,7 @@ QUICKLY := --xla_backend_optimization_level=0
 define pytest
 	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --durations=12 --durations-min=5 $(3) || { \
 	  [ $$? = 1 ] && echo "again, alone, what failed:" && \
-	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(filter-out -n auto 2 --dist loadfile,$(3)) --last-failed --last-failed-no-failures none -v; }
+	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(filter-out -n auto 2 --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
 endef
 
 unit: export XLA_FLAGS = $(QUICKLY)
@@ -70,7 +70,7 @@ coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term
 
 slow: $(VENV)/ready
-	$(call pytest,$(VENV),slow,-n auto -m slow tests/unit tests/seeds)
+	$(call pytest,$(VENV),slow,-n auto --dist worksteal -m slow tests/unit tests/seeds)
 
 notebooks: $(VENV)/ready
 	$(call pytest,$(VENV),nbval,--nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)

@@ -113,7 +113,10 @@ def outside_peak(code):
         process.stdin.write(b"go\n")
         process.stdin.flush()
         os.set_blocking(process.stdout.fileno(), False)
-        while process.stdout.readline() != b"done\n":
+        written = b""
+        while not written.endswith(b"done\n"):  # which may come in pieces
+            assert process.poll() is None
+            written += process.stdout.read() or b""
             peak = max(peak, resident())
         process.kill()
     return peak - before
