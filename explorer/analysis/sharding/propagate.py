@@ -127,6 +127,20 @@ class _Propagation:
         spreads = [leaf for leaves in given for leaf in leaves]
         if op == "copy-start":
             return tuple(spreads[0] for _ in type_.arrays) if spreads else ()
+        try:
+            return self.spread_over(node, op, type_, operands, given, spreads)
+        except (IndexError, KeyError, ValueError):  # of a damaged text: an operand or an attribute isn't there
+            return tuple(unknown(self.mesh, spreads) for _ in type_.arrays)
+
+    def spread_over(
+        self,
+        node: int,
+        op: str,
+        type_: Type,
+        operands: Sequence[int],
+        given: Sequence[Leaves],
+        spreads: Sequence[Spread],
+    ) -> Leaves:
         base = op.removesuffix(_START)
         operation = Operation(
             base,

@@ -80,7 +80,8 @@ def test_a_what_if_and_a_sweep_for_a_target_are_compiled_and_not_run(
 ) -> None:
     target = request.getfixturevalue(fixture)
     tried = ex.what_if(STEP, *WEIGHTS, array(128, 256), donate=0, target=target)
-    assert tried["donate first"].saved(tried.plain) == 256 * 512 * 2
+    # A TPU's compiler also reserves less beside it.
+    assert 256 * 512 * 2 <= tried["donate first"].saved(tried.plain) <= 1.1 * 256 * 512 * 2
     assert tried.plain.steady is None
     assert tried.plain.least > 0
     assert tried.environment["target"] == target

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import explorer as ex
 from explorer.analysis.sharding.reshaping import reshaped
 from explorer.model.mesh import DeviceMesh
 
@@ -160,3 +161,17 @@ def test_a_reshape_keeps_what_it_says_of_a_split(exponents, data) -> None:
 )
 def test_a_sharding_of_hlo_is_read(sharding, rank, expected) -> None:
     assert DeviceMesh(("data", "model"), (4, 2)).split(sharding, rank) == expected
+
+
+@pytest.mark.parametrize(
+    "operation", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"]
+)
+def test_of_a_collective_without_its_operand_nothing_is_known(operation) -> None:
+    text = (
+        "HloModule damaged, num_partitions=4\n\n"
+        f"ENTRY main {{\n  x = f32[8] parameter(0), sharding={{devices=[4]<=[4]}}\n"
+        f"  y = f32[8] {operation}(), replica_groups={{{{0,1,2,3}}}}\n  ROOT z = f32[8] add(x, y)\n}}\n"
+    )
+    capture = ex.open_hlo(text)
+    (lies,) = capture.shardings.of(capture.hlo.graph["y"])
+    assert lies == "f32[8]{V:devices}"
