@@ -119,8 +119,8 @@ class _Propagation:
             return self.loop(called["body"], called.get("condition", -1), given[0])
         if op == "conditional" and given:
             return self.branches([group for _, group in self.called[node]], given)
-        if op in _PASSED:
-            return given[0]
+        if op in _PASSED:  # of a damaged text there may be nothing to pass on
+            return given[0] if given else tuple(unknown(self.mesh, ()) for _ in type_.arrays)
         return self.computed(node, op, type_, operands, given) if type_.arrays else ()
 
     def computed(self, node: int, op: str, type_: Type, operands: Sequence[int], given: Sequence[Leaves]) -> Leaves:

@@ -164,7 +164,16 @@ def test_a_sharding_of_hlo_is_read(sharding, rank, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"]
+    "operation",
+    [
+        "all-reduce",
+        "all-gather",
+        "reduce-scatter",
+        "all-to-all",
+        "collective-permute",
+        "optimization-barrier",
+        "domain",
+    ],
 )
 def test_of_a_collective_without_its_operand_nothing_is_known(operation) -> None:
     text = (
