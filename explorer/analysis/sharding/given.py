@@ -44,7 +44,7 @@ def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
 
 def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number: int, part: ArrayType) -> Spread:
     """How an argument lies of which each device has a `part`; anyhow, where that can't be told from the two."""
-    if number < len(given):
+    if 0 <= number < len(given):  # a damaged text may number it anyhow
         whole = given[number]
         if whole.array.shape == part.shape:
             return Spread(0, ((),) * len(part.shape), number)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import jax.numpy as jnp
@@ -27,6 +28,13 @@ def facts(row):
 
 def processes():
     return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+
+
+def kill_at_work(client, address, process):
+    """Kill a worker's process while it has something to do."""
+    while not client.processing().get(address):
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
 
 
 def test_a_sweep_on_workers_has_the_rows_of_one_here_and_a_failing_point_costs_its_own():
@@ -96,11 +104,14 @@ def test_on_a_cluster_of_dask_with_a_worker_killed_the_table_is_the_same():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        victim, other = client.run(os.getpid).values()
-        killed = threading.Timer(3.0, os.kill, (victim, signal.SIGKILL))
-        killed.start()
+        (address, victim), (_, other) = client.run(os.getpid).items()
+        killer = threading.Thread(target=kill_at_work, args=(client, address, victim), daemon=True)
+        killer.start()
         there = ex.sweep(chain, jnp.ones((4, 4)), over={"k": [*range(24)]}, time=False, executor=client)
-        killed.join()
-        assert other in client.run(os.getpid).values()
-        assert victim not in client.run(os.getpid).values()
+        killer.join(60)
+        assert not killer.is_alive()
+        client.wait_for_workers(2, timeout=60)
+        alive = client.run(os.getpid, on_error="ignore").values()
+        assert other in alive
+        assert victim not in alive
     assert [facts(row) for row in there] == [facts(row) for row in here]
