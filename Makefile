@@ -13,7 +13,8 @@ JS := explorer/view/js
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
-	@echo "make test         run every check: lint types contracts bundle unit slow unit-newest notebooks docs browser"
+	@echo "make test         run what every change must pass: lint types contracts bundle unit unit-newest notebooks docs browser"
+	@echo "make slow         run what a release must pass beside it: whole corpora, thousands of damaged files, clusters (20 minutes)"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
 	@echo "make compatibility  run the unit tests on each release of JAX, write docs/compatibility.md"
@@ -28,7 +29,8 @@ lab: $(LAB)/ready
 demo: $(LAB)/ready
 	@$(LAB)/bin/python -m tests.examples.demo report.html
 
-test: lint types contracts bundle unit slow unit-newest notebooks docs browser
+# Not here, but each night and before a release: `slow`. Its corpora and measurements take as long as all of this.
+test: lint types contracts bundle unit unit-newest notebooks docs browser
 
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
