@@ -12,8 +12,8 @@ from explorer.model.units import bytes_text
 _FRACTION = 0.75  # what XLA's allocator takes of a GPU's memory, unless it is told otherwise
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = r"(\d+(?:\.\d+)?)([KMGT]?)"
-_TPU = re.compile(rf"(?s)Ran out of memory.*?required.*?\({_SIZE}\) exceeds available \w+ \({_SIZE}\)")
-_USED = re.compile(rf"(?s)Ran out of memory.*?Used {_SIZE} of {_SIZE}")
+_TPU = re.compile(rf"(?s)Ran out of memory on HBM.*?required.*?\({_SIZE}\) exceeds available \w+ \({_SIZE}\)")
+_USED = re.compile(rf"(?s)Ran out of memory in memory space hbm.*?Used {_SIZE} of {_SIZE}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _fraction() -> float:
 
 @dataclass(frozen=True)
 class Overflow:
-    """A compiler's statement that a program doesn't fit: bytes that it needs, at least, and those that there are."""
+    """A compiler's statement that a program doesn't fit into a device: bytes that it needs, at least, and has."""
 
     needed: int
     available: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isnan
 from typing import Any
 
 from explorer.analysis.cost.kernels import running_nodes
@@ -15,6 +16,7 @@ from explorer.hardware.capacity import capacity_of
 from explorer.hardware.names import parse_target
 from explorer.measure.for_target import least_seconds
 from explorer.model.capture import Capture
+from explorer.model.program_memory import needed_bytes
 from explorer.model.results.target_comparison import TargetComparison, TargetResult
 from explorer.model.target import Target
 from explorer.view.progress_bar import progress_bar
@@ -98,13 +100,12 @@ def _result(call: Call, target: Target) -> TargetResult:
 def _row(capture: Capture, target: Target) -> TargetResult:
     graph, device = capture.hlo.graph, target.device
     seconds, is_complete = least_seconds(capture, target)
-    lines, memory = capture.lines(), capture.memory
-    taken = memory.get("argument", 0) + memory.get("output", 0) + memory.get("temp", 0) - memory.get("alias", 0)
+    lines, needed = capture.lines(), needed_bytes(capture.memory)
     return TargetResult(
         target=str(target),
         device=device.name,
         capture=capture,
-        memory=taken,
+        memory=0 if isnan(needed) else int(needed),
         capacity=capacity_of(target).bytes,
         kernels=len(running_nodes(graph)),
         flops=lines.flops,

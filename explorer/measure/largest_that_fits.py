@@ -22,9 +22,9 @@ from explorer.measure.memory import check_limit, here
 from explorer.measure.naming import struct_of
 from explorer.measure.sizes import abstract_maker, is_described, ranges_of, sized_maker
 from explorer.measure.subject import name_of
-from explorer.model.capture import Capture
+from explorer.model.program_memory import needed_bytes
 from explorer.model.results.largest_fit import LargestFit, Trial
-from explorer.model.results.memory_use import MemoryRow, fitted_size
+from explorer.model.results.memory_use import fitted_size
 from explorer.model.target import Target
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 
@@ -258,7 +258,7 @@ class _Search:
             capture = compile_stages(request).capture
         except ExploreError as error:
             return self._refused(size, error, perf_counter() - began)
-        needed = _needed(capture)
+        needed = needed_bytes(capture.memory)
         fits = self.capacity.is_compilers or needed <= self.capacity.bytes
         return Trial(size, fits, needed, "", perf_counter() - began, capture)
 
@@ -272,8 +272,3 @@ class _Search:
         if overflow is not None:
             self.level = min(self.level, overflow.available)
         return Trial(size, False, overflow.needed if overflow else math.nan, reason, seconds)
-
-
-def _needed(capture: Capture) -> float:
-    """Bytes that the compiler's buffers take of one device."""
-    return MemoryRow((), {}, capture.memory, error="" if capture.memory else "not told").needed

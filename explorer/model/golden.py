@@ -63,7 +63,8 @@ class ProgramRecord:
         target: The hardware it is for: `cpu`, or a target as `explore` takes it.
         kernels: How many kernels the program has.
         flops, bytes: What they do, and what they read and write.
-        peak_memory: Bytes that it takes at most, as the compiler says: arguments, results, and what is between.
+        peak_memory: Bytes that it takes at most, as the compiler says: arguments, results, what is between, and on a
+            TPU the code.
         results: Bytes that it returns.
         constants: Bytes of arrays that are baked in.
         wire: Bytes that a device sends to others.

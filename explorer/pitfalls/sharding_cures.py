@@ -16,6 +16,7 @@ from explorer.analysis.sharding.subject import Waste
 from explorer.capture.backends import Backend
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.model.capture import Capture
+from explorer.model.program_memory import needed_bytes
 from explorer.model.units import bytes_text
 from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence
@@ -40,9 +41,8 @@ class _Need:
 
     @staticmethod
     def of(capture: Capture) -> _Need:
-        memory = capture.memory
-        taken = sum(memory.get(use, 0) for use in ("argument", "output", "temp")) - memory.get("alias", 0)
-        return _Need(int(capture.collectives.wire), taken)
+        takes = int(needed_bytes(capture.memory)) if capture.memory else 0
+        return _Need(int(capture.collectives.wire), takes)
 
     def cost(self, before: _Need) -> float:
         """What is sent and taken, each held against what it was."""

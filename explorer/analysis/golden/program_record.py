@@ -17,6 +17,7 @@ from explorer.model.capture import Capture
 from explorer.model.findings.findings import Findings
 from explorer.model.golden import LineRecord, ProgramRecord
 from explorer.model.graph import Graph, Ints
+from explorer.model.program_memory import needed_bytes
 from explorer.model.source import is_library_file, library_of
 from explorer.model.types import parse_type
 
@@ -67,7 +68,7 @@ def program_record(capture: Capture, findings: Findings, folder: str, target: st
         kernels=len(kernels),
         flops=round(sum(row.flops for row in table.values())),
         bytes=round(sum(row.bytes for row in table.values())),
-        peak_memory=sum(memory.get(use, 0) for use in ("argument", "output", "temp")) - memory.get("alias", 0),
+        peak_memory=int(needed_bytes(memory)) if memory else 0,
         results=memory.get("output", 0),
         constants=sum(constant.bytes for constant in capture.constants),
         wire=round(collectives.wire),

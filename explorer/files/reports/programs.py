@@ -9,6 +9,7 @@ from explorer.analysis.diff.diff import Diff, Fusion
 from explorer.files.reports.report import fields_of, plain
 from explorer.model.capture import Capture
 from explorer.model.line_table import LineTable
+from explorer.model.program_memory import needed_bytes
 from explorer.model.results.targets import TargetRow, Targets
 from explorer.model.units import amount_text, bytes_text
 
@@ -37,9 +38,8 @@ def _capture_summary(capture: Capture, table: LineTable | None) -> list[str]:
     facts = [fact.text for fact in capture.summary]
     if table is not None:
         cost = f"{amount_text(table.flops)}FLOPs, {bytes_text(table.bytes)} read and written"
-        uses = [capture.memory.get(use, 0) for use in ("argument", "output", "temp")]
-        most = sum(uses) - capture.memory.get("alias", 0)
-        facts.append(f"{cost}; {bytes_text(most)} of memory at most." if any(uses) else f"{cost}.")
+        needed = needed_bytes(capture.memory)
+        facts.append(f"{cost}; {bytes_text(needed)} of memory at most." if needed > 0 else f"{cost}.")
     failed = [f"It failed: {capture.failure}"] if capture.failure else []
     return [*failed, *facts, *(finding.sentence for finding in capture.findings)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from explorer.model.capture import Capture
+from explorer.model.program_memory import needed_bytes
 from explorer.model.results.timing import Samples
 from explorer.model.units import bytes_text
 
@@ -18,7 +19,8 @@ class Measured:
     Args:
         steady: Calls, once they are stable; None where it failed or time was not asked for.
         stages: Seconds of `trace`, `lower`, `compile`, and of the first `run`; those that it came to.
-        memory: Bytes by use: `argument`, `output`, `temp`, `alias`, as XLA tells them; empty where it doesn't.
+        memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`, as XLA tells them; empty where
+            it doesn't.
         flops, bytes: Operations of a call and bytes that its kernels move; NaN where nobody knows.
         kernels: How many the program has; None where it was not compiled.
         least: Seconds that its kernels and links need at least by published figures of the hardware that it was
@@ -54,10 +56,8 @@ class Measured:
 
     @property
     def peak(self) -> float:
-        """Bytes that a call needs: arguments, outputs and temporaries; NaN where XLA doesn't tell."""
-        if not self.memory:
-            return nan
-        return sum(self.memory.get(use, 0) for use in ("argument", "output", "temp")) - self.memory.get("alias", 0)
+        """Bytes that a call needs: arguments, outputs, temporaries and code; NaN where XLA doesn't tell."""
+        return needed_bytes(self.memory)
 
 
 def known_text(value: float, text: Callable[[float], str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Charted
+from explorer.model.program_memory import USES, needed_bytes
 from explorer.model.results.axis import Axis
 from explorer.model.saved import Saved
 from explorer.model.units import bytes_text
@@ -17,8 +18,6 @@ from explorer.model.units import bytes_text
 if TYPE_CHECKING:
     import pandas as pd
 
-# What XLA tells of a program, and what a person calls it, in the order in which it is drawn.
-USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
 RUNTIME = ("runtime", "the runtime besides, measured")  # what a process of its own took beside these
 
 
@@ -58,13 +57,11 @@ class MemoryRow:
 
     @property
     def needed(self) -> float:
-        """Bytes that the compiler's buffers take on the device, arguments counted; NaN where it could not be compiled.
+        """Bytes that the compiler's buffers and code take on the device; NaN where it could not be compiled.
 
         A lower bound: `taken` has what the runtime takes besides, where that was measured.
         """
-        if self.error or not self.uses:
-            return math.nan
-        return float(sum(self.uses.get(use, 0) for use, _ in USES) - self.uses.get("alias", 0))
+        return math.nan if self.error else needed_bytes(self.uses)
 
     @property
     def taken(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ from explorer.model.results.estimates import Estimates
 if TYPE_CHECKING:
     import pandas as pd
 
+# What a TPU's compiler says of the device's own memory. Of what is on the chip it says "vmem", which no smaller batch
+# need cure, and this machine's memory may end a compile too.
+_OUT_OF_MEMORY = re.compile(r"(?i)ran out of memory (on|in memory space) hbm")
+
 
 @dataclass(frozen=True)
 class TargetResult:
@@ -26,8 +31,8 @@ class TargetResult:
         device: The hardware's own name.
         capture: Its stages; of a compile that failed those before it. None where nothing could be tried.
         failure: Why there is no program, in a sentence; empty where there is one.
-        memory: Bytes that the program takes at most, as its compiler says: arguments, outputs and what it needs
-            between. 0 where there is none.
+        memory: Bytes that the program needs of a device, as its compiler says: arguments, outputs, what it needs
+            between, and on a TPU its code, which lies there too. 0 where nobody says it.
         capacity: Bytes that a program may take of a device: of a GPU what XLA's allocator does, three quarters of it.
         kernels: How many run.
         flops, bytes: What they do.
@@ -75,7 +80,7 @@ class TargetResult:
     def fits(self) -> bool | None:
         """Whether the program fits into a device's memory; None where that isn't known."""
         if self.failure:
-            return False if "memory" in self.failure.lower() else None
+            return False if _OUT_OF_MEMORY.search(self.failure) else None
         return self.memory <= self.capacity if self.capacity and self.memory else None
 
 

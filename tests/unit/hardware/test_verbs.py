@@ -9,6 +9,7 @@ import pytest
 import explorer as ex
 from explorer.hardware.capacity import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
+from explorer.model.results.target_comparison import TargetResult
 
 
 def array(*shape: int, dtype: object = jnp.bfloat16) -> jax.ShapeDtypeStruct:
@@ -36,6 +37,14 @@ def test_memory_is_what_the_targets_compiler_allocates(fixture: str, request: py
     assert use.limit == (device.memory if fixture == "tpu" else device.memory * 3 // 4)
     assert math.isnan(row.measured)
     assert device.name in use.notes[0]
+    # One figure, whoever shows it; on a TPU with the code, which lies in the same memory.
+    (compared,) = ex.compare_targets(ex.Call(STEP, *WEIGHTS, array(128, 256)), targets=[target])
+    tried = ex.what_if(STEP, *WEIGHTS, array(128, 256), donate=0, target=target)
+    assert row.needed == compared.memory == tried.plain.peak
+    assert row.needed - compared.capture.memory["generated code"] == sum(
+        row.uses[use] for use in ("argument", "output", "temp")
+    )
+    assert (row.uses["generated code"] > 0) == (fixture == "tpu")
     with pytest.raises(ex.OptionError, match="can't run here"):
         ex.memory(STEP, *WEIGHTS, array(128, 256), target=target, measure=True)
 
@@ -135,6 +144,20 @@ def test_a_tpus_error_has_its_figures(message: str, needed: float, available: fl
     assert overflow is not None
     assert (overflow.needed / 2**30, overflow.available / 2**30) == (needed, available)
     assert read_overflow("INTERNAL: something else") is None
+    assert TargetResult("v5e", "TPU v5e", None, message).fits is False
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "v5e: its compiler came to its limit of 300 MB, and ended by SIGABRT.",
+        "v5e: its compiler was ended by SIGKILL, as a system does that is out of memory.",
+        "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 33.00M of 16.00M vmem.",
+    ],
+)
+def test_only_the_devices_own_memory_says_that_a_program_does_not_fit(failure: str) -> None:
+    assert TargetResult("v5e", "TPU v5e", None, failure).fits is None
+    assert read_overflow(failure) is None
 
 
 def test_what_a_gpu_may_take_is_the_fraction_that_the_user_gives_xla(monkeypatch: pytest.MonkeyPatch) -> None:

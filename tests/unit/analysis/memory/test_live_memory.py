@@ -219,6 +219,21 @@ ENTRY %e (x: f32[1024]) -> (f32[1024], s32[1024]) {
     # An argument stays, and what is sorted twice has one place only.
     assert hlo(body.replace("sort(%k, %i)", "sort(%x, %i)")).timeline.tolist() == [4096, 8192, 8192, 12288]
     assert hlo(body.replace("sort(%k, %i)", "sort(%k, %k)")).timeline.tolist() == [4096, 8192, 12288, 16384]
+    # As a GPU's compiler has it: the indices are made in the same kernel.
+    wrapped = body.replace(
+        "ENTRY",
+        """%sorted (p: f32[1024]) -> (f32[1024], s32[1024]) {
+  %p = f32[1024]{0} parameter(0)
+  %i = s32[1024]{0} iota(), iota_dimension=0
+  ROOT %t = (f32[1024]{0}, s32[1024]{0}) sort(%p, %i), dimensions={0}, to_apply=%less
+}
+
+ENTRY""",
+    )
+    head, _, _ = wrapped.rpartition("  %i = ")
+    wrapped = f"{head}  ROOT %s = (f32[1024]{{0}}, s32[1024]{{0}}) fusion(%k), kind=kCustom, calls=%sorted\n}}"
+    assert hlo(wrapped).timeline.tolist() == [4096, 8192, 12288]
+    assert hlo(wrapped.replace("fusion(%k)", "fusion(%x)")).timeline.tolist() == [4096, 8192, 12288]
 
 
 @pytest.mark.parametrize(
