@@ -4,7 +4,7 @@ Counted as XLA's HloCostAnalysis counts (xla/service/hlo_cost_analysis.cc): a mu
 element of any elementwise instruction is one. What nothing calls counts as nothing. The differences, each because a
 person asks something else:
 
-- a loop's body counts as often as the loop runs, where `known_trip_count` tells; XLA counts it once.
+- a loop's body counts as often as the loop runs, where XLA says so or the loop proves it; XLA counts it once.
 - an exponential, a sine, a square root is one operation too; XLA counts those apart, as `transcendentals`.
 - a sort's comparisons are those of its rows, each sorted for itself; XLA counts as for one long row.
 - every branch of a conditional counts, where XLA takes the dearest; what a gather or a scatter leaves alone does not.
