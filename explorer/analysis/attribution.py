@@ -5,7 +5,8 @@ A node belongs to the line of the innermost frame of its stack that is in the us
 1. An instruction that lost its metadata has the line of the equation that it was (`links/relocation.py`), and so has
    one that does the work of an equation of another line than its metadata says.
 2. What the compiler added for another node, such as the copies and transposes of layout assignment, serves that node:
-   its first reader, or the kernel or loop around it, or what it reads.
+   its first reader, or the kernel or loop around it, or what it reads. What applies a computation alone, such as the
+   sum that a TPU's compiler takes out of a reduce-scatter, serves the line that this computation kept.
 3. What only a library's frames made has the innermost of these.
 4. Arguments, constants and plumbing without a frame belong to no line: they do nothing, and who reads them is said
    elsewhere.
@@ -15,7 +16,8 @@ A kernel belongs to the lines of all instructions inside it. What its reducers d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 
 import numpy as np
@@ -144,6 +146,8 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
     is_placed = graph.frame >= 0
     is_placed[list(lost)] = True
     at = np.where(is_placed, np.arange(len(is_placed), dtype=np.int32), np.int32(-1))
+    for node, applied in _applied(graph):
+        at[node] = applied if at[node] < 0 else at[node]
     sources, plumbing = (
         np.asarray([op in names for op in graph.ops] or [False])[graph.op] & ~is_placed
         for names in (_SOURCES, _PLUMBING)
@@ -151,6 +155,16 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
     around = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
     # What a body is given stands for the loop or the kernel around it; only the program's own arguments lend nothing.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
+
+
+def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Nodes that no other shares its reducer with, each with what the reducer returns, where that has a frame."""
+    callers = Counter(call.group for call in graph.calls)
+    calls = {call.group: call.node for call in graph.calls if call.role == "to_apply" and callers[call.group] == 1}
+    for root in np.flatnonzero(graph.is_root & (graph.frame >= 0)).tolist():
+        group = int(graph.group[root])
+        if group in calls and graph.groups[group].kind == "apply":
+            yield calls[group], root
 
 
 def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:

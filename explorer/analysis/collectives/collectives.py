@@ -60,6 +60,7 @@ def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Seq
     if not groups and not is_permuted:
         groups = (tuple(range(devices)),)  # `replica_groups={}` is all of them
     size = len(groups[0]) if groups else 1
+    kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(node, size) else kind
     given = sum(parse_type(operand.type).bytes for operand in node.operands)
     runs = float(graph.measures["runs"][node.index])
     file, line, text = _place(capture, node)
@@ -77,6 +78,15 @@ def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Seq
         text=text,
         overlaps=_overlaps(node),
     )
+
+
+def _is_scattered(sum_: Node, size: int) -> bool:
+    """Whether one kernel sums and each device keeps a part: so a TPU's compiler writes a reduce-scatter."""
+    if sum_.group is None or sum_.group.kind != "fusion" or len(sum_.users) != 1:
+        return False
+    (user,) = sum_.users
+    is_part = parse_type(user.type).elements * size == parse_type(sum_.type).elements
+    return is_part and user.op == "dynamic-slice" and user.operands[0] == sum_
 
 
 def _place(capture: Capture, node: Node) -> tuple[str, int, str]:

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 import explorer as ex
+from tests.unit.hardware.conftest import require
 
 PROGRAMS = """
 import json, sys
@@ -91,7 +92,7 @@ def argument(shape):
     sharding = NamedSharding(mesh, P(*spec)) if name.startswith("by the compiler") else None
     return jax.ShapeDtypeStruct(shape[:2], jnp.float32, sharding=sharding)
 
-rows = {}
+rows, scattered = {}, {}
 target = sys.argv[1] if len(sys.argv) > 1 else None
 for name, (function, *shapes) in CASES.items():
     capture = ex.explore(function, *map(argument, shapes), target=target)
@@ -99,10 +100,11 @@ for name, (function, *shapes) in CASES.items():
         [row.kind, list(row.axes), row.size, row.bytes, row.wire, row.runs, row.text, row.groups, row.seconds]
         for row in capture.collectives
     ]
+    scattered[name] = "reduce-scatter(" in capture.hlo.text
     assert capture.collectives.devices == 8, name
     assert capture.collectives.mesh == MESHES[capture.collectives.mesh[0][1]], name
 text = ex.explore(CASES["psum data"][0], jax.ShapeDtypeStruct((64, 8), jnp.float32)).collectives.to_text()
-print(json.dumps([rows, text]))
+print(json.dumps([rows, text, scattered]))
 """
 F32 = 4
 # Per device: kind, axes, devices, bytes given, bytes sent by a ring, times. Each has a part of 64 × 8 elements.
@@ -135,6 +137,18 @@ SEVERAL = {
         ("all-reduce", ["data"], 2, 128 * F32, 2 * 128 * F32 * 1 // 2, 1),
     ],
 }
+# Of arrays as small as these libtpu makes sums of which each device keeps a part; for a product it sends bf16.
+ON_TPU = {
+    "psum_scatter data": ("all-reduce", ["data"], 4, 512 * F32, 2 * 512 * F32 * 3 // 4, 1),
+    "cube scatter": ("all-reduce", ["fsdp"], 2, 512 * F32, 2 * 512 * F32 * 1 // 2, 1),
+    "ring attention": ("collective-permute", ["stage"], 2, 64 * F32 // 2, 64 * F32 // 2, 8),
+}
+SEVERAL_ON_TPU = {
+    "hybrid": [
+        ("all-reduce", ["fsdp"], 2, 256 * F32, 2 * 256 * F32 * 1 // 2, 1),
+        ("all-reduce", ["data"], 2, 128 * F32, 2 * 128 * F32 * 1 // 2, 1),
+    ],
+}
 # By hand, of the programs whose devices aren't neighbours, or whose order counts.
 GROUPS = {
     "psum data": [[0, 2, 4, 6], [1, 3, 5, 7]],
@@ -152,11 +166,15 @@ GROUPS = {
 @pytest.fixture(scope="module")
 def explored(tmp_path_factory):
     """On eight devices that XLA simulates, which only a new process can have."""
+    return run_programs(tmp_path_factory)
+
+
+def run_programs(tmp_path_factory, *target):
     script = tmp_path_factory.mktemp("sharded") / "sharded.py"
     script.write_text(textwrap.dedent(PROGRAMS))
     flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
     done = subprocess.run(
-        [sys.executable, script],
+        [sys.executable, script, *target],
         capture_output=True,
         text=True,
         check=False,
@@ -168,7 +186,7 @@ def explored(tmp_path_factory):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_collective_has_the_kind_axis_bytes_and_line_that_the_program_asks_for(name, explored) -> None:
-    rows, _ = explored
+    rows, *_ = explored
     assert [tuple(row[:6]) for row in rows[name]] == [EXPECTED[name]]
     assert f'"{name}"' in rows[name][0][6]
 
@@ -184,6 +202,65 @@ def test_each_of_several_collectives_has_them_too(name, explored) -> None:
 def test_a_collective_joins_the_devices_of_its_axes(name, explored) -> None:
     ((*_, groups, seconds),) = explored[0][name]
     assert (sorted(groups), seconds) == (GROUPS[name], None)  # a CPU has no links of known bandwidth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["v5e:2x4", "8xh100"])
+def test_the_collectives_of_other_hardware_are_placed_grouped_and_priced(target, tmp_path_factory) -> None:
+    """Those that the program asks for; where libtpu makes a sum of a reduce-scatter, there is none in its text."""
+    require("tpu" if target.startswith("v5e") else "cuda")
+    explored, _, scattered = run_programs(tmp_path_factory, target)
+    expected = {name: [row] for name, row in EXPECTED.items()} | SEVERAL
+    if target.startswith("v5e"):
+        expected |= {name: [row] for name, row in ON_TPU.items()} | SEVERAL_ON_TPU
+        assert not any(scattered.values())
+    assert len(explored) >= 20
+    for name, rows in explored.items():
+        assert sorted(tuple(row[:6]) for row in rows) == sorted(expected[name]), name
+        assert all(f'"{name}"' in row[6] for row in rows), name
+        assert sorted(rows[0][7]) == GROUPS.get(name, sorted(rows[0][7])), name
+        assert all(0 < row[8] < 1e-6 for row in rows), name  # some kilobytes
+
+
+SCATTERED = """HloModule m, is_scheduled=true, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b), metadata={{op_name="add" source_file="step.py" source_line=7}}
+}}
+
+%all-reduce-scatter (p: f32[64,8]) -> f32[16,8] {{
+  %p = f32[64,8]{{1,0}} parameter(0)
+  %sum = f32[64,8]{{1,0}} all-reduce(%p), replica_groups={{}}, to_apply=%add
+  %at = u32[] partition-id()
+  %zero = u32[] constant(0)
+  ROOT %part = f32[{kept},8]{{1,0}} dynamic-slice(%sum, %at, %zero), dynamic_slice_sizes={{{kept},8}}
+}}
+
+ENTRY %main (x: f32[64,8]) -> f32[{kept},8] {{
+  %x = f32[64,8]{{1,0}} parameter(0)
+  ROOT %kernel = f32[{kept},8]{{1,0}} fusion(%x), kind=kCustom, calls=%all-reduce-scatter
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "kind", "sent"), [(16, "reduce-scatter", 64 * 8 * 4 * 3 // 4), (32, "all-reduce", 2 * 64 * 8 * 4 * 3 // 4)]
+)
+def test_a_sum_of_which_one_kernel_keeps_a_devices_part_is_a_reduce_scatter(kept, kind, sent) -> None:
+    """So libtpu writes those of large arrays; four devices that keep half each have more than their parts."""
+    (row,) = ex.open_hlo(SCATTERED.format(kept=kept)).collectives
+    assert (row.kind, row.size, row.bytes, row.wire) == (kind, 4, 64 * 8 * 4, sent)
+
+
+def test_a_collective_without_metadata_has_the_line_of_the_reducer_that_is_its_own() -> None:
+    text = SCATTERED.format(kept=16)
+    (row,) = ex.open_hlo(text).collectives
+    assert (row.file, row.line, row.node.place.how) == ("step.py", 7, "serves")
+    shared = "  %other = f32[] reduce(%p, %zero), dimensions={0,1}, to_apply=%add\n  %at = u32[]"
+    rows = ex.open_hlo(text.replace("  %at = u32[]", shared)).collectives
+    assert [(row.file, row.line) for row in rows] == [("", 0)]  # whose sum it is then isn't known
 
 
 def test_the_text_has_a_sentence_and_a_row(explored) -> None:
