@@ -52,6 +52,16 @@ def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]
     return f"…{cut_end(before[start:], width - 1)}", f"…{cut_end(after[start:], width - 1)}"
 
 
+def code_parts(text: str) -> list[tuple[str, bool]]:
+    """The parts of a sentence, each with whether it is code, which stands between backticks; none is empty.
+
+    Example:
+        >>> code_parts("line 3, `y = x @ w`: 2 ms")
+        [('line 3, ', False), ('y = x @ w', True), (': 2 ms', False)]
+    """
+    return [(part, number % 2 == 1) for number, part in enumerate(text.split("`")) if part]
+
+
 def list_names(names: Sequence[str]) -> str:
     """The names as a sentence has them; of more than four the first three, and how many follow.
 

@@ -15,12 +15,12 @@ _STYLE = (
 )
 
 
-def canvas(width: float, height: float, parts: Iterable[str]) -> str:
+def canvas(width: float, height: float, parts: Iterable[str], style: str = "") -> str:
     """The whole picture; the classes of `text` are its style's: m(uted), w(hite), f(ailure), b(old)."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-        f'<style>{_STYLE}</style><rect x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8" fill="#fff" '
-        f'stroke="#e4e5e7"/>{"".join(parts)}</svg>'
+        f'<style>{_STYLE}{style}</style><rect class="ground" x=".5" y=".5" width="{width - 1}" '
+        f'height="{height - 1}" rx="8" fill="#fff" stroke="#e4e5e7"/>{"".join(parts)}</svg>'
     )
 
 

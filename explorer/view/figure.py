@@ -158,14 +158,30 @@ class Figure:
 def headline(figure: Figure, first: str, rest: str, subtitle: str, colour: str = INK) -> float:
     """Add a headline in at most two bold rows, the rest of it below, and a subtitle; returns where that ends."""
     y = 34.0
-    for row in wrap(first, int((figure.width - 48) / _FIRST))[:2]:
+    for row in sentence_rows(first, int((figure.width - 48) / _FIRST), 2):
         figure.text(24, y, row, size=18.0, bold=True, colour=colour)
         y += 24
-    for row in wrap(rest, int((figure.width - 48) / _REST))[:2]:
+    for row in sentence_rows(rest, int((figure.width - 48) / _REST), 2):
         figure.text(24, y - 2, row, size=13.0)
         y += 18
     figure.text(24, y, subtitle, colour=GREY)
     return y + 18
+
+
+def sentence_rows(text: str, width: int, most: int) -> list[str]:
+    """A sentence in at most so many rows, with an ellipsis where there is more; code that is broken is code in both.
+
+    Example:
+        >>> sentence_rows("The biggest loss is line 3, `y = x @ w`: 2 ms.", 34, 3)
+        ['The biggest loss is line 3, `y =`', '`x @ w`: 2 ms.']
+    """
+    rows: list[str] = []
+    is_open = False
+    for row in wrap(text, width, max_lines=most, placeholder=" …"):
+        balanced = "`" * is_open + row
+        is_open = balanced.count("`") % 2 == 1
+        rows.append(balanced + "`" * is_open)
+    return rows
 
 
 def rows_of_text(figure: Figure, y: float, rows: Sequence[str], *, most: int = 4, x: float = 24) -> float:

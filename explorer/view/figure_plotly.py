@@ -8,6 +8,7 @@ from typing import Any
 
 from explorer.errors import MissingPackageError
 from explorer.model.distribution import install_hint
+from explorer.model.text import code_parts
 from explorer.view.figure import BLUE, GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
 from explorer.view.scale import Scale
 
@@ -143,7 +144,10 @@ def _hover(lines: Any) -> dict[str, Any]:
 
 
 def _label(mark: Label, panel: Panel, axes: dict[str, str]) -> dict[str, Any]:
-    text = markup(mark.text)
+    text = "".join(
+        f'<span style="font-family:monospace">{markup(part)}</span>' if is_code else markup(part)
+        for part, is_code in code_parts(mark.text)
+    )
     is_headline = mark.bold and mark.size >= _HEADLINE and mark.colour == INK  # of the middle grey, it would not lead
     return {
         # Of a logarithmic axis, plotly takes the place of an annotation for a logarithm.

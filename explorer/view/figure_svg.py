@@ -1,15 +1,59 @@
-"""A figure as the static picture: SVG on a light ground of its own, so that it reads on any page."""
+"""A figure as the static picture: SVG on a ground of its own, so that it reads on any page; dark where the reader's is.
+
+The light colours are written at each mark, for what draws SVG and knows no media queries. In the dark those of text,
+lines and ground give way by their class; the colours of series read on both.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 
+from explorer.model.text import code_parts
 from explorer.view.drawing import canvas
-from explorer.view.figure import GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
+from explorer.view.figure import (
+    BLUE,
+    FIRST,
+    GREY,
+    GRID,
+    INK,
+    LIMIT,
+    ORANGE,
+    RUN,
+    Band,
+    Bars,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Path,
+    Points,
+)
 
 _SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans','Noto Sans',sans-serif"
+_CODE = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
 _HALO = ' stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
+_CLASSES = {
+    INK: "ink",
+    GREY: "grey",
+    GRID: "grid",
+    BLUE: "blue",
+    ORANGE: "orange",
+    FIRST: "first",
+    RUN: "run",
+    LIMIT: "limit",
+}
+_DARK = {"ink": "#e6e8eb", "grey": "#9aa3ae", "grid": "#2c323a"}
+_DARK_TEXT = {"blue": "#6fb1ea", "orange": "#e8963a", "first": "#b890e6", "run": "#9aa3ae", "limit": "#f0758c"}
+_DARK_STYLE = (
+    "@media(prefers-color-scheme:dark){.ground,.hollow{fill:#15181d}.ground{stroke:#2c323a}.halo{stroke:#15181d}"
+    + "".join(
+        f"text.{name},rect.{name}{{fill:{colour}!important}}path.{name}{{stroke:{colour}}}"
+        for name, colour in _DARK.items()
+    )
+    + "".join(f"text.{name}{{fill:{colour}!important}}" for name, colour in _DARK_TEXT.items())
+    + "}"
+)
 _DASHES = {"dash": "6 4", "dot": "2 4"}
 # Corners in units of the radius; a circle has none.
 _CORNERS = {
@@ -27,7 +71,7 @@ _CORNERS = {
 def svg_of(figure: Figure) -> str:
     """The picture as SVG."""
     panels = [figure.page_panel(), *figure.panels]
-    return canvas(figure.width, figure.height, [part for panel in panels for part in _panel(panel)])
+    return canvas(figure.width, figure.height, [part for panel in panels for part in _panel(panel)], _DARK_STYLE)
 
 
 def _panel(panel: Panel) -> Iterator[str]:
@@ -80,7 +124,7 @@ def _mark(panel: Panel, mark: Mark) -> Iterator[str]:
 def _symbol(x: float, y: float, radius: float, mark: Points) -> str:
     look = f'fill="{mark.colour}" fill-opacity="{mark.opacity:g}" stroke="#fff" stroke-width=".6"'
     if mark.hollow:
-        look = f'fill="#fff" stroke="{mark.colour}" stroke-width="1.6"'
+        look = f'class="hollow" fill="#fff" stroke="{mark.colour}" stroke-width="1.6"'
     if mark.symbol == "circle":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look}/>'
     path = "L".join(f"{x + radius * dx:.1f} {y + radius * dy:.1f}" for dx, dy in _CORNERS[mark.symbol])
@@ -93,7 +137,7 @@ def _line(
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     dashed = f' stroke-dasharray="{_DASHES[dash]}"' if dash else ""
     faint = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
-    return f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dashed}{faint}/>'
+    return f'<path{_class(colour)} d="M{path}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dashed}{faint}/>'
 
 
 def _box(
@@ -106,8 +150,8 @@ def _box(
     faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
     faint += f' stroke="{colour}" stroke-opacity="{edge:g}"' if edge else ""
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(to_x - x - gap, least):.1f}" height="{max(to_y - y, least):.1f}" '
-        f'rx="{rounded:g}" fill="{colour}"{faint}/>'
+        f'<rect{_class(colour)} x="{x:.1f}" y="{y:.1f}" width="{max(to_x - x - gap, least):.1f}" '
+        f'height="{max(to_y - y, least):.1f}" rx="{rounded:g}" fill="{colour}"{faint}/>'
     )
 
 
@@ -116,9 +160,19 @@ def _text(
     angle: float = 0.0,
 ) -> str:  # fmt: skip
     # XML has no way to write control characters, which a source line may have.
-    shown = escape("".join(letter if letter.isprintable() else " " for letter in text))
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    shown = "".join(
+        f'<tspan style="font-family:{_CODE}">{escape(part)}</tspan>' if is_code else escape(part)
+        for part, is_code in code_parts(printable)
+    )
     turned = f' transform="rotate({angle:.1f} {x:.1f} {y:.1f})"' if angle else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turned}{_HALO if halo else ""} '
-        f'style="font:{600 if bold else 400} {size:g}px {_SANS};fill:{colour}">{shown}</text>'
+        f'<text{_class(colour, "halo" * halo)} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turned}'
+        f'{_HALO if halo else ""} style="font:{600 if bold else 400} {size:g}px {_SANS};fill:{colour}">{shown}</text>'
     )
+
+
+def _class(colour: str, more: str = "") -> str:
+    """What the style knows a mark by in the dark, as an attribute."""
+    names = " ".join(filter(None, (_CLASSES.get(colour, ""), more)))
+    return f' class="{names}"' if names else ""

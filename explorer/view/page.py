@@ -49,7 +49,7 @@ def document(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        "<style>body{margin:12px;font-family:system-ui,sans-serif}img{max-width:100%}"
+        "<style>body{margin:12px;font:14px/1.45 system-ui,sans-serif}img{max-width:100%}"
         "summary{line-height:24px}h1{position:absolute;clip-path:inset(50%);margin:0;font-size:1px;white-space:nowrap}</style></head>"
         f'<body class="explorer-page"><main><h1>{html.escape(title)}</h1>{body}</main></body></html>\n'
     )

@@ -79,6 +79,7 @@ def _point(
         is_matmul=is_matmul,
         lines=lines,
         special=special,
+        computes=graph.kernel_words.get(node, ""),
     )
 
 

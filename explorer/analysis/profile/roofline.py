@@ -72,6 +72,7 @@ def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: Parts, texts: Mapping[
         runs=cost.runs,
         lines=lines,
         special=cost.special,
+        computes=op.computes,
     )
 
 

@@ -44,6 +44,7 @@ class Point:
         runs: How often it runs a call.
         lines: The lines that its time comes from, with their share of it, 0 to 1, the largest first.
         special: Of the operations, how many are exponentials, divisions and such, by HLO's name of the function.
+        computes: Of a fusion, the operations that it is about, `tanh, multiply`; empty where nothing is known of it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Point:
     runs: float = 1.0
     lines: Sequence[tuple[str, int, float]] = ()
     special: Mapping[str, float] = field(default_factory=dict[str, float])
+    computes: str = ""
 
     @property
     def efficiency(self) -> float:

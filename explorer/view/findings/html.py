@@ -14,12 +14,12 @@ from explorer.view.findings.text_parts import (
     SIGNS,
     Group,
     changed_lines,
+    code_html,
     describe_no_findings,
     group_by_file,
     lines_of,
     printable,
     silencing,
-    split_code,
 )
 from explorer.view.scripts import bundle
 
@@ -93,7 +93,7 @@ def _finding(findings: Findings, number: int, finding: Finding) -> str:
     return (
         f'<details class="xf-one xf-{finding.severity}"{" open" if number < _OPEN else ""}>'
         f'<summary><span class="xf-what"><b class="xf-sign"><span aria-hidden="true">{SIGNS[finding.severity]}</span> '
-        f'{finding.severity}</b> <span class="xf-message">{_marked_code(finding.message)}</span></span> '
+        f'{finding.severity}</b> <span class="xf-message">{code_html(finding.message)}</span></span> '
         f'<span class="xf-place">{line}</span></summary>'
         f'<div class="xf-body">{body}</div></details>'
     )
@@ -110,15 +110,13 @@ def _source(finding: Finding) -> str:
 
 def _facts(finding: Finding) -> str:
     return (
-        f'<div class="xf-fact"><b>seen</b> <span>{_marked_code(finding.evidence)}</span></div>'
-        if finding.evidence
-        else ""
+        f'<div class="xf-fact"><b>seen</b> <span>{code_html(finding.evidence)}</span></div>' if finding.evidence else ""
     )
 
 
 def _cure(findings: Findings, number: int, finding: Finding) -> str:
     fix = finding.fix
-    text = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{_marked_code(fix.text)}</span></div>' if fix.text else ""
+    text = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{code_html(fix.text)}</span></div>' if fix.text else ""
     change = _change(fix.diff) if fix.diff else ""
     code = (
         '<details class="xf-code"><summary>the function with it</summary>'
@@ -171,7 +169,3 @@ def _rest(findings: Sequence[Finding]) -> str:
         f'<details class="xf-rest"><summary>and {len(findings):,} more</summary>'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )
-
-
-def _marked_code(text: str) -> str:
-    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))

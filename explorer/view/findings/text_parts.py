@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from html import escape
 
 from explorer.model.cached import cached_property
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
@@ -179,6 +180,11 @@ def split_code(text: str) -> Iterator[tuple[str, bool]]:
         at = end
     if at < len(text):
         yield text[at:], False
+
+
+def code_html(text: str) -> str:
+    """A sentence as HTML, its code marked up."""
+    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))
 
 
 def _closing(text: str, opening: int) -> int:

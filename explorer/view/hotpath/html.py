@@ -13,7 +13,7 @@ from explorer.model.results.hot_paths import HotPaths, HotRow, HotState
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, factor_text
 from explorer.view.chart import Table, html_table
-from explorer.view.findings.text_parts import split_code, text_at
+from explorer.view.findings.text_parts import code_html, text_at
 from explorer.view.hotpath.curve import call_table, curve
 from explorer.view.hotpath.loops import loop_tables, proposal
 from explorer.view.scripts import bundle
@@ -52,7 +52,7 @@ def content(paths: HotPaths) -> str:
     cold = [row for row in paths.functions if row.state == "counting"]
     opened = {row.name for state in ("compiled", "eager") for row in _first(hot, state)}
     rows = "".join(_function(row, paths, row.name in opened) for row in hot[:_MOST])
-    notes = "".join(f'<p class="xf-fault">{_marked(note)}</p>' for note in paths.notes)
+    notes = "".join(f'<p class="xf-fault">{code_html(note)}</p>' for note in paths.notes)
     loops = "".join(map(_folded_table, loop_tables(paths)))
     return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MOST:], cold, paths)}{loops}</div>{notes}'
 
@@ -69,7 +69,7 @@ def _head(paths: HotPaths) -> str:
         f"mode {paths.mode}" * (paths.mode != "default"),
     ]
     what = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
-    headline = f'<p class="hp-headline">{_marked(paths.headline)}</p>'
+    headline = f'<p class="hp-headline">{code_html(paths.headline)}</p>'
     return f'<div class="hp-head">{headline}<p class="hp-sub">{now}{what}</p></div>'
 
 
@@ -118,8 +118,8 @@ def _eager(row: HotRow, paths: HotPaths) -> str:
     text = text_at(row.reason_file, row.reason_line).strip() if row.reason_line else ""
     line = f'<pre class="xf-line"><span class="xf-number">{row.reason_line}</span> {escape(text)}</pre>' if text else ""
     where = f" {_place(paths, row.reason_file, row.reason_line)}" if row.reason_line else ""
-    why = f'<div class="xf-fact"><b>why</b> <span>{_marked(row.reason)}{where}</span></div>'
-    cure = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{_marked(row.cure)}</span></div>' if row.cure else ""
+    why = f'<div class="xf-fact"><b>why</b> <span>{code_html(row.reason)}{where}</span></div>'
+    cure = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{code_html(row.cure)}</span></div>' if row.cure else ""
     return why + line + cure + _fact("calls", _calls_text(row)) + call_table(row)
 
 
@@ -215,14 +215,10 @@ def _row(row: HotRow, paths: HotPaths) -> tuple[str, ...]:
 
 
 def _fact(name: str, text: str) -> str:
-    return f'<div class="xf-fact"><b>{name}</b> <span>{_marked(text)}</span></div>'
+    return f'<div class="xf-fact"><b>{name}</b> <span>{code_html(text)}</span></div>'
 
 
 def _place(paths: HotPaths, file: str, line: int) -> str:
     """Where a line is; in a notebook a script makes it a link to the cell."""
     place = paths.place(file, line)
     return f'<span class="hp-where" data-line="{line}">{escape(place)}</span>' if place else ""
-
-
-def _marked(text: str) -> str:
-    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))

@@ -26,7 +26,7 @@ _STYLES: dict[Way, tuple[str, str, bool]] = {
 
 def figure(paths: HotPaths) -> Figure:
     page = Figure(_WIDTH)
-    y = headline(page, paths.headline.replace("`", ""), "", _key())
+    y = headline(page, paths.headline, "", _key())
     drawn = [row for row in paths.functions if row.state != "eager" and len(row.times) > 1]
     for row in drawn[:_MOST]:
         page.text(24, y + 26, f"{row.name}: {_figures(row)}", size=13.5, bold=True)
@@ -36,7 +36,7 @@ def figure(paths: HotPaths) -> Figure:
     for row in paths.functions:
         if row.state == "eager":
             where = f" ({paths.place(row.reason_file, row.reason_line)})" if row.reason_line else ""
-            page.text(24, y + 22, cut_end(f"{row.name} stays eager: {row.reason}{where}".replace("`", ""), 120))
+            page.text(24, y + 22, cut_end(f"{row.name} stays eager: {row.reason}{where}", 120))
             y += 20
     page.height = y + 30
     return page

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.model.events.storm import Storm
+from explorer.model.text import code_parts
 from explorer.model.units import duration_text
 from explorer.view.ledger.calls import Call, Group, group_by_family
 
@@ -66,7 +67,7 @@ def cause_of(group: Group) -> Phrase:
     reason = calls[-1].reason
     if reason.leaf and (values := varied(calls)):
         return [(reason.leaf, True), (" varied: ", False), (values, True)]
-    return parse_phrase(str(reason))
+    return code_parts(str(reason))
 
 
 def cure_of(group: Group) -> str:
@@ -88,11 +89,6 @@ def times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
-def parse_phrase(text: str) -> Phrase:
-    """A sentence whose code stands between backticks."""
-    return [(part, is_code) for number, part in enumerate(text.split("`")) if part for is_code in (number % 2 == 1,)]
-
-
 def flat(phrase: Phrase) -> str:
     """A sentence as text."""
     return "".join(text for text, _ in phrase)
@@ -106,7 +102,7 @@ def plain(phrase: Phrase) -> str:
 def cause_of_storm(storm: Storm) -> Phrase:
     """What varies in a storm."""
     if not storm.leaf:
-        return parse_phrase(str(storm.reason))
+        return code_parts(str(storm.reason))
     phrase: Phrase = [(storm.leaf, True), (f" changed {times(storm.changes)}", False)]
     if storm.reason.before or storm.reason.after:
         phrase += [(", lately ", False), (f"{storm.reason.before} → {storm.reason.after}", True)]

@@ -16,6 +16,7 @@ from explorer.view.measure.headline_rows import add_headline
 from explorer.view.measure.roofline_layout import (
     COLOURS,
     HIGH,
+    ROOF_NAME_AT,
     SYMBOLS,
     WIDE,
     Layout,
@@ -121,8 +122,9 @@ def _roof(roof: Roof, panel: Panel) -> list[Mark]:
     if roof.y[0] < panel.y.low < roof.y[1]:  # it begins below the panel
         x, y = roof.x[0] * panel.y.low / roof.y[0], panel.y.low
     path = Path([x, roof.x[1]], [y, roof.y[1]], colour, width, dash)
-    if roof.kind in ("matmul", "fma"):
-        return [path, Label(x, y, roof.name, colour, 11, dx=14, dy=-6 if roof.kind == "matmul" else 14, halo=True)]
+    if roof.kind in ROOF_NAME_AT:
+        dx, dy = ROOF_NAME_AT[roof.kind]
+        return [path, Label(x, y, roof.name, colour, 11, dx=dx, dy=dy, halo=True)]
     start, end = panel.place(x, y), panel.place(roof.x[1], roof.y[1])
     angle = math.degrees(math.atan2(end[1] - start[1], end[0] - start[0]))
     middle = x ** (1 - 0.62) * roof.x[1] ** 0.62, y ** (1 - 0.62) * roof.y[1] ** 0.62  # on logarithmic axes

@@ -25,6 +25,8 @@ _WORTH = 0.03  # of the time: what has a name beside it
 _LARGEST, _SMALLEST = 13.0, 3.5  # pixels, radius
 _ROOM = 1.6  # a factor at the ends of the axes
 WIDE, HIGH = 840.0, 330.0  # pixels of the plot, about
+_LETTER = 6.3  # pixels of a letter, about
+ROOF_NAME_AT = {"matmul": (14.0, -6.0), "fma": (14.0, 14.0)}  # pixels right of and below where a level roof begins
 _COLUMN = 6.0  # a factor left of everything: where the kernels without arithmetic stand
 
 
@@ -86,7 +88,8 @@ def layout_of(roofline: Roofline) -> Layout:
     floor = _floor(points, marks, top, whole)
     x, y = (left / _ROOM, high * _ROOM), (floor, top * 2.2)
     marks = [mark for mark in marks if mark.y >= floor]
-    return Layout(x, y, _roofs(peaks, ceilings, x), _sided(marks, x, y), column)
+    roofs = _roofs(peaks, ceilings, x)
+    return Layout(x, y, roofs, _sided(marks, roofs, x, y), column)
 
 
 def _drawn(roofline: Roofline) -> list[Point]:
@@ -165,13 +168,18 @@ def _mark(point: Point, roofline: Roofline, number: int, column: float, high: fl
     return Mark(x, y, roof, radius, point.bound, _label(point) if named else "", _tooltip(point, share))
 
 
-def _sided(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
+def _sided(marks: Sequence[Mark], roofs: Sequence[Roof], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
     """Where each label stands so that none meets another; one that meets others everywhere is left out."""
     taken: list[tuple[float, float, float]] = [
         (_share(mark.x, x) * WIDE - mark.radius, _share(mark.x, x) * WIDE + mark.radius, _share(mark.y, y) * HIGH)
         for mark in marks
         if mark.radius > _SMALLEST
     ]
+    for roof in roofs:
+        if roof.kind in ROOF_NAME_AT:  # those of the others follow their slopes
+            start = _share(max(roof.x[0], x[0]), x) * WIDE + ROOF_NAME_AT[roof.kind][0]
+            level = _share(roof.y[0], y) * HIGH - ROOF_NAME_AT[roof.kind][1]
+            taken.append((start, start + _LETTER * len(roof.name), level))
     sided: list[Mark] = []
     for mark in marks:
         side = _side(mark, _share(mark.x, x) * WIDE, _share(mark.y, y) * HIGH, taken) if mark.label else ""
@@ -180,7 +188,7 @@ def _sided(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]
 
 
 def _side(mark: Mark, x: float, y: float, taken: list[tuple[float, float, float]]) -> str:
-    wide, away = 6.3 * len(mark.label), mark.radius + 6
+    wide, away = _LETTER * len(mark.label), mark.radius + 6
     places = {"right": (x + away, y), "left": (x - away - wide, y), "below": (x - wide / 2, y - mark.radius - 12)}
     for side, (start, at) in places.items():
         is_free = all(start > end or start + wide < since or abs(at - level) > 13 for since, end, level in taken)
@@ -195,7 +203,7 @@ def _share(value: float, span: tuple[float, float]) -> float:
 
 
 def _label(point: Point) -> str:
-    what = point.text or point.name
+    what = point.computes or point.text or point.name  # of a line there may be several fusions
     what = what if len(what) <= 26 else f"{what[:25]}…"
     return f"{point.line}: {what}" if point.line else what
 
@@ -204,6 +212,7 @@ def _tooltip(point: Point, share: float) -> tuple[str, ...]:
     place = f"{Path(point.file).name}:{point.line}  {point.text}".rstrip() if point.line else "no line is known"
     runs = f", {point.runs:,.0f} runs" if point.runs > 1 else ""
     lines = [
+        *filter(None, [point.computes]),
         f"{point.name} ({point.op}{f' of {point.dtype}' if point.dtype else ''})",
         place,
         f"{duration_text(point.seconds)} a call, {share_text(share)} of the time{runs}",

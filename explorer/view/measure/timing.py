@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -40,6 +41,7 @@ _LEFT, _RIGHT = 62, 500  # of the curve
 _BARS_LEFT, _BARS_RIGHT = 590, 832
 _EAGER, _NEXT = 10, 24  # calls that the curve shows
 _BINS = 22
+_LINE = 14  # pixels from one text to the next
 
 
 class TimingView(FigureView[Timing]):
@@ -124,13 +126,18 @@ def _curve(timing: Timing) -> Panel:
     first = len(eager) + (1.6 if eager else 0.8)
     later = [first + 1.9 + i for i in range(len(compiled) - 1)]
     last = later[-1] if later else first
+    across = Scale(0.0, len(eager) + len(compiled) + 2.5, (), ())
+    up = Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
     marks: list[Mark] = []
+    apart = 0.0  # pixels that each figure at the end of a line keeps from the other one
     if timing.eager is not None and eager:
         x = [i + 0.8 for i in range(len(eager))]
-        marks += _level(timing.eager, x[0] - 0.3, last + 0.4, ORANGE, "dash")
+        between = up.at(timing.eager.median, 0.0, _HEIGHT) - up.at(timing.steady.median, 0.0, _HEIGHT)
+        apart = math.copysign(max((_LINE - abs(between)) / 2, 0.0), between)
+        marks += _level(timing.eager, x[0] - 0.3, last + 0.4, ORANGE, -apart, "dash")
         marks.append(Points(x, eager, ORANGE, radius=3.6, hollow=True, hover=_hover("eager", eager)))
         marks.append(Label(x[0] - 0.2, low, "eager calls", ORANGE, bold=True, dy=18))
-    marks += _level(timing.steady, (later[0] if later else first) - 0.3, last + 0.4, BLUE)
+    marks += _level(timing.steady, (later[0] if later else first) - 0.3, last + 0.4, BLUE, apart)
     marks += [
         Path([first, first], [low, compiled[0]], FIRST, 1.5, opacity=0.5),
         Points(later, compiled[1:], BLUE, radius=3.4, opacity=0.85, hover=_hover("compiled", compiled[1:])),
@@ -138,8 +145,6 @@ def _curve(timing: Timing) -> Panel:
         Label(first, compiled[0], f"first call {duration_text(compiled[0])}", FIRST, bold=True, dx=12, dy=4),
         Label(last, low, "compiled calls", BLUE, bold=True, anchor="end", dy=18),
     ]
-    across = Scale(0.0, len(eager) + len(compiled) + 2.5, (), ())
-    up = Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
     return Panel(_LEFT, _RIGHT, _TOP, _TOP + _HEIGHT, across, up, marks)
 
 
@@ -147,12 +152,12 @@ def _hover(what: str, seconds: Sequence[float]) -> list[str]:
     return [f"{what} call: {duration_text(one)}" for one in seconds]
 
 
-def _level(samples: Samples, x: float, to_x: float, colour: str, dash: str = "") -> list[Mark]:
-    """The median as a line with its figure at the end."""
+def _level(samples: Samples, x: float, to_x: float, colour: str, below: float, dash: str = "") -> list[Mark]:
+    """The median as a line with its figure at the end, so many pixels below it."""
     at = samples.median
     return [
         Path([x, to_x], [at, at], colour, 1.5, dash, 0.7),
-        Label(to_x, at, duration_text(at), colour, bold=True, dx=5, dy=4),
+        Label(to_x, at, duration_text(at), colour, bold=True, dx=5, dy=4 + below),
     ]
 
 

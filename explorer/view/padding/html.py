@@ -11,7 +11,7 @@ from explorer.analysis.padding_summary import Obstacle, binary_rows, dimensions_
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table
-from explorer.view.findings.text_parts import split_code
+from explorer.view.findings.text_parts import code_html
 from explorer.view.padding.grid import grid_html
 from explorer.view.padding.plots import plots_html
 from explorer.view.scripts import bundle
@@ -44,9 +44,9 @@ def content(report: DynamicReport) -> str:
     """All of it but style and script."""
     blocking = obstacles(report)
     blocks = "".join(_obstacle(each, number < _OPEN) for number, each in enumerate(blocking))
-    rows = "".join(_fact(name, _marked(text)) for name, text in facts(report) if name != "can be")
+    rows = "".join(_fact(name, code_html(text)) for name, text in facts(report) if name != "can be")
     fact_rows = f'<div class="pd-facts">{rows}</div>' if rows else ""
-    faults = "".join(f'<p class="xf-fault">{_marked(fault)}</p>' for fault in report.faults)
+    faults = "".join(f'<p class="xf-fault">{code_html(fault)}</p>' for fault in report.faults)
     shown = "".join(
         f'<div class="hp-rest">{html_table(each, is_open=number == 0)}</div>'
         for number, each in enumerate(tables(report))
@@ -62,9 +62,8 @@ def _head(report: DynamicReport) -> str:
         f"dynamic=<code>{report.choice!r}</code>: {_WISHES[report.choice]}",
     ]
     what = "".join(f"<span>{part}</span>" for part in subtitle if part)
-    return (
-        f'<div class="hp-head"><p class="hp-headline">{_marked(report.headline)}</p><p class="hp-sub">{what}</p></div>'
-    )
+    headline = f'<p class="hp-headline">{code_html(report.headline)}</p>'
+    return f'<div class="hp-head">{headline}<p class="hp-sub">{what}</p></div>'
 
 
 def _obstacle(obstacle: Obstacle, is_open: bool) -> str:
@@ -78,11 +77,11 @@ def _obstacle(obstacle: Obstacle, is_open: bool) -> str:
         f" and {obstacle.count - 1:,} more of this line" if obstacle.count > 1 else ""
     )
     equation = _fact("equation", equations) if first.equation else ""
-    cure = _fact("cure", _marked(first.hint), " xf-cure") if first.hint else ""
+    cure = _fact("cure", code_html(first.hint), " xf-cure") if first.hint else ""
     place = f'<span class="hp-where" data-line="{first.line}">{escape(obstacle.place)}</span>' if obstacle.place else ""
     return (
         f'<details class="xf-one xf-warning"{" open" * is_open}><summary><span class="hp-state">'
-        f'<b aria-hidden="true">✖</b> prevents it</span> <span class="xf-what">{_marked(obstacle.reason)}</span> '
+        f'<b aria-hidden="true">✖</b> prevents it</span> <span class="xf-what">{code_html(obstacle.reason)}</span> '
         f'<span class="xf-place"><span class="pd-place">{escape(first.place)}</span></span></summary>'
         f'<div class="xf-body">{line}{equation}{cure}{_fact("where", place) if place else ""}</div></details>'
     )
@@ -107,7 +106,3 @@ def _table(title: str, rows: Sequence[tuple[str, ...]]) -> Table:
 
 def _fact(name: str, html: str, kind: str = "") -> str:
     return f'<div class="xf-fact{kind}"><b>{name}</b> <span>{html}</span></div>'
-
-
-def _marked(text: str) -> str:
-    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))

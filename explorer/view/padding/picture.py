@@ -19,10 +19,10 @@ _MOST = 8  # obstacles
 
 def figure(report: DynamicReport) -> Figure:
     page = Figure(_WIDTH)
-    first, _, rest = report.headline.replace("`", "").partition("; ")
+    first, _, rest = report.headline.partition("; ")
     y = headline(page, first, rest, f"{report.function}: {dimensions_text(report)}")
     for obstacle in obstacles(report)[:_MOST]:
-        page.text(24, y + 14, cut_end(f"{obstacle.place}: {obstacle.reason}".replace("`", ""), 130), colour=ORANGE)
+        page.text(24, y + 14, cut_end(f"{obstacle.place}: {obstacle.reason}", 130), colour=ORANGE)
         y += 18
         if obstacle.first.hint:
             page.text(40, y + 14, cut_end(obstacle.first.hint, 128), colour=GREY)

@@ -1,12 +1,13 @@
 """A figure, and that both renderers draw the same of it."""
 
+import importlib.util
 import math
 import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from explorer.view.figure import Band, Bars, Figure, Label, Panel, Path, Points
+from explorer.view.figure import Band, Bars, Figure, Label, Panel, Path, Points, sentence_rows
 from explorer.view.figure_plotly import plotly_of
 from explorer.view.figure_svg import svg_of
 from explorer.view.scale import Scale, ratio_scale, rows_scale
@@ -63,3 +64,32 @@ def test_a_scale_of_ratios_has_one_in_it_and_the_rounder_ticks_first():
 def test_rows_go_from_the_top():
     rows = rows_scale(4)
     assert rows.at(0.5, 100, 0) < rows.at(3.5, 100, 0)
+
+
+def test_code_in_a_sentence_is_set_as_code_by_both_also_where_the_row_ends():
+    page = Figure(300, 80)
+    for number, row in enumerate(sentence_rows("The biggest loss is line 3, `y = x @ w`: 2 ms", 34, 2)):
+        page.text(10, 20 + 20 * number, row)
+    root = ElementTree.fromstring(svg_of(page))
+    assert ["".join(text.itertext()) for text in root.iter(f"{SVG}text")] == [
+        "The biggest loss is line 3, y =",
+        "x @ w: 2 ms",
+    ]
+    assert [span.text for span in root.iter(f"{SVG}tspan")] == ["y =", "x @ w"]
+    if importlib.util.find_spec("plotly"):
+        texts = [label.text for label in plotly_of(page).layout.annotations]
+        assert texts[1] == '<span style="font-family:monospace">x @ w</span>: 2 ms'
+
+
+def test_a_sentence_that_is_cut_says_so():
+    assert sentence_rows("one two three four", 8, 2) == ["one two", "three …"]
+
+
+def test_in_the_dark_text_lines_and_ground_give_way_and_series_stay():
+    svg = svg_of(figure())
+    style = svg[svg.index("@media(prefers-color-scheme:dark)") : svg.index("</style>")]
+    root = ElementTree.fromstring(svg)
+    kinds = {name for part in root.iter() for name in (part.get("class") or "").split()}
+    assert {"ground", "ink", "grey"} <= kinds
+    assert all(f".{kind}" in style for kind in kinds)
+    assert all(not part.get("class") for part in root.iter() if part.get("fill") == "#123456")

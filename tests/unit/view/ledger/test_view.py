@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
+from explorer.model.text import code_parts
 from explorer.view.ledger.calls import calls_of, group_by_family
 from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import fragment, static
 from explorer.view.ledger.message import message, tables_of
 from explorer.view.ledger.picture import picture
-from explorer.view.ledger.verdict import flat, parse_phrase, plain, varied, verdict_of
+from explorer.view.ledger.verdict import flat, plain, varied, verdict_of
 from explorer.view.ledger.wire import COLUMNS, Tables, encode_message
 from tests.examples import ledgers
 
@@ -92,7 +93,7 @@ def test_what_varied_is_told_by_its_ends_or_its_first_values(values: list[str], 
 
 @given(st.text())
 def test_backticks_tell_code_from_words_and_nothing_is_lost(text: str):
-    assert flat(parse_phrase(text)) == text.replace("`", "")
+    assert flat(code_parts(text)) == text.replace("`", "")
 
 
 # Calls ----------------------------------------------------------------------------------------------------------------
