@@ -50,9 +50,10 @@ QUICKLY := --xla_backend_optimization_level=0
 # only what fails there as well is a failure; what failed first stays on the screen.
 # $(call pytest,virtual environment,name of its cache,arguments)
 define pytest
-	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --durations=12 --durations-min=5 $(3) || { \
+	@rm -f .pytest_cache/$(2)/*.xml
+	@$(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/all.xml --durations=12 --durations-min=5 $(3) || { \
 	  [ $$? = 1 ] && echo "again, alone, what failed:" && \
-	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) $(filter-out -n auto 2 --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
+	  $(1)/bin/python -m pytest -o cache_dir=.pytest_cache/$(2) --junitxml=.pytest_cache/$(2)/again.xml $(filter-out -n auto 2 --dist loadfile worksteal,$(3)) --last-failed --last-failed-no-failures none -v; }
 endef
 
 unit: export XLA_FLAGS = $(QUICKLY)

@@ -67,15 +67,20 @@ def replace_text(block: nodes.literal_block, text: str, language: str) -> None:
     block["language"] = language
 
 
-def name_levels(_: Sphinx, page: str, template: str, context: dict[str, object], doctree: object) -> None:
-    """The captions of the table of contents are headings: of which level, a screen reader wants to know."""
+def name_headings(_: Sphinx, page: str, template: str, context: dict[str, object], doctree: object) -> None:
+    """Mend what a screen reader would stumble over, in what others write.
+
+    The captions of the table of contents are headings without a level; the corner of a pandas table is a header
+    without words.
+    """
     for name in ("furo_navigation_tree", "body"):
         if isinstance(html := context.get(name), str):
-            context[name] = html.replace('role="heading"', 'role="heading" aria-level="2"')
+            html = html.replace('role="heading"', 'role="heading" aria-level="2"')
+            context[name] = html.replace("<th></th>", "<td></td>")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", show_cells)
     app.connect("doctree-read", drop_empty_headers)
-    app.connect("html-page-context", name_levels, priority=900)  # behind Furo's
+    app.connect("html-page-context", name_headings, priority=900)  # behind Furo's
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,11 +1,13 @@
 """What works on each JAX between the oldest and the newest: the unit tests on every one, and a table of how many pass.
 
     python -m tests.compatibility [0.11.0 …] [--jobs 2]
+    python -m tests.compatibility --kept
 
 Each release has a virtual environment of its own (`.venv-jax-…`, kept), on one of the Pythons that `RELEASES` names,
 with the newest of all else that fits. One runs after the other. A test that fails is run again, alone, as `make unit`
 does, and counts where it fails there as well. Rows of releases that are not run stay as they are in
-docs/compatibility.md.
+docs/compatibility.md. `--kept` runs nothing: it takes the rows of the two ends from what `make unit` and `make
+unit-newest` left of their last run, if that was of the commit that is here.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
@@ -30,6 +33,8 @@ TABLE = ROOT / "docs" / "compatibility.md"
 RELEASES = {
     "0.10.2": "3.11", "0.11.0": "3.12", "0.11.1": "3.13", "0.11.2": "3.12", "0.12.0": "3.13", "0.12.0.1": "3.12",
 }  # fmt: skip
+# The environments of `make unit` and `make unit-newest`, and where their last runs are kept.
+KEPT = {".venv": "unit", ".venv-newest": "newest"}
 TESTS = ("-m", "not slow", "tests/unit", "tests/seeds")
 QUICKLY = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "JAX_PLATFORMS": "cpu"}  # as the Makefile's unit
 HEAD = """\
@@ -67,14 +72,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help=f"all if none is given: {', '.join(RELEASES)}")
     parser.add_argument("--jobs", default="2", help="how many tests at once: 2")
+    parser.add_argument("--kept", action="store_true", help="the last runs of make unit and make unit-newest")
     given = parser.parse_args()
     rows = read_rows(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
     failures = 0
-    for release in given.releases or RELEASES:
-        row = run(release, RELEASES.get(release, "3.13"), given.jobs)
+    releases = given.releases or (() if given.kept else RELEASES)
+    made = (run(release, RELEASES.get(release, "3.13"), given.jobs) for release in releases)
+    kept = map(kept_run, KEPT if given.kept else ())
+    for row in chain(made, kept):
         print(row.to_markdown(), flush=True)
         failures += row.failed
-        rows[release] = row
+        rows[row.jax] = row
         ordered = sorted(rows.values(), key=lambda row: [int(part) for part in row.jax.split(".")])
         TABLE.write_text(HEAD + "".join(f"{row.to_markdown()}\n" for row in ordered), encoding="utf-8")
     return failures > 0
@@ -99,17 +107,45 @@ def run(release: str, python: str, jobs: str) -> Row:
     with TemporaryDirectory() as folder:
         junit, cache = Path(folder, "all.xml"), ("-o", f"cache_dir={folder}/cache", "-p", "no:randomly")
         pytest(binary, *cache, "-n", jobs, f"--junitxml={junit}", *TESTS)
-        total, failed, skipped = counts(junit)
-        if failed:
-            again = Path(folder, "again.xml")
+        if counts(junit)[1]:
             last = ("--last-failed", "--last-failed-no-failures", "none")
-            pytest(binary, *cache, *last, "-v", f"--junitxml={again}", *TESTS)
-            failed = counts(again)[1]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
-    script = "import platform; print(platform.python_version())"
-    version = subprocess.run([binary, "-c", script], capture_output=True, text=True)
-    day = datetime.now(UTC).date().isoformat()
-    return Row(release, version.stdout.strip(), total - failed - skipped, failed, skipped, day, commit.strip())
+            pytest(binary, *cache, *last, "-v", f"--junitxml={junit.with_name('again.xml')}", *TESTS)
+        return row(binary, junit)
+
+
+def kept_run(environment: str) -> Row:
+    """What the last run of `make unit`, or of `make unit-newest`, gave; an error where it was of another commit."""
+    junit = ROOT / ".pytest_cache" / KEPT[environment] / "all.xml"
+    if not junit.is_file():
+        raise SystemExit(f"{junit.relative_to(ROOT)} is not there: make unit and make unit-newest write it")
+    if start(junit) < datetime.fromisoformat(git("log", "-1", "--format=%cI")) or git(
+        "status", "--porcelain", "explorer"
+    ):
+        raise SystemExit(f"{junit.relative_to(ROOT)} is of another commit, or explorer/ has changes: run it again")
+    return row(ROOT / environment / "bin" / "python", junit)
+
+
+def row(binary: Path, junit: Path) -> Row:
+    """The row of one run, of which `again.xml` beside it has what was run a second time."""
+    total, failed, skipped = counts(junit)
+    again = junit.with_name("again.xml")
+    if failed and again.is_file():
+        failed = counts(again)[1]
+    script = "import jax, platform; print(jax.__version__, platform.python_version())"
+    versions = subprocess.run([binary, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    jax, python = versions.stdout.split()
+    day = start(junit).date().isoformat()
+    return Row(jax, python, total - failed - skipped, failed, skipped, day, git("rev-parse", "--short", "HEAD"))
+
+
+def start(junit: Path) -> datetime:
+    """When a run began."""
+    suites = ElementTree.parse(junit).getroot().iter("testsuite")
+    return min(datetime.fromisoformat(suite.get("timestamp", "")).astimezone(UTC) for suite in suites)
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def install(environment: Path, release: str, python: str) -> None:

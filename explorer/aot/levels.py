@@ -94,6 +94,9 @@ class Candidate:
         return ", ".join(f"{key}={value}" for key, value in self.options.items()) or "XLA's default"
 
 
+_HEAD = ("options", "a run", "of default", "compile", "choice")
+
+
 @dataclass(frozen=True, repr=False)
 class Autotuning:
     """What level 5 measured.
@@ -124,12 +127,12 @@ class Autotuning:
         ]
 
     def __str__(self) -> str:
-        rows = [("options", "a run", "of default", "compile", ""), *self.rows()]
+        rows = [_HEAD, *self.rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("options", "a run", "of default", "compile", ""))
+        head = "".join(f"<th>{name}</th>" for name in _HEAD)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

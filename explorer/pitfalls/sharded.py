@@ -24,7 +24,7 @@ from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.syntax_trees import root_of
 
-DOCUMENTATION = "https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html"
+DOCUMENTATION = "https://docs.jax.dev/en/latest/parallel.html"
 
 SHARDED = ("gathered-operand", "replicated-output", "replicated-argument", "idle-axis", "replicated-intermediate")
 

@@ -106,11 +106,11 @@ class Cells(HTMLParser):
 
 
 def test_what_level_5_measured_is_a_table_as_text_and_as_html(tuned):
-    rows = [("options", "a run", "of default", "compile", ""), *tuned.autotuning.rows()]
+    rows = [("options", "a run", "of default", "compile", "choice"), *tuned.autotuning.rows()]
     assert [tuple(row) for row in Cells(tuned.autotuning._repr_html_()).rows] == rows
     lines = str(tuned.autotuning).splitlines()
     assert [line.split("  ")[0] for line in lines] == [row[0] for row in rows]
-    assert lines[0].split() == ["options", "a", "run", "of", "default", "compile"]
+    assert lines[0].split() == ["options", "a", "run", "of", "default", "compile", "choice"]
     assert rows[1][:1] + rows[1][2:3] == ("XLA's default", "1.00×")
     assert repr(tuned.autotuning) == f"Autotuning({len(rows) - 1} candidates)"
 

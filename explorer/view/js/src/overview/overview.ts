@@ -24,7 +24,8 @@ interface Drawn {
 }
 
 export class Overview {
-  readonly root = element("section.overview", { "aria-label": "what it costs" });
+  // A group, for a page may have many views: each landmark of a page wants a name of its own.
+  readonly root = element("section.overview", { role: "group", "aria-label": "what it costs" });
   readonly #boxes: Drawn[] = [];
   readonly #picture = element("div.icicle", { role: "group", "aria-label": "cost by phase, line and kernel" });
   readonly #costs: Costs;
