@@ -19,10 +19,10 @@ def needed_bytes(uses: Mapping[str, int]) -> float:
 
     Example:
         >>> needed_bytes({"argument": 100, "output": 60, "temp": 20, "alias": 60, "generated code": 5})
-        125.0
+        125
         >>> needed_bytes({})
         nan
     """
     if not uses:
         return math.nan
-    return float(sum(uses.get(use, 0) for use, _ in USES) - uses.get("alias", 0))
+    return sum(uses.get(use, 0) for use, _ in USES) - uses.get("alias", 0)

@@ -173,7 +173,7 @@ def sentence_rows(text: str, width: int, most: int) -> list[str]:
 
     Example:
         >>> sentence_rows("The biggest loss is line 3, `y = x @ w`: 2 ms.", 34, 3)
-        ['The biggest loss is line 3, `y =`', '`x @ w`: 2 ms.']
+        ['The biggest loss is line 3, `y = x`', '`@ w`: 2 ms.']
     """
     rows: list[str] = []
     is_open = False

@@ -61,7 +61,7 @@ class MemoryRow:
 
         A lower bound: `taken` has what the runtime takes besides, where that was measured.
         """
-        return math.nan if self.error else needed_bytes(self.uses)
+        return math.nan if self.error else float(needed_bytes(self.uses))
 
     @property
     def taken(self) -> float:

@@ -138,7 +138,7 @@ def _targets() -> ex.TargetComparison:
     return ex.TargetComparison("step", (
         h100,
         ex.TargetResult("8xh100", "NVIDIA H100 SXM", None, "", 600_000, 80_000_000_000, 19, 6e8, 2e7, 3e6, 9e-5, False),
-        ex.TargetResult("v5e", "TPU v5e", None, "out of memory: 20 GB of 16 GB", capacity=16_000_000_000),
+        ex.TargetResult("v5e", "TPU v5e", None, "Ran out of memory in memory space hbm. Used 18.63G of 15.75G hbm.", capacity=16_000_000_000),
         ex.TargetResult("v4", "TPU v4", None, "no compiler is installed"),
     ))  # fmt: skip
 
