@@ -1,8 +1,8 @@
 """The serialised executable of a GPU, as XLA writes it: Riegeli records, packed with Snappy.
 
-Riegeli: https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md. Snappy:
-https://github.com/google/snappy/blob/main/format_description.txt. No package in wheels reads the first; of both only
-what XLA writes is read here.
+Riegeli is specified by doc/riegeli_records_file_format.md of https://github.com/google/riegeli, Snappy by
+format_description.txt of https://github.com/google/snappy. No package in wheels reads the first; of both only what XLA
+writes is read here.
 """
 
 from __future__ import annotations
