@@ -138,10 +138,12 @@ class TargetBackend:
             MissingCompilerError: The compiler is not installed.
             TargetCompileError: It refused the program.
         """
+        __tracebackhide__ = True
         return self._compile(lowered, options or {})
 
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
         """As `compile`, which raises the same."""
+        __tracebackhide__ = True
         return self._compile(lowered, {**(options or {}), **_code_options(self.target.platform, folder)}, folder)
 
     @property
@@ -150,6 +152,7 @@ class TargetBackend:
         return limits_of(self.target.device.compiler)
 
     def _compile(self, lowered: Any, options: Mapping[str, Any], code: Path | None = None) -> CompiledProgram:
+        __tracebackhide__ = True
         module = lowered.compiler_ir("stablehlo").operation
         count = int(module.attributes["mhlo.num_partitions"].value)
         if count > self.target.count:
@@ -175,6 +178,8 @@ class TargetBackend:
         target = self.target
         facts = {"jax": jax.__version__, "backend": target.platform, "device": target.device.name}
         facts["target"] = str(target)
+        if target.count > 1:
+            facts["devices"] = str(target.count)
         return {**facts, "caveat": target.caveat} if target.caveat else facts
 
 

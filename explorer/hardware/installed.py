@@ -31,6 +31,8 @@ class Compiler:
         size: Bytes to download, about; unpacked it takes three times as much.
         module: What stands in the folder where it is there.
         lacks: What it needs besides, that no wheel has; empty where nothing.
+        routines: The wheel with what programs call of the maker's libraries, as cuSOLVER for linear algebra: a compiler
+            refuses a call of what isn't registered, though the libraries themselves needn't be here. Empty for none.
     """
 
     platform: str
@@ -38,6 +40,7 @@ class Compiler:
     size: int
     module: str
     lacks: str = ""
+    routines: str = ""
 
     @property
     def folder(self) -> Path:
@@ -50,6 +53,12 @@ class Compiler:
     def is_installed(self) -> bool:
         """Whether it is in its folder, whole."""
         return is_whole(self.folder)
+
+    @property
+    def lacks_routines(self) -> bool:
+        """Whether its folder is of a time when the routines weren't installed with it."""
+        module = self.routines.partition("==")[0].replace("-", "_")
+        return self.is_installed and bool(module) and not (self.folder / module).is_dir()
 
 
 def compilers_folder() -> Path:
@@ -66,7 +75,9 @@ def compiler_of(platform: str) -> Compiler:
     jaxlib = version("jaxlib")
     match platform:
         case "cuda":
-            return Compiler("cuda", f"jax-cuda13-pjrt=={jaxlib}", 125_000_000, "jax_plugins/xla_cuda13")
+            routines = f"jax-cuda13-plugin=={jaxlib}"
+            wheel = f"jax-cuda13-pjrt=={jaxlib}"
+            return Compiler("cuda", wheel, 133_000_000, "jax_plugins/xla_cuda13", routines=routines)
         case "rocm":
             lacks = "AMD's ROCm libraries on this machine (librocblas, libMIOpen, librccl, …)"
             return Compiler("rocm", f"jax-rocm7-pjrt=={jaxlib}", 155_000_000, "jax_plugins/xla_rocm7", lacks)
@@ -102,7 +113,8 @@ def path_of(compiler: Compiler) -> Sequence[str]:
         return ()
     raise MissingCompilerError(
         f"the compiler for {compiler.platform} is not installed: {compiler.requirement}, about "
-        f"{compiler.size / 1e6:.0f} MB, into a folder of Explorer's own.\n"
+        f"{compiler.size / 1e6:.0f} MB, into a folder of Explorer's own"
+        f"{f'; it also needs {compiler.lacks}' if compiler.lacks else ''}.\n"
         f"  Hint: python -m explorer targets install {compiler.platform}"
     )
 
@@ -135,6 +147,9 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
     compiler = compiler_of(platform)
     if platform == "cpu":
         raise MissingCompilerError("the compiler for CPUs is JAX's own, and there already.")
+    if compiler.lacks_routines:
+        say(f"{compiler.requirement} is there without {compiler.routines}, and is installed again with it")
+        shutil.rmtree(compiler.folder)
     if compiler.is_installed:
         say(f"{compiler.requirement} is there already: {compiler.folder}")
         return compiler.folder
@@ -142,7 +157,8 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
     if compiler.lacks:
         say(f"it also needs {compiler.lacks}")
     try:
-        install_into(compiler.folder, compiler.requirement, "--no-deps", needs=compiler.module)
+        besides = [compiler.routines] if compiler.routines else []
+        install_into(compiler.folder, compiler.requirement, "--no-deps", *besides, needs=compiler.module)
     except MissingPackageError as error:
         raise MissingCompilerError(str(error)) from None
     say(f"installed: {compiler.folder}")

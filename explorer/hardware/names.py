@@ -30,6 +30,7 @@ def parse_target(text: str | Target) -> Target:
         >>> target.device.name, target.count, str(target)
         ('TPU v5e', 16, 'v5e:4x4')
     """
+    __tracebackhide__ = True
     if isinstance(text, Target):
         return text
     match = _NAME.fullmatch(text.strip().lower()) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -46,6 +47,7 @@ def parse_target(text: str | Target) -> Target:
 
 
 def _device(key: str, text: str) -> Hardware:
+    __tracebackhide__ = True
     devices = all_hardware()
     if (device := devices.get(aliases().get(key, key))) is not None:
         return device
@@ -57,6 +59,7 @@ def _device(key: str, text: str) -> Hardware:
 
 
 def _counted(device: Hardware, count: int, text: str) -> Target:
+    __tracebackhide__ = True
     if not 0 < count <= _MOST:
         raise UnknownTargetError(f"{text!r} is no number of devices: 1 to {_MOST:,}.")
     if device.platform == "tpu" and count > 1:
@@ -68,6 +71,7 @@ def _counted(device: Hardware, count: int, text: str) -> Target:
 
 
 def _arranged(device: Hardware, sides: list[int], text: str) -> Target:
+    __tracebackhide__ = True
     if device.platform != "tpu":
         raise UnknownTargetError(f"{text!r}: only TPUs have a topology.\n  Hint: '{prod(sides)}x{device.key}'.")
     needed = len(_sides(device.topology))

@@ -28,7 +28,7 @@ def install_into(folder: Path, requirement: str, *options: str, needs: str = "")
     Args:
         folder: Where to.
         requirement: As pip takes it: `jax==0.11.0`.
-        options: Of pip's and uv's, as `--no-deps`.
+        options: Of pip's and uv's, as `--no-deps`; and further packages.
         needs: What must be in the folder then.
 
     Raises:

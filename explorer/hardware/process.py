@@ -44,6 +44,7 @@ _ENVIRONMENT = {
 }
 # A log's head, a crash's table of addresses, and what the GPU's plugin says at each start where it is alone.
 _NOISE = re.compile(r"^[IWEF]\d{4} .*?\] |^\*\*\* .*|^\s*@ +0x.*|^\w*cuda_plugin_extension is not found\.$")
+_UNKNOWN_ROUTINE = re.compile(r"No FFI handler registered for (\S+)")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def compile_apart(
         MissingCompilerError: The compiler is not installed, or can't be started.
         TargetCompileError: It refused the program, ended, or came to a limit.
     """
+    __tracebackhide__ = True
     limits = limits_of(target)
     writes_bundles = code is not None and target.platform == "tpu"
     process = _Process("tpu", _bundles_to(code)) if code and writes_bundles else start(target)
@@ -103,15 +105,21 @@ def compile_apart(
         if writes_bundles:
             process.end()
     if "error" in answer:
-        lacks = compiler_of(target.platform).lacks
-        needs = f"\n  Hint: its compiler also needs {lacks}." if lacks else ""
-        if "No FFI handler registered" in answer["error"]:
-            needs = (
-                "\n  Hint: that is a routine of the maker's library, as for linear algebra, which JAX registers where "
-                "such a device is; the compiler alone can't compile it. For a TPU XLA has its own."
-            )
-        raise TargetCompileError(f"{target}: {answer['error']}{needs}")
+        raise TargetCompileError(f"{target}: {refusal(target.platform, answer['error'])}")
     return TargetProgram(body.decode(), answer["memory"], answer["cost"], answer["device"], answer["seconds"])
+
+
+def refusal(platform: str, error: str) -> str:
+    """Why a compiler refuses a program, and what to do about it."""
+    compiler = compiler_of(platform)
+    unknown = _UNKNOWN_ROUTINE.search(error)
+    if unknown is None:
+        return error + (f"\n  Hint: its compiler also needs {compiler.lacks}." if compiler.lacks else "")
+    if compiler.lacks_routines:
+        hint = f"python -m explorer targets install {platform} adds what JAX calls of the maker's libraries"
+    else:
+        hint = "what a package or the session registers itself, the compiler's own process doesn't have"
+    return f"the program calls {unknown[1]}, a routine that its compiler doesn't know ({unknown[0]}).\n  Hint: {hint}."
 
 
 def start(target: Target) -> _Process:

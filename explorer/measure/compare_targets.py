@@ -59,7 +59,7 @@ def compare_targets(
     if isinstance(targets, str) or not targets:
         raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=['h100', 'v5e:2x2'].")
     call = Call.of(function, args, kwargs)
-    meant = [parse_target(target) for target in targets]
+    meant = [*map(parse_target, targets)]
     if executor is None:
         rows = tuple(_result(call, target) for target in meant)
     else:

@@ -26,14 +26,16 @@ class TargetComparisonView(View[TargetComparison]):
 
     def html(self, value: TargetComparison) -> str:
         table = html_table(Table(self.title(value), _HEAD, comparison_rows(value), more=_NOTE), is_open=True)
-        failures = "".join(f"<p>{escape(line)}</p>" for line in _failures(value))
-        return f'<div class="explorer-static"><p>{escape(headline(value))}</p>{table}{failures}</div>'
+        remarks = "".join(f"<p>{escape(line)}</p>" for line in _remarks(value))
+        return f'<div class="explorer-static"><p>{escape(headline(value))}</p>{table}{remarks}</div>'
 
 
 def headline(comparison: TargetComparison) -> str:
     """Where it fits, and where it would be fastest by published figures."""
     fitting = [row for row in comparison if row.fits]
     first = f"{comparison.function} fits on {len(fitting)} of {count_text(len(comparison), 'target')}"
+    unknown = sum(row.fits is None for row in comparison)
+    first += f"; of {unknown:,} it isn't known" * bool(unknown)
     if len(fitting) > 1 and all(row.is_complete for row in fitting):
         best = min(fitting, key=lambda row: row.seconds)
         return f"{first}; by published figures it needs least on {best.target}, {duration_text(best.seconds)} or more."
@@ -65,8 +67,14 @@ def _estimated(row: TargetResult) -> str:
     return f"{row.estimates.total}, by {row.estimates.by}{unknown}"
 
 
-def _failures(comparison: TargetComparison) -> list[str]:
-    return [f"{row.target}: {row.failure.removeprefix(f'{row.target}: ')}" for row in comparison if row.failure]
+def _remarks(comparison: TargetComparison) -> list[str]:
+    """Why there is no program for a target, and what of the others differs from those that the hardware would run."""
+    failures = [f"{row.target}: {row.failure.removeprefix(f'{row.target}: ')}" for row in comparison if row.failure]
+    targets: dict[str, list[str]] = {}
+    for row in comparison:
+        if row.capture is not None and not row.failure:
+            targets.setdefault(row.capture.environment.get("caveat", ""), []).append(row.target)
+    return failures + [f"{', '.join(names)}: {caveat}." for caveat, names in targets.items() if caveat]
 
 
 def comparison_text(comparison: TargetComparison) -> str:
@@ -74,4 +82,4 @@ def comparison_text(comparison: TargetComparison) -> str:
     rows = [_HEAD, *comparison_rows(comparison)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([headline(comparison), *lines, *_failures(comparison), _NOTE])
+    return "\n".join([headline(comparison), *lines, *_remarks(comparison), _NOTE])

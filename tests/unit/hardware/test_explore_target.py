@@ -11,6 +11,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import explorer as ex
+from explorer.hardware.names import parse_target
 from explorer.hardware.process import end_processes, running
 from explorer.model.results.estimates import PEAKS
 
@@ -131,3 +132,16 @@ def test_a_gpu_of_which_xla_has_no_table_of_products_is_compiled_for_and_estimat
     x = jax.ShapeDtypeStruct((512, 512), jnp.bfloat16)
     capture = ex.explore(lambda a, b: jnp.tanh(a @ b), x, x, target=target)
     assert {row.by for row in capture.estimates} == {PEAKS}
+
+
+def test_a_program_that_uses_fewer_devices_than_there_are_says_so(cuda: str) -> None:
+    def sentence(x: object, target: str) -> str:
+        return next(fact.text for fact in ex.explore(jnp.sin, x, target=target).summary if fact.kind == "target")
+
+    device = parse_target(cuda).device.name
+    whole = jax.ShapeDtypeStruct((64,), jnp.float32)
+    assert sentence(whole, f"8x{cuda}").startswith(f"Compiled for 1 of 8 × {device}, as no argument is sharded; ")
+    assert sentence(whole, cuda).startswith(f"Compiled for {device}; ")
+    mesh = AbstractMesh((8,), ("data",), axis_types=(AxisType.Auto,))
+    split = jax.ShapeDtypeStruct((64,), jnp.float32, sharding=NamedSharding(mesh, P("data")))
+    assert sentence(split, f"8x{cuda}").startswith(f"Compiled for 8 × {device}; ")

@@ -1,5 +1,6 @@
 """Compilers in a folder of their own, by the real pip, from wheels made here."""
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 import explorer as ex
 from explorer.__main__ import main
 from explorer.hardware.installed import compiler_of, install, is_available, remove
+from explorer.hardware.process import refusal
 
 
 def wheel(folder: Path, name: str, release: str, files: dict[str, str]) -> None:
@@ -39,13 +41,22 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_compiler_is_installed_alone_and_the_session_never_sees_it(index: Path, capsys) -> None:
     wheel(index, "jax-cuda13-pjrt", version("jaxlib"), {"jax_plugins/xla_cuda13/__init__.py": ""})
+    wheel(index, "jax-cuda13-plugin", version("jaxlib"), {"jax_cuda13_plugin/__init__.py": ""})
     assert not is_available("cuda")
     assert main(["targets", "install", "h100"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"jax-cuda13-pjrt=={version('jaxlib')}: about 125 MB")
+    assert said.startswith(f"jax-cuda13-pjrt=={version('jaxlib')}: about 133 MB")
     folder = compiler_of("cuda").folder
     assert (folder / "jax_plugins" / "xla_cuda13").is_dir()
     assert is_available("cuda")
+    assert main(["targets", "install", "cuda"]) == 0
+    assert "is there already" in capsys.readouterr().out
+    # As an earlier Explorer installed it.
+    shutil.rmtree(folder / "jax_cuda13_plugin")
+    assert is_available("cuda")
+    assert main(["targets", "install", "cuda"]) == 0
+    assert "is installed again with it" in capsys.readouterr().out
+    assert (folder / "jax_cuda13_plugin").is_dir()
     looked = subprocess.run(
         [sys.executable, "-c", "import jax_plugins.xla_cuda13"], capture_output=True, text=True, check=False
     )
@@ -58,6 +69,7 @@ def test_a_compiler_is_installed_alone_and_the_session_never_sees_it(index: Path
 def test_what_cannot_be_installed_leaves_nothing_behind_and_says_why(index: Path) -> None:
     with pytest.raises(ex.MissingCompilerError, match="jax-cuda13-pjrt"):
         install("cuda", say=lambda text: None)
+    wheel(index, "jax-cuda13-plugin", version("jaxlib"), {"jax_cuda13_plugin/__init__.py": ""})
     wheel(index, "jax-cuda13-pjrt", version("jaxlib"), {"something_else.py": ""})
     with pytest.raises(ex.MissingCompilerError, match="has no jax_plugins/xla_cuda13"):
         install("cuda", say=lambda text: None)
@@ -80,3 +92,19 @@ def test_without_a_compiler_the_command_that_installs_it_is_named_before_anythin
 def test_the_command_says_what_it_lacks(words: list[str], said: str, capsys) -> None:
     assert main(["targets", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("has_routines", "hint"), [(False, "python -m explorer targets install cuda"), (True, "itself")]
+)
+def test_a_routine_that_the_compiler_does_not_know_is_named_with_what_to_do(
+    has_routines: bool, hint: str, index: Path
+) -> None:
+    folder = compiler_of("cuda").folder
+    (folder / "jax_cuda13_plugin" if has_routines else folder).mkdir(parents=True)
+    (folder / "installed-by-explorer").touch()
+    error = "NOT_FOUND: No FFI handler registered for cusolver_potrf_ffi on a platform CUDA (canonical cuda)"
+    first, second = refusal("cuda", error).splitlines()
+    assert first.startswith("the program calls cusolver_potrf_ffi, a routine that its compiler doesn't know")
+    assert hint in second
+    assert refusal("cuda", "INTERNAL: something else") == "INTERNAL: something else"

@@ -59,6 +59,9 @@ def test_a_compiler_that_is_not_installed_is_a_row_that_says_so(monkeypatch, tmp
     compared = ex.compare_targets(jnp.sin, jnp.ones(3), targets=["h100"])
     assert compared["h100"].fits is None
     assert "not installed" in compared.to_text()
+    assert compared.to_text().partition("\n")[0].endswith("fits on 0 of 1 target; of 1 it isn't known.")
+    with pytest.raises(ex.MissingCompilerError, match="it also needs AMD's ROCm libraries"):
+        ex.explore(jnp.sin, jnp.ones(3), target="mi300x")
 
 
 @pytest.mark.slow
@@ -81,6 +84,7 @@ def test_a_program_that_fits_one_and_not_the_other_says_so() -> None:
     # XLA's own model of untuned products is far above what the published rate lets one hope for.
     assert compared["h100"].estimated > compared["h100"].seconds
     assert "by XLA's cost model" in text
+    assert "h100: no GPU here: tiles of matrix products untuned" in text
     assert compared.to_frame()["fits"].tolist() == [True, False]
     assert "h100" in compared._repr_mimebundle_()["text/html"]
     with pytest.raises(ex.UnknownNameError, match="v5e"):
