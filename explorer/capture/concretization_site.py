@@ -80,7 +80,7 @@ class ConcretizationSite:
 
 def find_site(error: BaseException, step: Step) -> ConcretizationSite:
     """The expression in the innermost of the user's lines that needs a concrete value."""
-    way = _narrow(syntax_at(step.file, step.span))
+    way = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
     if len(way) < 2 or not isinstance(way[-1], ast.expr):
         return ConcretizationSite()
     text, values, hint = _request(error, way, step)
@@ -97,7 +97,7 @@ def find_site(error: BaseException, step: Step) -> ConcretizationSite:
     )
 
 
-def _narrow(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
+def _narrow(way: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
     """The path to the expression that raised; some versions of Python give the place of one around or inside it."""
     if not way:
         return way
@@ -107,9 +107,15 @@ def _narrow(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
         return way[: string + 1]
     if isinstance(last, ast.Assert):
         return [*way, last.test]  # 3.11
-    if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)) and len(last.generators[0].ifs) == 1:
-        return [*way, last.generators[0].ifs[0]]  # from 3.12
+    if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)):  # from 3.12, whatever in it raised
+        masked = [part for part in ast.walk(last) if is_mask and _may_be_masked(part)]
+        within = masked if is_mask else last.generators[0].ifs
+        return [*way, within[0]] if len(within) == 1 else way
     return way
+
+
+def _may_be_masked(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Slice))
 
 
 def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:

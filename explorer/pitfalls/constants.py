@@ -10,8 +10,9 @@ import numpy as np
 
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 
-# Indices that a person writes are small; an iota over a large array would be computed for nothing.
-_MOST = 4_096  # elements
+# Indices that a person writes are small, those of a grid (`np.mgrid`) are as many as its points; an iota over a large
+# array would be computed for nothing.
+_MOST = 65_536  # elements
 _DEEPEST = 30  # operations
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import starmap
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import jax
@@ -89,6 +89,9 @@ class Evidence:
 
     @property
     def name(self) -> str:
+        # `@wraps(jnp.sin)` gives the user's function the name of a library's: what its `def` says is its own.
+        if type(self.function) is FunctionType and "__wrapped__" in self.function.__dict__:
+            return self.function.__code__.co_name
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     @property

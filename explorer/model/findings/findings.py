@@ -157,7 +157,8 @@ class Findings(Sequence[Finding], Displayable):
         counts = Counter(finding.severity for finding in self)
         summary = ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name in SEVERITIES if (n := counts[name]))
         ended = f"; its trace failed: {self.failure}" if self.failure else ""
-        return f"Findings({self.function}: {summary or 'nothing found'}{ended})"
+        named = f"{self.function}: " if self.function else ""
+        return f"Findings({named}{summary or 'nothing found'}{ended})"
 
     def __str__(self) -> str:
         return self.to_text()

@@ -119,13 +119,21 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
         return None
     causes = singular_equations(sliced, probes, results)
     names = tuple(dict.fromkeys(where.name for _, where in causes))
-    differentiated = "jvp" in sliced.sink.transform
+    differentiated = "jvp" in sliced.sink.transform and _is_active(sliced.program, [one for one, _ in causes])
     fault = GradientFault(frame, node, sliced, probes, results, names, is_choice, is_related, differentiated)
     choice = node if is_choice and isinstance(node, ast.Call) else None
     try:
         return replace(fault, cure=find_cure(sliced, probes, results, causes, choice, frame))
     except Exception:  # text of a kind that isn't foreseen: there is no cure to show then
         return fault
+
+
+def _is_active(program: Program, causes: Sequence[Equation]) -> bool:
+    """Whether the program has a derivative of one of some operations; of what doesn't depend on what the derivative is
+    taken by, such as the advantages in a policy's loss, it has none.
+    """
+    transposed = {program.called_from(one) for one in program.equations if "transpose" in one.transform}
+    return not causes or not transposed or not transposed.isdisjoint(map(program.called_from, causes))
 
 
 def _shown(far: Results, probes: Probes, is_related: bool) -> bool:

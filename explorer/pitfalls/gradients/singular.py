@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from explorer.pitfalls.equations import Equation, is_literal
 
@@ -78,7 +79,10 @@ SINGULAR: dict[str, Singularity] = {
     "sinh": Singularity("sinh", **_OVERFLOW),
     "cosh": Singularity("cosh", **_OVERFLOW),
 }
+INFINITE = "an infinite factor"
+_NEVER = "False"  # such a derivative is infinite whatever the operand is: no other operand helps
 _TESTS: dict[str, Callable[[Any, Any], Any]] = {
+    _NEVER: lambda x, _: jnp.zeros_like(x, bool),
     "{x} > 0": lambda x, _: x > 0,
     "{x} > -1": lambda x, _: x > -1,
     "{x} > 1": lambda x, _: x > 1,
@@ -95,9 +99,20 @@ _LIMITS: dict[str, Callable[[Any], Any]] = {
 ENDS = ("sqrt", "pow", "acos", "asin", "atan2", "cbrt", "acosh")
 
 
+def _is_infinite(equation: Equation, i: int, operand: Any) -> bool:
+    """Whether an operand is a factor that is infinite: `x * inf`, or `x / 0`."""
+    if not is_literal(operand) or np.ndim(operand.val) or np.asarray(operand.val).dtype.kind != "f":
+        return False
+    return not operand.val if equation.op == "div" and i == 1 else equation.op == "mul" and bool(np.isinf(operand.val))
+
+
 def singularity(equation: Equation) -> Singularity | None:
     """Where an equation has no finite derivative; None if it has one everywhere."""
     where = SINGULAR.get(equation.op)
+    if equation.op in ("mul", "div"):
+        infinite = next((i for i, operand in enumerate(equation.inputs) if _is_infinite(equation, i, operand)), None)
+        if infinite is not None:
+            return Singularity(INFINITE, 1 - infinite, _NEVER)
     if equation.op == "integer_pow" and equation.params["y"] >= 0:
         return None
     if equation.op == "pow" and is_literal(equation.inputs[1]):

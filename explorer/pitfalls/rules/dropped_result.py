@@ -17,7 +17,8 @@ from explorer.pitfalls.syntax_trees import last_name
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))
 # Of these a result is all that there is: they are called for nothing else. `jax.tree.map` may be, for what it calls.
-_MODULES = ("jax._src.random.", "jax.random.", "jax._src.numpy.")
+_MODULES = ("jax._src.random.", "jax.random.", "jax._src.numpy.", "jax._src.nn.", "jax._src.ops.", "jax._src.lax.")
+_CONTROL_FLOW = "jax._src.lax.control_flow."  # what these call may print, or be there to be traced
 _FUNCTIONS = ("equinox._tree.tree_at", "equinox._update.apply_updates", "jax._src.prng.")
 _MAPS = ("jax._src.tree_util.tree_map", "jax._src.tree.map")
 # They raise where their arguments don't fit, and some call them for that.
@@ -93,7 +94,8 @@ def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) ->
         # One that gives a constant is called to see whether trees have the same structure.
         is_constant = isinstance(mapped, ast.Lambda) and isinstance(mapped.body, ast.Constant)
         return isinstance(mapped, ast.Lambda) and not is_constant and _is_pure(function, mapped.body)
-    return callee.startswith(_MODULES) and callee.rpartition(".")[2] not in _CHECKS
+    is_pure = callee.startswith(_MODULES) and not callee.startswith(_CONTROL_FLOW)
+    return is_pure and callee.rpartition(".")[2] not in _CHECKS
 
 
 def _is_pure(function: FunctionSource, body: ast.expr) -> bool:

@@ -6,6 +6,7 @@ raw key and the typed one made of it are one key. `fold_in` makes another key, a
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from explorer._jax.traces import called_through
 from explorer.capture.safe_reading import is_a
+from explorer.capture.sources import syntax_at
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
@@ -24,7 +26,8 @@ from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.key_holders import key_holder, mapped_object
 from explorer.pitfalls.liveness import liveness
-from explorer.pitfalls.locations import frame_location
+from explorer.pitfalls.locations import frame_location, span_of
+from explorer.pitfalls.loops import loop_around
 from explorer.pitfalls.rule import Rule
 
 _USES = ("random_bits", "random_split", "random_gamma")
@@ -221,12 +224,20 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
         is_users = program.frame(use) is not None and bool(program.main.raw.invars)
         yield RULE.finding(
             f"the random numbers of {evidence.name} are the same in each call: "
-            + ("its key is made from a constant" if is_made else "its key is a constant of the program"),
+            + (_made(frame) if is_made else "its key is a constant of the program"),
             evidence="numbers are drawn with a key that depends on no argument",
             fix=f"pass the key as an argument: {evidence.name}(…, key=key), with a new one for each call",
             severity="warning" if is_users else "note",
             **frame_location(frame),
         )
+
+
+def _made(frame: Frame | None) -> str:
+    """How a key came to be that depends on no argument: `jax.random.key(0)`, or of a clock."""
+    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
+    given = way[-1].args if way and isinstance(way[-1], ast.Call) else []
+    computed = any(isinstance(part, ast.Call) for node in given for part in ast.walk(node))
+    return "its key is made once, while it is traced" if computed else "its key is made from a constant"
 
 
 def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
@@ -274,8 +285,22 @@ def _again(program: Program, one: Equation, other: Equation) -> bool:
     if any(branches.get(id(body.caller), body) is not body for body in other.body.outwards()):
         return False
     if program.frame(one) is None or program.frame(other) is None:  # what a library does with a key it was given
-        return _users_stack(program, one) != _users_stack(program, other)
+        return _users_stack(program, one) != _users_stack(program, other) or _are_turns(program, one, other)
     return program.owner(one) is not program.owner(other)
+
+
+def _are_turns(program: Program, one: Equation, other: Equation) -> bool:
+    """Whether one line of a library's made both, in two turns of a loop of the user's, and not of one of its own."""
+    stack = program.stack(one)
+    if stack != program.stack(other):
+        return False
+    inner = list(takewhile(lambda frame: is_library_file(frame.file), stack))
+    users = [frame for frame in stack[len(inner) :] if not is_library_file(frame.file)]
+    return any(map(_is_in_loop, users)) and not any(map(_is_in_loop, inner))
+
+
+def _is_in_loop(frame: Frame) -> bool:
+    return loop_around(frame.file, span_of(frame)) is not None
 
 
 RULE = Rule(

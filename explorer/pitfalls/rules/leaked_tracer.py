@@ -9,11 +9,12 @@ from functools import cached_property, lru_cache  # noqa: TID251 - the user's
 from types import FunctionType, MethodType
 from typing import Any, cast
 
-from explorer.capture.safe_reading import class_variables, is_exactly, is_tracer, kind_of, mro
+from explorer.capture.safe_reading import class_name, class_variables, is_exactly, is_tracer, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.reach import default_values
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe_text import safe_text
@@ -25,6 +26,7 @@ _CACHED = kind_of(lru_cache(lambda: None))
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _refused_by_flax(evidence)
     yield from _cached(evidence)
     earlier = {id(value) for _, value, _ in evidence.before.tracers()}
     seen: dict[object, int] = {}
@@ -41,6 +43,21 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         seen[place] = seen.get(place, 0) + 1
         if seen[place] == 1:  # a list of a hundred is one mistake
             yield _left(evidence, path, value, write)
+
+
+def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
+    """A variable of flax.nnx from outside, that would keep a traced value: flax ends the trace."""
+    error, step = evidence.error, evidence.failed_step
+    if error is None or step is None or class_name(kind_of(error)) != "flax.errors.TraceContextError":
+        return
+    yield RULE.finding(
+        f"{evidence.name} changes a variable of flax.nnx that it wasn't passed: a traced value would stay in it, and "
+        "flax ends the trace",
+        evidence=f"the trace ended with {type(error).__name__}",
+        fix="pass the object that has the variable as an argument, and compile with nnx.jit, which gives back what "
+        "changed: nnx.jit(f)(model, x)",
+        **span_location(step.file, step.span),
+    )
 
 
 def _cached(evidence: Evidence) -> Iterator[Finding]:

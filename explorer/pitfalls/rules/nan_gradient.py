@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.gradients.faults import GradientFault
+from explorer.pitfalls.gradients.singular import INFINITE
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 
@@ -49,6 +50,11 @@ def _message(fault: GradientFault) -> str:
 
 
 def _fix(fault: GradientFault) -> str:
+    if fault.cure is None and INFINITE in fault.causes:
+        return (
+            "choose the factor, and not the product, so that it is finite where the product isn't chosen: "
+            "x * jnp.where(condition, 1, jnp.inf) in the place of jnp.where(condition, …, x * jnp.inf)"
+        )
     if fault.cure is None:
         return (
             "keep the operand from where the derivative isn't finite, before the operation and not after it: "

@@ -225,11 +225,12 @@ def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None
 
 
 def _hashed_parts(value: Any, path: str) -> dict[str, Any]:
-    """What the hash of a tuple or a frozen dataclass is made of, by path."""
+    """What the hash of a tuple or a dataclass that is hashed by its fields is made of, by path."""
     variables = class_variables(kind_of(value))
     if kind_of(value) is tuple:
         return {f"{path}[{i}]": item for i, item in enumerate(value[:100])}
-    if not getattr(variables.get("__dataclass_params__"), "frozen", False):
+    params = variables.get("__dataclass_params__")
+    if not (getattr(params, "frozen", False) or getattr(params, "unsafe_hash", False)):
         return {}
     fields: dict[str, Any] = variables["__dataclass_fields__"]
     hashed = {name for name, field in fields.items() if field.compare and field.hash is not False}

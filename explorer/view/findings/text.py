@@ -17,7 +17,8 @@ def to_text(findings: Findings, width: int = 100) -> str:
 
 
 def finding_text(finding: Finding, width: int = 100) -> str:
-    return to_text(Findings((finding,)))
+    """Its paragraph alone: one finding has no function's name above it, and nothing to count."""
+    return _paragraph(finding)
 
 
 def _paragraph(finding: Finding) -> str:
