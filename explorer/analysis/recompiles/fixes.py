@@ -20,6 +20,7 @@ from explorer.model.events.key import Leaf, Static
 
 # Of a call of Equinox's own jit, which hands everything to one jax.jit.
 _FILTERED = ("filter_jit", "equinox")
+_NUMBERS = ("int", "bool", "float", "complex")
 
 
 def fix(case: Case) -> str:
@@ -186,8 +187,8 @@ def _make_once(static: Static) -> str:
 
 def _varying_static(case: Case, static: Static) -> str:
     path, often = static.path, case.value_count > 2
-    if _FILTERED in case.key.wrapping and static.type in ("int", "bool", "float", "complex"):
-        return _filtered_number(path, static)
+    if _FILTERED in case.key.wrapping and static.type in _NUMBERS:
+        return _filtered_numbers(case) or _filtered_number(path, static)
     if static.type == "float" or (static.type == "int" and often):
         return f"leave `{path}` out of static_argnames: {case.name}(…, {path}=jnp.asarray({path}))"
     if static.type in ("int", "bool", "complex"):
@@ -196,6 +197,22 @@ def _varying_static(case: Case, static: Static) -> str:
         return f"pass one `{path}` in all calls; what changes each time belongs into an array argument"
     return (
         f"each `{path}` is a program of its own, which is compiled once; what changes often should be an array argument"
+    )
+
+
+def _filtered_numbers(case: Case) -> str:
+    """A line for each of several numbers that changed at once; empty for one: to cure that alone would cure nothing."""
+    changed = {cause.leaf for cause in case.causes if cause.kind == case.chosen.kind}
+    numbers = [static for static in case.key.statics if static.path in changed and static.type in _NUMBERS]
+    if len(numbers) < 2 or len(numbers) < len(changed):
+        return ""
+    why = {"int": "if no shape and no Python branch or loop depends on it", "bool": "if no Python branch depends on it"}
+    return "\n".join(
+        with_comment(
+            assignment(static.path, f"jnp.asarray({static.path})"),
+            why.get(static.type, "eqx.filter_jit takes what is no array as static"),
+        )
+        for static in numbers
     )
 
 

@@ -97,3 +97,24 @@ def test_a_function_without_arguments_has_a_key():
         eqx.filter_jit(lambda: jnp.ones(3))()
     assert _last(ledger).key.leaves == ()
     assert ledger.faults == ()
+
+
+def test_several_numbers_that_changed_at_once_are_cured_together():
+    """https://github.com/patrick-kidger/equinox/issues/645"""
+    traces = []
+
+    @eqx.filter_jit
+    def scaled(x, i, y):
+        traces.append(1)
+        return x * y + i
+
+    with ex.watch(storm=0) as ledger:
+        scaled(2.0, 0, _rows())
+        scaled(4.0, 1, _rows())
+    (event,) = ledger.recompiles()
+    assert "`i` changed too" in event.reason.text
+    for x, i in ((6.0, 2), (8.0, 3)):
+        given = {"x": x, "i": i, "jnp": jnp}
+        exec(event.reason.fix, given)
+        scaled(given["x"], given["i"], _rows())
+    assert len(traces) == 3  # one for arrays, after the two
