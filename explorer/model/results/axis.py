@@ -26,11 +26,6 @@ class Axis:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether its numbers span more than a factor of ten, which calls for a logarithmic scale."""
-        return self.numbers is not None and spans(self.numbers)
-
     def named(self, at: int) -> str:
         """One of its values in words. A kind says what it is: `bfloat16`; a number doesn't: `heads = 8`."""
         return self.labels[at] if self.numbers is None else f"{self.name} = {self.labels[at]}"
