@@ -37,6 +37,9 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
+_INTERRUPTED = 130  # what a shell returns for a program that Ctrl-C ended
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments (the command line's, if none are given) say; returns the exit status."""
     given = command_line().parse_args(arguments)
@@ -49,6 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_json(given):
             print(to_json("error", {"error": type(error).__name__, "message": str(error)}))
         return getattr(given, "error_status", 1)
+    except KeyboardInterrupt as interrupt:  # a person knows what they did, and no frame of ours is news to them
+        notes: list[str] = getattr(interrupt, "__notes__", [])
+        print(notes[0].partition(";")[0] if notes else "interrupted", file=sys.stderr)
+        return _INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from time import monotonic
 from typing import IO, Any, cast
 
 from explorer.errors import MissingCompilerError, TargetCompileError
+from explorer.hardware.capacity import read_overflow
 from explorer.hardware.cpu_features import xla_flags
 from explorer.hardware.gpu_config import target_config
 from explorer.hardware.installed import compiler_of, path_of
@@ -44,6 +45,7 @@ _ENVIRONMENT = {
 }
 # A log's head, a crash's table of addresses, and what the GPU's plugin says at each start where it is alone.
 _NOISE = re.compile(r"^[IWEF]\d{4} .*?\] |^\*\*\* .*|^\s*@ +0x.*|^\w*cuda_plugin_extension is not found\.$")
+_BINARY = " [type.googleapis.com/"  # what a TPU's compiler says, once more, as an escaped message for programs
 _UNKNOWN_ROUTINE = re.compile(r"No FFI handler registered for (\S+)")
 
 
@@ -112,6 +114,11 @@ def compile_apart(
 def refusal(platform: str, error: str) -> str:
     """Why a compiler refuses a program, and what to do about it."""
     compiler = compiler_of(platform)
+    error = error.partition(_BINARY)[0]
+    if read_overflow(error) is not None:
+        return (
+            f"{error}\n  Hint: explorer.largest_that_fits(f, dimension=…, target=…) finds the largest size that fits."
+        )
     unknown = _UNKNOWN_ROUTINE.search(error)
     if unknown is None:
         return error + (f"\n  Hint: its compiler also needs {compiler.lacks}." if compiler.lacks else "")

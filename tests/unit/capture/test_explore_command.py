@@ -43,3 +43,10 @@ def test_it_writes_files_by_their_ending(script, tmp_path, capsys) -> None:
 def test_an_error_is_one_sentence_and_a_status(script, capsys) -> None:
     assert main(["explore", script, "--arg", "f32[8]", "--target", "abacus"]) == 1
     assert "'abacus' names no hardware that is known" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_a_line_that_says_in_which_step_and_the_status_that_shells_know(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text("def step(x):\n    raise KeyboardInterrupt\n")
+    assert main(["explore", "slow.py:step", "--arg", "f32[8]"]) == 130
+    assert capsys.readouterr().err == "step: interrupted in trace\n"

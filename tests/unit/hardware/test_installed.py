@@ -108,3 +108,11 @@ def test_a_routine_that_the_compiler_does_not_know_is_named_with_what_to_do(
     assert first.startswith("the program calls cusolver_potrf_ffi, a routine that its compiler doesn't know")
     assert hint in second
     assert refusal("cuda", "INTERNAL: something else") == "INTERNAL: something else"
+
+
+def test_a_program_that_does_not_fit_is_refused_in_words_with_the_call_that_finds_what_does() -> None:
+    said = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 16.50G of 15.75G hbm."
+    text = refusal("tpu", rf"{said} [type.googleapis.com/tensorflow.tpu.CompilationResultProto='\x08\x08']")
+    assert text.splitlines()[0] == said
+    assert "explorer.largest_that_fits" in text
+    assert "googleapis" not in text
