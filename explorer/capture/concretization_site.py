@@ -22,6 +22,7 @@ _UNNAMED = re.compile(
     r"Shapes must be 1D sequences of concrete values|Slice entries must be static|must have static start/stop/step"
     r"|unsupported format string passed to \w*Tracer|unhashable type: '\w*Tracer|\*: '\w+' and '\w*Tracer'"
 )
+_STORED = "setting an array element"
 _CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.NonConcreteBooleanIndexError,
@@ -51,8 +52,10 @@ _WHILE = "jax.lax.while_loop(condition, body, state) loops in the compiled progr
 
 def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
     """Whether an error says that a traced value has no value, with the user's lines that it went through."""
-    if isinstance(error, _CONCRETE) or not steps:
-        return isinstance(error, _CONCRETE)
+    # Of `array[0] = traced` NumPy says something of its own, whose cause is JAX's refusal.
+    is_stored = type(error) is ValueError and isinstance(error.__cause__, _CONCRETE) and str(error).startswith(_STORED)
+    if isinstance(error, _CONCRETE) or is_stored or not steps:
+        return isinstance(error, _CONCRETE) or is_stored
     raises = any(isinstance(node, ast.Raise) for node in syntax_at(steps[0].file, steps[0].span)[-1:])
     return not raises and _UNNAMED.search(str(error)) is not None
 
@@ -128,7 +131,23 @@ def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[
     masked = mask_hint(way, step) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
     if masked:
         return ast.unparse(node), *masked
+    if (stored := _store(way)) is not None:
+        return stored
     return ast.unparse(node), *(_call(error, node, step) if isinstance(node, ast.Call) else _operator(node, step))
+
+
+def _store(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
+    """An item of a NumPy array that is assigned a traced value: the statement, the value, and what to write instead."""
+    match way[-2:]:
+        case [ast.Assign() | ast.AugAssign() as statement, ast.Subscript(value=array, ctx=ast.Store()) as target]:
+            change = statement.value
+            if isinstance(statement, ast.AugAssign):
+                change = ast.BinOp(ast.Subscript(array, target.slice, ast.Load()), statement.op, change)
+            at = ast.unparse(ast.Subscript(ast.Attribute(ast.Name("x"), "at"), target.slice)).removeprefix("x")
+            copy = f"jnp.asarray({ast.unparse(array)}){at}.set({ast.unparse(change)})"
+            return ast.unparse(statement), [statement.value], f"{copy} is a changed copy, which is traced"
+        case _:
+            return None
 
 
 def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:

@@ -24,13 +24,17 @@ _ERROR_TEXTS = ("error_if", "branched_error_if", "warn_if")  # equinox's and tho
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    yield from _refused(evidence)
+    refused = list(_refused(evidence))
+    yield from refused
+    ended = {(one.file, one.line, one.column) for one in refused}
     for function in evidence.functions:
         for node in function.walk(ast.JoinedStr, ast.Call, ast.BinOp):
             pieces = [piece for piece in _formatted(function, node) if function.reached(node)]
             is_minor = _is_minor(evidence, function, node) if pieces else None
             shown = _traced_pieces(evidence, function, pieces) if is_minor is not None else []
-            if shown and any(map(function.reached, pieces)):
+            # A text that ended the trace was never made: it says nothing.
+            is_made = (function.file, node.lineno, node.col_offset) not in ended
+            if shown and is_made and any(map(function.reached, pieces)):
                 yield _finding(evidence, function, node, shown, bool(is_minor))
 
 

@@ -256,3 +256,56 @@ def means(points, labels):
 def test_a_mask_in_a_comprehension_is_named_and_not_all_of_it():
     (one,) = found("boolean-mask", means, jnp.ones((6, 2)), jnp.arange(6) % 3)
     assert piece(one) == "points[labels == j]"
+
+
+class Cell:
+    def __init__(self):
+        self.nodes = np.zeros(3)
+
+    def set_one(self, v):
+        self.nodes[0] = v * 2  # HIT
+        return jnp.asarray(self.nodes)
+
+    def set_all(self, v):
+        self.nodes[:] = v  # HIT
+        return jnp.asarray(self.nodes)
+
+    def add(self, v):
+        self.nodes[1] += v  # HIT
+        return jnp.asarray(self.nodes)
+
+    def set_two_numbers(self, v):
+        self.nodes[0] = [1, 2]
+        return v
+
+
+@pytest.mark.parametrize(
+    ("method", "v", "copy"),
+    [
+        (Cell.set_one, 1.0, "jnp.asarray(self.nodes).at[0].set(v * 2)"),
+        (Cell.set_all, jnp.arange(3.0), "jnp.asarray(self.nodes).at[:].set(v)"),
+        (Cell.add, 1.0, "jnp.asarray(self.nodes).at[1].set(self.nodes[1] + v)"),
+    ],
+)
+def test_a_numpy_array_takes_no_traced_value(method, v, copy):
+    """https://github.com/jaxleyverse/jaxley/issues/508"""
+    (one,) = found("concretization", functools.partial(method, Cell()), v)
+    assert [one.line] == marked(method)
+    assert one.fix.text.startswith(copy)
+    cured = jax.jit(lambda v: eval(copy, {"jnp": jnp, "self": Cell(), "v": v}))  # as the cure says
+    assert np.allclose(cured(v), method(Cell(), v))
+
+
+def test_what_numpy_refuses_without_jax_is_no_traced_value():
+    assert not found("concretization", Cell().set_two_numbers, 1.0)
+
+
+def named_by_its_mean(x):
+    name = f"mean {x.mean():.2f}"
+    return x * len(name)
+
+
+def test_a_text_that_ended_the_trace_says_nothing():
+    messages = [one.message for one in found("formatted-tracer", named_by_its_mean, X)]
+    assert len(messages) == 1
+    assert "can't be made while tracing" in messages[0]
