@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
-from explorer.capture.backends import Backend, HereBackend, backend_of
+from explorer._jax.settings import CARRIES_SETTINGS, local_settings, with_settings
+from explorer._jax.suppress_recording import suppress_recording
+from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
@@ -65,7 +68,19 @@ def explore(
         Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
     __tracebackhide__ = True
-    call = Call.of(function, args, kwargs)
+    return explore_call(Call.of(function, args, kwargs), target)
+
+
+def explore_call(call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None) -> Capture:
+    """explore(), and what else there is to do while the compiler works.
+
+    Args:
+        call: The function and its arguments.
+        target: As for `explore`.
+        meanwhile: As for `CompileRequest`; not called where nothing is compiled, or for a target, whose compiler is
+            waited for in this thread so that an interrupt ends it.
+    """
+    __tracebackhide__ = True
     function, args, kwargs = call.function, call.args, call.kwargs
     if not callable(function):
         raise NotCallableError(
@@ -77,12 +92,15 @@ def explore(
         return subject.explore()
     backend = backend_of(target)
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    request = CompileRequest(function, args, kwargs, backend=backend)
+    request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile if target is None else None)
     traced, lowered, _, capture = compile_stages(request)
     if partitions_of(lowered) > 1:
         capture = request.lint_program(traced, capture)
     keep_origin(capture, function, args, kwargs)
     return capture
+
+
+Meanwhile = Callable[[Capture], object]
 
 
 @runtime_checkable
@@ -119,6 +137,8 @@ class CompileRequest:
         notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
         backend: What lowers and compiles it.
         traced: The `jax.stages.Traced` of it, where there is one already: its Python isn't run again.
+        meanwhile: Called with the stages so far while the compiler works, which does so in another thread then. It
+            raises nothing, and leaves the lowered program alone: that one's context has no locks.
     """
 
     function: Callable[..., Any]
@@ -133,6 +153,7 @@ class CompileRequest:
     notes: Mapping[Any, Mapping[str, str]] = field(default_factory=dict[Any, Mapping[str, str]])
     backend: Backend = field(default_factory=HereBackend)
     traced: Any = None
+    meanwhile: Meanwhile | None = None
 
     @cached_property
     def unwrapped(self) -> Callable[..., Any]:
@@ -221,7 +242,7 @@ class CompileRequest:
             durations=Durations(),
             environment=self.backend.environment(),
             failure=failure,
-            read_source=self.read_source,
+            read_source=cache(self.read_source),
         )
 
 
@@ -274,7 +295,10 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
         return before
 
     begin("XLA", so_far)
-    program, capture = run_step("compile", partial(request.backend.compile, lowered, request.options), request, capture)
+    compile_program = partial(request.backend.compile, lowered, request.options)
+    if request.meanwhile is not None:
+        compile_program = partial(_beside, compile_program, partial(request.meanwhile, capture))
+    program, capture = run_step("compile", compile_program, request, capture)
     hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
     whole = Program(traced, lowered, hlo, request.backend, request.options)
     capture = replace(
@@ -286,6 +310,27 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
         write_code=code_writer(whole),
     )
     return Compilation(traced, lowered, program.compiled, capture)
+
+
+def _beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:
+    """What a compiler gives, which works in another thread while something else is done in this one.
+
+    XLA lets go of Python, and its passes take one processor. The user's Python stays in the thread that called, for
+    settings, meshes and tracers are a thread's own; the compiler gets the settings.
+    """
+    if not CARRIES_SETTINGS:  # pragma: no cover - no such JAX is supported
+        meanwhile()
+        return compile_program()
+    settings = local_settings()
+
+    def compile_there() -> CompiledProgram:
+        with with_settings(settings), suppress_recording():
+            return compile_program()
+
+    with ThreadPoolExecutor(1, "explorer-compiler") as pool:
+        program = pool.submit(compile_there)
+        meanwhile()
+        return program.result()
 
 
 def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:

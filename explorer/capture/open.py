@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -231,7 +232,7 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
         environment=environment | ({"backend": backend} if backend else {}) | _left_out(reads, sources),
         failure="; ".join(failures),
         cost=TotalCost(last.graph) if last.stage == "hlo" else {},
-        read_source=sources.read,
+        read_source=cache(sources.read),
     )
 
 

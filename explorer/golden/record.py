@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -12,12 +14,14 @@ import jax
 from explorer.analysis.golden.compare import compared
 from explorer.analysis.golden.program_record import file_label, program_record
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import explore
+from explorer.capture.explore import explore_call
 from explorer.errors import OptionError
 from explorer.files.golden import load
+from explorer.model.capture import Capture
+from explorer.model.findings.findings import Findings
 from explorer.model.golden import CheckResult, Golden
 from explorer.model.target import Target
-from explorer.pitfalls.lint import LintOptions, run_rules
+from explorer.pitfalls.lint import LintOptions, Observation, observe
 
 
 @takes_call
@@ -48,17 +52,30 @@ def record(
     if isinstance(targets, str):
         raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=[{targets!r}].")
     call = Call.of(function, args, kwargs)
+
+    @cache
+    def lint_trace() -> tuple[Observation, Findings]:
+        observation = observe(call.function, call.args, call.kwargs, LintOptions())
+        return observation, observation.findings_of_trace()
+
+    def look_ahead(so_far: Capture) -> None:
+        with suppress(Exception):  # what fails here is done again below, and raises there
+            lint_trace()
+            so_far.jaxpr.graph  # noqa: B018 - a stage keeps what was read of it
+
     here = jax.default_backend()
-    captures = [explore(call, target=None if target == here else target) for target in targets or (here,)]
-    findings = run_rules(call.function, call.args, call.kwargs, LintOptions())
-    folder, first = os.getcwd(), captures[0]
-    names = [str(target) for target in targets or (here,)]
+    captures = {
+        str(target): explore_call(call, None if target == here else target, look_ahead) for target in targets or (here,)
+    }
+    observation, of_trace = lint_trace()
+    # Each cure that is tried is a compile, and a golden file counts findings: none is.
+    findings = [*of_trace, *observation.findings_of_program(captures.get(here))]
+    observation.evidence.close()
+    folder, first = os.getcwd(), next(iter(captures.values()))
     return Golden(
         function=first.function,
         jax=first.environment.get("jax", ""),
-        programs=tuple(
-            program_record(capture, findings, folder, name) for capture, name in zip(captures, names, strict=True)
-        ),
+        programs=tuple(program_record(capture, findings, folder, name) for name, capture in captures.items()),
         place=f"{file_label(first.file, folder)}:{first.line}" if first.file else "",
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -24,6 +25,7 @@ from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.safe_reading import is_users_object, kind_of
 from explorer.errors import NotCallableError
 from explorer.hardware.names import parse_target
+from explorer.model.capture import Capture
 from explorer.model.events.ledger import Ledger
 from explorer.model.findings.finding import SEVERITIES, Finding
 from explorer.model.findings.findings import Findings
@@ -132,10 +134,67 @@ class LintRecord:
         return evidence, check_rules(evidence, select_rules([rule]))
 
 
-def run_rules(
+@dataclass
+class Observation:
+    """A function's trace as lint looks at it: `findings` is what the rules say of it.
+
+    Args:
+        evidence: Of the trace.
+        plain: The arguments at one size, where the trace is of all sizes at once.
+        backend: What the rules of compiled programs let compile it; None for what is here, and if it is sharded only.
+        rules: Those to run.
+        levels: The severity of a rule's findings, by its number, where the project configures it.
+    """
+
+    evidence: Evidence
+    plain: tuple[Sequence[Any], dict[str, Any]]
+    backend: TargetBackend | None
+    rules: Sequence[Rule]
+    levels: Mapping[str, str]
+
+    def compile(self) -> None:
+        """Compile what the rules of compiled programs look at.
+
+        Raises:
+            ExploreError: A target's compiler refused it.
+        """
+        __tracebackhide__ = True
+        if self.backend is not None:
+            self.evidence.capture = compile_for(self.evidence, self.plain, self.backend)
+        elif any(rule.name in SHARDED for rule in self.rules):
+            self.evidence.capture = compile_if_sharded(self.evidence)
+
+    def try_cures(self) -> None:
+        """Let the findings of a compiled program say what their cures bring: each trial is a compile."""
+        if self.evidence.capture is not None:
+            self.evidence.try_cure = CureTrials(self.backend or HereBackend()).outcome
+
+    def findings(self) -> Findings:
+        """What the rules say."""
+        return check_rules(self.evidence, self.rules, self.levels)
+
+    def findings_of_trace(self) -> Findings:
+        """What the rules say that look at no compiled program; the rest is what `findings_of_program` gives."""
+        return replace(self, rules=[rule for rule in self.rules if rule.name not in SHARDED]).findings()
+
+    def findings_of_program(self, capture: Capture | None) -> Findings:
+        """What the others say, and no cure is tried.
+
+        Args:
+            capture: Of the same program, where it was compiled already.
+        """
+        __tracebackhide__ = True
+        if capture is None:
+            self.compile()
+        elif int(capture.hlo.graph.attributes.get("num_partitions", "1")) > 1:
+            self.evidence.capture = capture
+        return replace(self, rules=[rule for rule in self.rules if rule.name in SHARDED]).findings()
+
+
+def observe(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
-) -> Findings:
-    """lint(), for arguments of any name."""
+) -> Observation:
+    """Trace a function for lint, which compiles nothing yet."""
     __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(
@@ -150,11 +209,21 @@ def run_rules(
     evidence = gather(function, args, kwargs)
     if evidence.error is not None and args is not plain[0] and check_rules(evidence).failure:
         # It can't be traced for all sizes at once: at one size then, as compile() does, which says so.
-        args, kwargs = plain
-        evidence = gather(function, args, kwargs)
+        evidence = gather(function, *plain)
     evidence.events = () if options.ledger is None else options.ledger.events
-    _compile(evidence, plain, backend, rules)
-    findings = check_rules(evidence, rules, levels)
+    return Observation(evidence, plain, backend, rules, levels)
+
+
+def run_rules(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
+) -> Findings:
+    """lint(), for arguments of any name."""
+    __tracebackhide__ = True
+    observation = observe(function, args, kwargs, options)
+    observation.compile()
+    observation.try_cures()
+    evidence, findings = observation.evidence, observation.findings()
+    args, kwargs = evidence.args, evidence.kwargs
     if options.thorough:
         second = gather(function, args, kwargs, record=False)
         findings = findings.changed([*findings, *trace_differences(evidence, second, findings)])
@@ -162,17 +231,6 @@ def run_rules(
     if not options.fixes:
         return findings
     return findings.changed(replace(finding, fix=findings.fix(finding)) for finding in findings)
-
-
-def _compile(evidence: Evidence, plain: Any, backend: TargetBackend | None, rules: Sequence[Rule]) -> None:
-    """Compile what the rules of compiled programs look at, and let them try cures."""
-    __tracebackhide__ = True
-    if backend is not None:
-        evidence.capture = compile_for(evidence, plain, backend)
-    elif any(rule.name in SHARDED for rule in rules):
-        evidence.capture = compile_if_sharded(evidence)
-    if evidence.capture is not None:
-        evidence.try_cure = CureTrials(backend or HereBackend()).outcome
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
@@ -255,11 +313,16 @@ def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
     They are shown as ever, but none is raised: a filter that makes errors of them would end the trace at the first.
     """
     recorded: list[tuple[str, str, int]] = []
+    thread = get_ident()
     filters = tuple(warnings.filters)
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def listen(message: Any, category: Any, filename: str, lineno: int, *rest: Any, **named: Any) -> None:
+            if get_ident() != thread:  # such as the compiler's, beside a trace: the filters are those of all threads
+                if _is_shown(filters, str(message), category, filename, lineno):
+                    show(message, category, filename, lineno, *rest, **named)
+                return
             at = _users_line(filename, lineno) if is_library_file(filename) else (filename, lineno)
             is_new = (str(message), *at) not in recorded
             recorded.append((str(message), *at))

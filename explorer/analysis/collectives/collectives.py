@@ -36,9 +36,9 @@ def collectives(capture: Capture) -> Collectives:
         return Collectives(())
     graph = capture.hlo.graph
     devices = int(graph.attributes.get("num_partitions", "1")) * int(graph.attributes.get("replica_count", "1"))
-    mesh = mesh_of(capture)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
     nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
+    mesh = mesh_of(capture) if nodes or devices > 1 else ()  # which reads a whole stage
     rows = [_collective(capture, Node(graph, node), kinds[int(graph.op[node])], devices, mesh) for node in nodes]
     rows.sort(key=lambda row: -row.wire * row.runs)
     return Collectives(tuple(rows), devices, mesh)

@@ -13,7 +13,7 @@ to, `analysis/attribution.py` decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class LineSplit:
     Args:
         graph: Of the `hlo` stage.
         jaxpr: The graph of the jaxpr, where the capture has one.
-        sources: Of the capture.
+        read_source: Of the capture.
         places: (file, line) of each line that any node belongs to.
         line: For each node the index of its line in `places`, -1 for none, shape `[n]`.
         equations, kernels: How many equations and kernels each line has, shape `[len(places) + 1]`; the last is for
@@ -50,7 +50,7 @@ class LineSplit:
 
     graph: Graph
     jaxpr: Graph | None
-    sources: Mapping[str, Source]
+    read_source: Callable[[str], Source | None]
     places: Sequence[tuple[str, int]]
     line: Ints
     equations: NDArray[np.int64]
@@ -102,7 +102,7 @@ def split_by_line(capture: Capture) -> LineSplit:
     return LineSplit(
         graph,
         jaxpr,
-        capture.sources,
+        capture.read_source,
         [*number],
         of_hlo[graph.attribution.line],
         np.zeros(len(number) + 1, np.int64)
@@ -150,7 +150,8 @@ def _table(split: LineSplit) -> LineTable:
     places = [*split.places, ("", 0)]  # the last is for what no line is known for
     flops, bytes_, seconds = _costs_of_lines(split)
     totals = float(flops.sum()), float(bytes_.sum())
-    texts = {file: source.text.splitlines() for file, source in split.sources.items()}
+    sources = {file: split.read_source(file) for file, _ in split.places if file}
+    texts = {file: source.text.splitlines() for file, source in sources.items() if source is not None}
     open_ended = set((split.line[is_one_iteration(split.graph)] % len(places)).tolist())
     rows: list[LineRow] = []
     for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):

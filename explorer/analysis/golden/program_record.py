@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.capture import Capture
-from explorer.model.findings.findings import Findings
+from explorer.model.findings.finding import Finding
 from explorer.model.golden import LineRecord, ProgramRecord
 from explorer.model.graph import Graph, Ints
 from explorer.model.program_memory import needed_bytes
@@ -31,7 +31,7 @@ _CALLS = frozenset(
 Place = tuple[str, int]
 
 
-def program_record(capture: Capture, findings: Findings, folder: str, target: str) -> ProgramRecord:
+def program_record(capture: Capture, findings: Iterable[Finding], folder: str, target: str) -> ProgramRecord:
     """What a golden file has of one program.
 
     Args:

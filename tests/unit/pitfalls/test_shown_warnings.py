@@ -3,13 +3,14 @@
 import itertools
 import warnings
 from functools import partial
+from threading import Thread
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.pitfalls.lint import _is_shown
+from explorer.pitfalls.lint import _is_shown, gather
 
 FILE, LINE = "/home/me/train.py", 7
 
@@ -64,3 +65,16 @@ def test_what_a_rule_says_jax_doesnt_warn_of_besides():
         findings = ex.lint(mean, jnp.ones((8, 8)))
     assert [finding.rule for finding in findings] == ["unusable-donation"]
     assert not shown
+
+
+def test_a_warning_of_another_thread_is_shown_and_is_none_of_the_functions(recwarn):
+    def f(x):
+        thread = Thread(target=warnings.warn, args=("of another thread", UserWarning))
+        thread.start()
+        thread.join()
+        warnings.warn("Explicitly requested dtype float64 is not available", UserWarning, stacklevel=1)
+        return x
+
+    evidence = gather(f, (jnp.ones(3),), {})
+    assert [text for text, _, _ in evidence.warnings] == ["Explicitly requested dtype float64 is not available"]
+    assert "of another thread" in [str(warning.message) for warning in recwarn]
