@@ -6,7 +6,9 @@ A node belongs to the line of the innermost frame of its stack that is in the us
    one that does the work of an equation of another line than its metadata says.
 2. What the compiler added for another node, such as the copies and transposes of layout assignment, serves that node:
    its first reader, or the kernel or loop around it, or what it reads. What applies a computation alone, such as the
-   sum that a TPU's compiler takes out of a reduce-scatter, serves the line that this computation kept.
+   sum that a TPU's compiler takes out of a reduce-scatter, serves the line that this computation kept. What the
+   partitioner adds to move an operand between devices serves who reads it, though newer XLA writes into its metadata
+   where the operand is from; a sum of parts is its maker's.
 3. What only a library's frames made has the innermost of these.
 4. Arguments, constants and plumbing without a frame belong to no line: they do nothing, and who reads them is said
    elsewhere.
@@ -34,6 +36,9 @@ from explorer.model.source import is_library_file
 # Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
 _SOURCES = frozenset(["parameter", "constant", "stablehlo.constant"])
 _PLUMBING = _SOURCES | {"tuple", "get-tuple-element", "after-all", "opt-barrier", "return", "func.return"}
+_PARTITIONERS = 'is_spmd_generated="true"'
+_SUMS = ("all-reduce", "reduce-scatter")
+_LONGEST = 64  # instructions between what is moved and who reads it
 _DEEPEST = 8  # fusions in each other, and lambdas
 
 
@@ -146,6 +151,10 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
     is_placed = graph.frame >= 0
     is_placed[list(lost)] = True
     at = np.where(is_placed, np.arange(len(is_placed), dtype=np.int32), np.int32(-1))
+    moved = _moved(graph)
+    moved[list(lost)] = False
+    for node, reader in _readers(graph, moved):
+        at[node] = reader
     for node, applied in _applied(graph):
         at[node] = applied if at[node] < 0 else at[node]
     sources, plumbing = (
@@ -155,6 +164,45 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
     around = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
     # What a body is given stands for the loop or the kernel around it; only the program's own arguments lend nothing.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
+
+
+def _moved(graph: Graph) -> NDArray[np.bool_]:
+    """Whether the partitioner made a node to have an operand elsewhere, as newer XLA marks it; shape `[n]`."""
+    table = graph.attribute_table
+    marked = [_PARTITIONERS in value for value in table.columns.values]
+    is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
+    is_marked = np.asarray([*marked, False], bool)[table.codes("frontend_attributes")]
+    return is_marked & ~is_sum & (graph.frame >= 0)
+
+
+def _readers(graph: Graph, moved: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """The nodes that are moved, each with what reads it, also in a kernel; none for what only the caller reads."""
+    if not moved.any():
+        return
+    fusions = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
+    around = np.asarray([*fusions, -1], np.int32)[graph.group]
+    parameters: list[int] = np.flatnonzero((graph.parameter_number >= 0) & (around >= 0)).tolist()
+    inside = {(int(around[node]), int(graph.parameter_number[node])): node for node in parameters}
+    passes_on = moved | (graph.frame < 0)
+    passes_on[[*parameters, *(node for node in fusions if node >= 0)]] = True
+    for node in np.flatnonzero(moved).tolist():
+        at = node
+        for _ in range(_LONGEST):
+            at = _first_reader(graph, at, int(around[at]), inside)
+            if at < 0 or not passes_on[at]:
+                break
+        if at >= 0 and not passes_on[at]:
+            yield node, at
+
+
+def _first_reader(graph: Graph, node: int, kernel: int, inside: Mapping[tuple[int, int], int]) -> int:
+    """What reads a node first: in a kernel its parameter; of what a kernel returns the kernel itself; -1 for none."""
+    start, user = graph.user_columns
+    if start[node] == start[node + 1]:
+        return kernel
+    reader = int(user[start[node]])
+    operands: list[int] = graph.operand[graph.operand_start[reader] : graph.operand_start[reader + 1]].tolist()
+    return inside.get((reader, operands.index(node)), reader)
 
 
 def _applied(graph: Graph) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,7 @@ from explorer.aot.exported import ExportedProgram
 from explorer.aot.padding.padded_program import PaddedProgram
 from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Program
-from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.explore import CompileRequest, compile_with_findings
 from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
 from explorer.model.cached import cached_property
@@ -272,7 +272,7 @@ class Binaries:
             read_source=ForeignSources().read if isinstance(self._program, ExportedProgram) else read_source,
         )
         try:
-            _, _, compiled, capture = compile_stages(request)
+            _, _, compiled, capture = compile_with_findings(request)
         except ExploreError as error:
             # What Explorer itself refuses in the user's function says it better alone.
             if isinstance(error.__cause__, ExplorerError):

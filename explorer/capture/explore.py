@@ -93,9 +93,7 @@ def explore_call(call: Call, target: str | Target | None = None, meanwhile: Mean
     backend = backend_of(target)
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
     request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile if target is None else None)
-    traced, lowered, _, capture = compile_stages(request)
-    if partitions_of(lowered) > 1:
-        capture = request.lint_program(traced, capture)
+    capture = compile_with_findings(request).capture
     keep_origin(capture, function, args, kwargs)
     return capture
 
@@ -270,6 +268,19 @@ def compile_stages(request: CompileRequest) -> Compilation:
     request.check_arguments()
     with step_progress(f"{request.name} is compiled", ("trace", "lower", "XLA")) as begin:
         return _compile_stages(request, begin)
+
+
+def compile_with_findings(request: CompileRequest) -> Compilation:
+    """The same; a program for several devices also has what its rules say of how values lie on them.
+
+    Raises:
+        ArgumentsError, ExploreError: As `compile_stages`.
+    """
+    __tracebackhide__ = True
+    compilation = compile_stages(request)
+    traced, lowered, _, capture = compilation
+    is_sharded = partitions_of(lowered) > 1
+    return compilation._replace(capture=request.lint_program(traced, capture)) if is_sharded else compilation
 
 
 def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation:

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import jax
 
-from explorer.capture.explore import CompileRequest, compile_stages, explore
+from explorer.capture.explore import CompileRequest, compile_with_findings, explore
 from explorer.capture.state import HoldsState
 from explorer.errors import OptionError
 from explorer.jitted.options import Passed
@@ -233,7 +233,7 @@ class Jitted(JaxSurface, HoldsState):
         """
         if args or kwargs:
             return explore(self, *args, **kwargs)
-        return compile_stages(CompileRequest(self, (), {})).capture
+        return compile_with_findings(CompileRequest(self, (), {})).capture
 
     def __getstate__(self) -> dict[str, Any]:
         """As of a `jax.jit` function: what it was made of. Whoever unpickles it compiles for himself."""

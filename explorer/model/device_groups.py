@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -14,7 +14,11 @@ Groups = tuple[tuple[int, ...], ...]
 
 _LISTED = re.compile(r"\{\s*([\d,\s]*)\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(r"mesh\[([^\]]*)\]\s*\{([^}]*)\}")
+_MESH = re.compile(r"mesh\[([^\]]*)\](?:,\s*device_ids=\(([^{]*)\))?\s*\{([^}]*)\}")
+_AXIS = re.compile(r"['\"]?([^'\"=:,]+)['\"]?=(\d+)")
+# An axis, or of an axis that is written as `before × size × after` the part in the middle: `'x':(before)size`.
+_PART = re.compile(r"['\"]?([^'\":,()]+)['\"]?(?::\((\d+)\)(\d+))?")
+_DEVICES = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _MOST = 1 << 20  # devices of all groups: more are a text that wants memory
 
 
@@ -29,14 +33,13 @@ def parse_groups(text: str) -> Groups:
         ((0, 2, 4, 6), (1, 3, 5, 7))
         >>> parse_groups("mesh['x'=2,'y'=2] {'x'}")
         ((0, 2), (1, 3))
+        >>> parse_groups("mesh['x'=8] {'x':(2)2}")
+        ((0, 2), (1, 3), (4, 6), (5, 7))
     """
+    if (mesh := _MESH.search(text)) is not None:
+        return _of_mesh(mesh[1], mesh[2] or "", mesh[3])
     if (iota := _IOTA.search(text)) is not None:
         return _iota(_numbers(iota[1]), _numbers(iota[2]), _numbers(iota[3] or ""))
-    if (mesh := _MESH.search(text)) is not None:
-        axes = [axis.partition("=") for axis in mesh[1].split(",")]
-        names = [name.strip(" '\"") for name, _, _ in axes]
-        joined = {name.strip(" '\"") for name in mesh[2].split(",")}
-        return groups_along([int(size) for _, _, size in axes], [at for at, name in enumerate(names) if name in joined])
     return tuple(group for listed in _LISTED.findall(text) if (group := _numbers(listed)))
 
 
@@ -82,6 +85,62 @@ def axes_of_pairs(pairs: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, 
         return ()
     source, target = (np.asarray(np.unravel_index([pair[end] for pair in pairs], sizes)) for end in (0, 1))
     return tuple(name for (name, _), differs in zip(mesh, (source != target).any(axis=1), strict=True) if differs)
+
+
+def _of_mesh(axes: str, devices: str, joined: str) -> Groups:
+    """The groups along axes of a mesh that the text itself has, or along parts of axes."""
+    sizes = {name.strip(): int(size) for name, size in _AXIS.findall(axes)}
+    count = prod(sizes.values())
+    parts = _parts(joined, sizes)
+    spans = [span for name, size in sizes.items() for span in _spans(name, size, parts)]
+    # An axis that can't be cut so has no spans.
+    if (
+        not 0 < count <= _MOST
+        or prod(high // low for _, low, high in spans) != count
+        or any(not name for name, _, _ in parts)
+    ):
+        return ()
+    along = [at for at, span in enumerate(spans) if _is_joined(span, parts)]
+    groups = groups_along([high // low for _, low, high in spans], along)
+    return _renumbered(groups, _device_numbers(devices)) if devices else groups
+
+
+_Part = tuple[str, int, int]
+"""A part of an axis: the axis, and between which strides the part counts; of a whole axis from 1 to its size."""
+
+
+def _parts(text: str, sizes: Mapping[str, int]) -> list[_Part]:
+    """The parts of axes that groups are along; the name of an axis that the mesh lacks is empty."""
+    parts: list[_Part] = []
+    for written, before, size in _PART.findall(text):
+        name, low = written.strip(), int(before or 1)
+        parts.append((name if name in sizes else "", low, low * int(size) if size else sizes.get(name, 0)))
+    return parts
+
+
+def _spans(name: str, size: int, parts: Sequence[_Part]) -> list[_Part]:
+    """An axis cut where parts of it begin and end; nothing where these don't divide it."""
+    cuts = sorted({1, size, *(end for axis, *ends in parts if axis == name for end in ends)})
+    is_cut = cuts[0] == 1 and cuts[-1] == size and all(high % low == 0 for low, high in pairwise(cuts))
+    return [(name, low, high) for low, high in pairwise(cuts)] if is_cut else []
+
+
+def _is_joined(span: _Part, parts: Sequence[_Part]) -> bool:
+    return any(span[0] == name and low <= span[1] and span[2] <= high for name, low, high in parts)
+
+
+def _renumbered(groups: Groups, numbers: Sequence[int]) -> Groups:
+    """The groups of a mesh whose devices have other numbers; none where these aren't each of them once."""
+    is_each_once = sorted(numbers) == list(range(sum(map(len, groups))))
+    return tuple(tuple(numbers[at] for at in group) for group in groups) if is_each_once else ()
+
+
+def _device_numbers(text: str) -> Sequence[int]:
+    """The devices of a mesh in its own order: listed, or `[dims]T(permutation)`."""
+    if (iota := _DEVICES.search(text)) is None:
+        return _numbers(text) if re.fullmatch(r"[\d,\s]*", text) else ()
+    shape = _numbers(iota[1])
+    return [device for group in _iota((1, prod(shape)), shape, _numbers(iota[2] or "")) for device in group]
 
 
 def _iota(shape: tuple[int, ...], reshape: tuple[int, ...], transpose: tuple[int, ...]) -> Groups:

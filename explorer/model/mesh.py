@@ -74,6 +74,11 @@ class DeviceMesh:
         at = values.reshape(self.sizes)
         return sum(1 << axis for axis in range(len(self.sizes)) if (at != np.take(at, [0], axis)).any())
 
+    def places(self, axes: int) -> tuple[int, ...]:
+        """Of each device a number, the same for all that differ in no axis of a set."""
+        at = [slice(None) if axes >> axis & 1 else slice(0, 1) for axis in range(len(self.sizes))]
+        return tuple(np.broadcast_to(self.devices[tuple(at)], self.sizes).reshape(-1).tolist())
+
     def joined(self, groups: Groups) -> int:
         """The axes whose devices, all else equal, are in one group."""
         group = np.full(self.count, -1)

@@ -31,6 +31,8 @@ class Spread:
             elements.
         gathers: The all-gathers that did so, by their nodes.
         marks: For each dimension the axes along which it was gathered; None where nothing was, or nobody knows where.
+        classes: For each device a number, equal where the values are: of what was gathered along a part of an axis.
+            None where `axes` says all that is proven.
 
     Example:
         >>> import explorer
@@ -46,6 +48,7 @@ class Spread:
     gathers: frozenset[int] = frozenset()
     values: NDArray[np.int64] | None = None
     marks: tuple[Axes, ...] | None = None
+    classes: tuple[int, ...] | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Spread) and self._key == other._key and is_same(self.values, other.values)
@@ -54,7 +57,7 @@ class Spread:
 
     @property
     def _key(self) -> tuple[Any, ...]:
-        return self.axes, self.dims, self.source, self.gathered, self.gathers, self.marks
+        return self.axes, self.dims, self.source, self.gathered, self.gathers, self.marks, self.classes
 
     def with_axes(self, axes: int, dims: tuple[Axes, ...] | None) -> Spread:
         """The same value spread over other axes; what now differs along an axis was not gathered along it."""

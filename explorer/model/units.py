@@ -60,6 +60,19 @@ def duration_text(seconds: float) -> str:
     return f"{_three(seconds / size)} {unit}"
 
 
+def least_duration_text(seconds: float) -> str:
+    """Seconds that something takes at the least: rounded down, so that it takes no less; to 0.01 ns, not finer.
+
+    Example:
+        >>> least_duration_text(0.0019999), least_duration_text(1.5364e-8), least_duration_text(1.56e-11)
+        ('1.99 ms', '15.3 ns', '0.01 ns')
+    """
+    if not seconds > 0 or not math.isfinite(seconds):
+        return duration_text(seconds)
+    step = max(10.0 ** (math.floor(math.log10(seconds)) - 2), 1e-11)
+    return duration_text(math.floor(seconds / step + 1e-6) * step)  # 1.28 / 0.01 is a little less than 128
+
+
 def range_text(low: float, high: float) -> str:
     """Two durations, in the unit of the longer one.
 

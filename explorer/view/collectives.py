@@ -6,7 +6,7 @@ from html import escape
 
 from explorer.analysis.collectives.collectives import group_text
 from explorer.model.results.collectives import Collective, Collectives
-from explorer.model.units import bytes_text, count_text, duration_text
+from explorer.model.units import bytes_text, count_text, least_duration_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View
 
@@ -45,7 +45,7 @@ def collective_rows(collectives: Collectives) -> list[tuple[str, ...]]:
 
 def _row(row: Collective) -> tuple[str, ...]:
     meanwhile = count_text(len(row.overlaps), "kernel") if row.overlaps else "waits"
-    seconds = f"≥ {duration_text(row.seconds * row.runs)}" if row.seconds is not None else "not known"
+    seconds = f"≥ {least_duration_text(row.seconds * row.runs)}" if row.seconds is not None else "not known"
     along = ", ".join(row.axes) or group_text(row.groups)
     times = f"{row.runs:g}"
     line = f"{row.line}  {row.text[:40]}" if row.line else "no line"

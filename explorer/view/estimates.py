@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from explorer.model.results.estimates import PEAKS, Estimates
-from explorer.model.units import count_text, duration_text, share_text
+from explorer.model.units import count_text, duration_text, least_duration_text, share_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View
 
@@ -39,7 +39,7 @@ def _rows(estimates: Estimates) -> list[tuple[str, ...]]:
         (
             row.node.name,
             str(row.node.place.line) if row.node.place else "",
-            ("≥ " if row.by == PEAKS else "") + duration_text(row.seconds),
+            f"≥ {least_duration_text(row.seconds)}" if row.by == PEAKS else duration_text(row.seconds),
             share_text(row.seconds / total),
             f"{row.runs:g}",
             row.by,

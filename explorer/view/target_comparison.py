@@ -6,7 +6,7 @@ from html import escape
 from math import isnan
 
 from explorer.model.results.target_comparison import TargetComparison, TargetResult
-from explorer.model.units import bytes_text, count_text, duration_text, rate_text
+from explorer.model.units import bytes_text, count_text, least_duration_text, rate_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View
 
@@ -38,7 +38,8 @@ def headline(comparison: TargetComparison) -> str:
     first += f"; of {unknown:,} it isn't known" * bool(unknown)
     if len(fitting) > 1 and all(row.is_complete for row in fitting):
         best = min(fitting, key=lambda row: row.seconds)
-        return f"{first}; by published figures it needs least on {best.target}, {duration_text(best.seconds)} or more."
+        least = least_duration_text(best.seconds)
+        return f"{first}; by published figures it needs least on {best.target}, {least} or more."
     return f"{first}."
 
 
@@ -51,7 +52,7 @@ def _row(row: TargetResult) -> tuple[str, ...]:
     capacity = bytes_text(row.capacity) if row.capacity else "not known"
     if row.failure:
         return (row.target, row.device, _FITS[row.fits], "", capacity, *[""] * 6)
-    seconds = f"≥ {duration_text(row.seconds)}" + ("" if row.is_complete else ", some kernels not known")
+    seconds = f"≥ {least_duration_text(row.seconds)}" + ("" if row.is_complete else ", some kernels not known")
     seconds = "not known" if isnan(row.seconds) else seconds
     sent = bytes_text(row.wire) if row.wire else "none"
     work = str(row.kernels), rate_text(row.flops, "").removesuffix("/s"), bytes_text(row.bytes)

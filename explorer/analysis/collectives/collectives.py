@@ -56,8 +56,9 @@ def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
 def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Sequence[tuple[str, int]]) -> Collective:
     graph, attributes = node.graph, node.attributes
     is_permuted = kind == "collective-permute"
-    groups = parse_groups(attributes.get("source_target_pairs" if is_permuted else "replica_groups", ""))
-    if not groups and not is_permuted:
+    text = attributes.get("source_target_pairs" if is_permuted else "replica_groups", "")
+    groups = parse_groups(text)
+    if not groups and not is_permuted and not text.strip("{} "):
         groups = (tuple(range(devices)),)  # `replica_groups={}` is all of them
     size = len(groups[0]) if groups else 1
     kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(node, size) else kind

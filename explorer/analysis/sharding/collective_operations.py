@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from explorer.analysis.sharding.operation import Operation, known_dims
-from explorer.analysis.sharding.spread import gathered, gathers, union
-from explorer.model.device_groups import axes_of_pairs, parse_groups
+from explorer.analysis.sharding.spread import gathered, gathers, numbered, union
+from explorer.model.device_groups import Groups, axes_of_pairs, parse_groups
 from explorer.model.shardings import COMPUTED, Spread
 
 
+def _groups(operation: Operation) -> Groups:
+    return parse_groups(operation.attributes.get("replica_groups", ""))
+
+
 def _groups_axes(operation: Operation) -> int:
-    groups = parse_groups(operation.attributes.get("replica_groups", ""))
-    return operation.mesh.joined(groups) if groups else operation.mesh.full
+    text = operation.attributes.get("replica_groups", "")
+    groups = _groups(operation)
+    # `{}` is all devices; of groups in a notation that isn't read nothing is proven.
+    return operation.mesh.joined(groups) if groups or text.strip("{} ") else operation.mesh.full
 
 
 def _all_reduce(operation: Operation, spreads: Sequence[Spread]) -> Spread:
@@ -25,9 +33,9 @@ def _all_reduce(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
-    along = _groups_axes(operation)
     spread, (at,) = spreads[0], operation.numbers("dimensions")
-    dims = spread.dims
+    along, classes = _gathered_classes(operation, spread)
+    dims = spread.dims if classes is None else None
     if dims is not None:
         split = dims[at]
         inside = {axis for axis in split if along >> axis & 1}
@@ -42,7 +50,24 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
         spread.gathered | along & spread.axes,
         spread.gathers,
         marks=(*marks[:at], here, *marks[at + 1 :]),
+        classes=classes if spread.axes & ~along else None,
     )
+
+
+def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
+    """The axes along which a gather makes a value the same; where its groups are parts of axes, which devices have it.
+
+    Two gathers, along both parts of an axis, make a value the same along all of it, though neither does alone.
+    """
+    mesh, groups = operation.mesh, _groups(operation)
+    along = _groups_axes(operation)
+    group_of = {device: group for group in groups for device in group}
+    is_whole = all(len(group) == mesh.devices_along(along) for group in groups)
+    if len(group_of) != mesh.count or (is_whole and spread.classes is None):
+        return along, None
+    before = spread.classes or mesh.places(spread.axes)
+    classes = numbered([tuple(before[member] for member in group_of[device]) for device in range(mesh.count)])
+    return spread.axes & ~mesh.differing(np.asarray(classes)), classes
 
 
 def _reduce_scatter(operation: Operation, spreads: Sequence[Spread]) -> Spread:
@@ -69,9 +94,16 @@ def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     along = sum(1 << mesh.names.index(name) for name in names) if names else mesh.full
     is_complete = len({pair[1] for pair in pairs if len(pair) == 2}) == mesh.count
     axes = spread.axes if is_complete and not spread.axes & along else spread.axes | along
-    return Spread(
-        axes, spread.dims if axes == spread.axes else None, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes)
-    )
+    dims = spread.dims if axes == spread.axes else None
+    classes = _sent_classes(spread, pairs) if is_complete else None
+    return Spread(axes, dims, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes), classes=classes)
+
+
+def _sent_classes(spread: Spread, pairs: Groups) -> tuple[int, ...] | None:
+    if spread.classes is None:
+        return None
+    source_of = {target: source for source, target in pairs}
+    return tuple(spread.classes[source_of[device]] for device in range(len(spread.classes)))
 
 
 COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {

@@ -14,7 +14,15 @@ from explorer.analysis.sharding.collective_operations import COLLECTIVES
 from explorer.analysis.sharding.device_values import constant, device_values
 from explorer.analysis.sharding.operation import Dims, Operation, known_dims
 from explorer.analysis.sharding.reshaping import bitcast, reshaped
-from explorer.analysis.sharding.spread import distinct_dims, gathered, gathers, merged_dims, source_of, union
+from explorer.analysis.sharding.spread import (
+    classes_of,
+    distinct_dims,
+    gathered,
+    gathers,
+    merged_dims,
+    source_of,
+    union,
+)
 from explorer.model.mesh import Axes, DeviceMesh
 from explorer.model.shardings import COMPUTED, Spread
 
@@ -49,7 +57,8 @@ def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
         dims = ((),) * len(operation.array.dims)
     dims = dims if dims is None or len(dims) == len(operation.array.dims) else None
     whole, by = gathered(spreads, axes), gathers(spreads, axes)
-    return Spread(axes, known_dims(dims, axes), source, whole, by, values, _marks(operation, spreads, rule))
+    marks, classes = _marks(operation, spreads, rule), classes_of(operation.mesh, spreads)
+    return Spread(axes, known_dims(dims, axes), source, whole, by, values, marks, classes)
 
 
 def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tuple[Axes, ...] | None:

@@ -47,6 +47,19 @@ def gathers(spreads: Sequence[Spread], axes: int) -> frozenset[int]:
     return sets[0] if len(sets) == 1 else frozenset[int]().union(*sets)
 
 
+def classes_of(mesh: DeviceMesh, spreads: Sequence[Spread]) -> tuple[int, ...] | None:
+    """Which devices have the same of what is computed from values; None where their axes say as much."""
+    if all(spread.classes is None for spread in spreads):
+        return None
+    return numbered(list(zip(*(spread.classes or mesh.places(spread.axes) for spread in spreads), strict=True)))
+
+
+def numbered(values: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """A number for each value, the same for equal ones."""
+    numbers: dict[tuple[int, ...], int] = {}
+    return tuple(numbers.setdefault(value, len(numbers)) for value in values)
+
+
 def source_of(spreads: Sequence[Spread]) -> int:
     """A result's source where it is made of several: constants count for nothing."""
     sources = {spread.source for spread in spreads} - {CONSTANT}
@@ -65,6 +78,7 @@ def joined(one: Spread, other: Spread) -> Spread:
         one.gathers | other.gathers,
         one.values if is_same(one.values, other.values) else None,
         one.marks if one.marks == other.marks else None,
+        one.classes if one.classes == other.classes and one.axes == other.axes else None,
     )
 
 

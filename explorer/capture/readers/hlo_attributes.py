@@ -37,7 +37,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     if plain != len(text) or "/*" in text:
         pairs = [(key.strip(), value.strip()) for key, sign, value in map(_halves, _pieces(text)) if sign]
     attributes: dict[str, str] = {}
-    for key, value in pairs:
+    for key, value in _with_devices(text, pairs):
         if value.startswith('"') and value.endswith('"'):
             value = unescape(value[1:-1])
         elif key in CALL_ROLES:
@@ -50,6 +50,18 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
             attributes["lhs_contracting_dims"] = "{" + contracted[1].replace('"', "") + "}"
         attributes.setdefault(key, shorten_value(value))
     return list(attributes.items())
+
+
+def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The order of a mesh's devices beside the groups along its axes: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
+    if ", device_ids=" not in text:
+        return pairs
+    devices = dict(pairs).get("device_ids", "")
+    return [
+        (key, f"{value}, device_ids={devices}" if key == "replica_groups" and devices else value)
+        for key, value in pairs
+        if key != "device_ids"
+    ]
 
 
 def _estimate(config: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from explorer.model.displayable import Displayable
 from explorer.model.graph import Node
-from explorer.model.units import duration_text
+from explorer.model.units import duration_text, least_duration_text
 
 PEAKS = "published peaks"
 
@@ -64,7 +64,8 @@ class Estimates(Displayable, Sequence[Estimate]):  # pyright: ignore[reportUnsaf
     @property
     def total(self) -> str:
         """The same in words: of published peaks alone it is the least."""
-        return ("≥ " if {row.by for row in self.rows} == {PEAKS} else "") + duration_text(self.seconds)
+        is_least = {row.by for row in self.rows} == {PEAKS}
+        return f"≥ {least_duration_text(self.seconds)}" if is_least else duration_text(self.seconds)
 
     @property
     def by(self) -> str:

@@ -14,7 +14,7 @@ from explorer.model.displayable import Charted
 from explorer.model.results.peaks import Peaks
 from explorer.model.saved import Saved
 from explorer.model.text import cut_end
-from explorer.model.units import count_text, duration_text, factor_text, share_text
+from explorer.model.units import count_text, duration_text, factor_text, least_duration_text, share_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,8 +218,9 @@ class Roofline(Charted, Saved):
         most = max(self.losses, key=lambda loss: loss.seconds)
         line = f"line {most.line}" if most.line else "kernels that no line is known for"
         text = f", `{cut_end(most.text, _WIDEST)}`" if most.text else ""
+        least = least_duration_text(self.seconds)
         return (
-            f"{self.function} needs {duration_text(self.seconds)} or more {where}, by published figures{without}: "
+            f"{self.function} needs {least} or more {where}, by published figures{without}: "
             f"estimated, not measured. The most is for {line}{text}: {duration_text(most.seconds)}."
         )
 

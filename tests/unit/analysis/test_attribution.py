@@ -166,6 +166,47 @@ def test_an_equations_line_is_taken_where_the_instruction_lost_its_own():
     assert attribution.nodes("model.py", 9).tolist() == [graph["copy.3"].index]
 
 
+PARTITIONED = """HloModule m, num_partitions=2
+
+%moving (p: f32[8,4]) -> f32[8,4] {
+  %p = f32[8,4]{1,0} parameter(0)
+  ROOT %turned = f32[8,4]{0,1} copy(%p), frontend_attributes={is_spmd_generated="true"}, metadata={op_name="dot" source_file="f.py" source_line=1}
+}
+
+%kernel (q: f32[8,4]) -> f32[8,4] {
+  %q = f32[8,4]{0,1} parameter(0)
+  %reshaped = f32[32]{0} reshape(%q), metadata={op_name="reshape" source_file="f.py" source_line=2}
+  ROOT %sorted = f32[8,4]{1,0} reshape(%reshaped), metadata={op_name="sort" source_file="f.py" source_line=3}
+}
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[4,4]) -> (f32[8,4], f32[4,4]) {
+  %x = f32[4,4]{1,0} parameter(0)
+  %product = f32[4,4]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="dot" source_file="f.py" source_line=1}
+  %sum = f32[4,4]{1,0} all-reduce(%product), replica_groups={}, to_apply=%add, frontend_attributes={is_spmd_generated="true"}, metadata={op_name="dot" source_file="f.py" source_line=1}
+  %gather = f32[8,4]{1,0} all-gather(%sum), dimensions={0}, replica_groups={}, frontend_attributes={is_spmd_generated="true"}, metadata={op_name="dot" source_file="f.py" source_line=1}
+  %moved = f32[8,4]{0,1} fusion(%gather), kind=kLoop, calls=%moving, frontend_attributes={is_spmd_generated="true"}, metadata={op_name="dot" source_file="f.py" source_line=1}
+  %used = f32[8,4]{1,0} fusion(%moved), kind=kLoop, calls=%kernel, metadata={op_name="sort" source_file="f.py" source_line=3}
+  %out = f32[4,4]{1,0} collective-permute(%sum), source_target_pairs={{0,1},{1,0}}, frontend_attributes={is_spmd_generated="true"}, metadata={op_name="dot" source_file="f.py" source_line=1}
+  ROOT %t = (f32[8,4]{1,0}, f32[4,4]{1,0}) tuple(%used, %out)
+}
+"""  # noqa: E501
+
+
+def test_what_the_partitioner_moves_serves_who_reads_it_and_a_sum_of_parts_its_maker():
+    graph = read_hlo(PARTITIONED)
+    lines = {name: (graph[name].place.line, graph[name].place.how) for name in ("sum", "gather", "moved", "turned")}
+    assert lines == {"sum": (1, "own"), "gather": (2, "serves"), "moved": (2, "serves"), "turned": (2, "serves")}
+    assert (graph["out"].place.line, graph["out"].place.how) == (1, "own")  # only the caller reads it
+    unmarked = read_hlo(PARTITIONED.replace("is_spmd_generated", "is_something_else"))
+    assert (unmarked["gather"].place.line, unmarked["gather"].place.how) == (1, "own")
+
+
 def test_a_program_without_frames_belongs_to_no_line():
     graph = read_hlo("HloModule m\nENTRY main {\n  x = f32[8] parameter(0)\n  ROOT y = f32[8] add(x, x)\n}\n")
     assert [node.place for node in graph.nodes] == [None, None]

@@ -43,6 +43,24 @@ def test_the_three_ways_to_write_groups_are_read_alike(sizes, data) -> None:
 
 
 @given(MESHES, st.data())
+def test_the_parts_of_an_axis_are_axes_of_a_mesh_that_is_cut_finer(sizes, data) -> None:
+    """As newer XLA writes groups along a part of one axis: `'x':(before)size`, here of one axis of all devices."""
+    first = data.draw(st.integers(0, len(sizes) - 1))
+    last = data.draw(st.integers(first, len(sizes) - 1))
+    before, size = int(np.prod(sizes[:first])), int(np.prod(sizes[first : last + 1]))
+    count = int(np.prod(sizes))
+    text = f"mesh['x'={count}] {{'x':({before}){size}}}"
+    assert parse_groups(text) == groups_along(sizes, list(range(first, last + 1)))
+    order = data.draw(st.permutations(range(len(sizes))))
+    devices = np.arange(count).reshape(sizes).transpose(order).reshape(-1)
+    expected = {frozenset(int(devices[at]) for at in group) for group in parse_groups(text)}
+    dims, turned = (",".join(map(str, numbers)) for numbers in (sizes, order))
+    for ids in (f"[{dims}]T({turned})", ",".join(map(str, devices))):
+        moved = parse_groups(text.replace("] {", f"], device_ids=({ids}) {{"))
+        assert {frozenset(group) for group in moved} == expected
+
+
+@given(MESHES, st.data())
 def test_a_shift_along_an_axis_is_told_from_the_others(sizes, data) -> None:
     axis = data.draw(st.integers(0, len(sizes) - 1))
     devices = np.arange(np.prod(sizes)).reshape(sizes)
@@ -50,7 +68,15 @@ def test_a_shift_along_an_axis_is_told_from_the_others(sizes, data) -> None:
     assert axes_of_pairs(pairs, [(f"axis{at}", size) for at, size in enumerate(sizes)]) == (f"axis{axis}",)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[2,3]<=[4]", "[4]<=[2,2]T(0,0)", "mesh['x'=0] {'x'}", "nonsense"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{}", "[2,3]<=[4]", "[4]<=[2,2]T(0,0)", "mesh['x'=0] {'x'}", "nonsense", "mesh['x'=] {'x'}"),
+        *("mesh['x'=8] {'x':(3)2}", "mesh['x'=8] {'x':(2)8}", "mesh['x'=8] {'x':(0)2}", "mesh['x'=8] {'y'}"),
+        *("mesh['x'=2], device_ids=(0,0) {'x'}", "mesh['x'=2], device_ids=([3]T(0)) {'x'}"),
+        "mesh['x'=2], device_ids=(what) {'x'}",
+    ],
+)
 def test_what_makes_no_groups_is_none(text: str) -> None:
     assert parse_groups(text) == ()
 

@@ -52,9 +52,12 @@ function, *args = both_weights_by_column()
 capture = ex.explore(function, *args)
 again = ex.Capture.load(capture.save("one.capture") or "one.capture")
 hlo = again.hlo.graph
+inputs = [ex.InputInfo(array.shape, array.dtype, sharding=array.sharding) for array in args]
+ahead = {"compile": ex.compile(function, args=inputs).explore(), "jit": ex.jit(function).explore(*args)}
 gather = next(node for node in hlo.nodes if node.op == "all-gather")
 print(json.dumps({
     "findings": [[finding.rule, finding.text] for finding in again.findings],
+    "ahead": {name: [[finding.rule, finding.text] for finding in one.findings] for name, one in ahead.items()},
     "linted": [[finding.rule, finding.text] for finding in ex.lint(function, *args) if finding.code >= "EX033"],
     "before": [again.shardings.way_of(gather.operands[0].index), *again.shardings.of(gather.operands[0])],
     "after": [again.shardings.way_of(gather.index), *again.shardings.of(gather)],
@@ -77,6 +80,7 @@ def test_a_capture_of_several_devices_has_the_findings_of_lint_and_how_each_valu
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert shown["findings"] == shown["linted"] == [["gathered-operand", "return h @ down  # HERE"]]
+    assert shown["ahead"] == {"compile": shown["linted"], "jit": shown["linted"]}
     assert shown["before"] == ["split along data, model", "f32[4096@data,4096@model]"]
     assert shown["after"] == ["split along data", "f32[4096@data,4096]"]
     assert shown["weight"] == "split along model"

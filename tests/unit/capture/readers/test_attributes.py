@@ -19,6 +19,10 @@ from explorer.capture.readers.stablehlo import read_stablehlo
         (", calls=%f, kind=kLoop", [("calls", "f"), ("kind", "kLoop")]),
         (', custom_call_target="a\\"b, c=d"', [("custom_call_target", 'a"b, c=d')]),
         (", groups=[2,4]<=[4,2]T(1,0), channel_id=1", [("groups", "[2,4]<=[4,2]T(1,0)"), ("channel_id", "1")]),
+        (
+            ", replica_groups=mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b':(1)2}, dimensions={1}",
+            [("replica_groups", "mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b':(1)2}"), ("dimensions", "{1}")],
+        ),
         (", branch_computations={%a, /*index=1*/%b}", [("branch_computations", "{a, b}")]),
         (
             ', backend_config="{\\"known_trip_count\\":{\\"n\\":\\"7\\"}}"',
