@@ -35,7 +35,7 @@ _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
 # What gives the same for the same: enough to follow a key through indices and arithmetic on them.
 _PURE = (
     *("slice", "squeeze", "reshape", "broadcast_in_dim", "dynamic_slice", "gather", "transpose", "rev", "concatenate"),
-    *("random_fold_in", "random_seed", "lt", "add", "sub", "mul", "select_n", "convert_element_type"),
+    *("random_fold_in", "random_seed", "lt", "add", "sub", "mul", "select_n", "convert_element_type", "unstack"),
 )
 _LOOPS = ("scan", "while")
 _SMALL = 256  # bytes: a key has 8 or 16, some keys a few more
@@ -86,11 +86,12 @@ class _Values:
         own = [maker] if maker.op == "random_seed" and is_constant else []
         seeds = frozenset[Any](own).union(*(operand.seeds for operand in operands))
         bodies = frozenset[Body]().union(*(operand.bodies for operand in operands))
+        output = list(map(id, maker.outputs)).index(id(atom))
         if maker.op not in _PURE:  # it may give another value each time, or its parameters say too little
-            number = self.number("made", id(maker), list(map(id, maker.outputs)).index(id(atom)))
+            number = self.number("made", id(maker), output)
             return Value(number, bodies | {body}, seeds, is_constant and maker.op == "random_split")
         params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))
-        number = self.number(maker.op, params, *(operand.number for operand in operands))
+        number = self.number(maker.op, output, params, *(operand.number for operand in operands))
         return Value(number, bodies, seeds, is_constant)
 
     def given(self, body: Body, atom: Any) -> Value:

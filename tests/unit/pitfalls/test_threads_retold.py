@@ -222,6 +222,40 @@ def test_a_key_of_a_clock_is_not_called_a_constant():
     assert "made from a constant" in found("key-reuse", of_a_number, X)[0].message
 
 
+RAW_KEY = jax.random.PRNGKey(0)
+
+
+def reshuffled(wall):
+    return jax.random.permutation(RAW_KEY, wall)  # HIT
+
+
+def reshuffled_by(key, wall):
+    return jax.random.permutation(key, wall)
+
+
+def test_a_raw_key_of_the_module_is_a_constant_with_any_jax():
+    """https://github.com/nissymori/mahjax/pull/72"""
+    (one,) = hits("key-reuse", reshuffled, jnp.arange(8))
+    assert "its key is a constant of the program" in one.message
+    assert not found("key-reuse", reshuffled_by, RAW_KEY, jnp.arange(8))
+
+
+def drawn_with_both(key):
+    first, second = jax.random.split(key)
+    return jax.random.normal(first) + jax.random.normal(second)
+
+
+def drawn_with_one(key):
+    first, _ = jax.random.split(key)
+    return jax.random.normal(first) * jax.random.uniform(first)  # HIT
+
+
+def test_the_two_keys_of_a_split_are_two():
+    assert not found("key-reuse", drawn_with_both, KEY)
+    assert not found("key-reuse", drawn_with_both, RAW_KEY)
+    hits("key-reuse", drawn_with_one, KEY)
+
+
 @functools.wraps(jnp.sin)
 def counted_sine(x):
     print(x)
