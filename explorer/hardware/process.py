@@ -210,6 +210,7 @@ class _Process:
             MissingCompilerError: The process, which this is the first request of, didn't get ready.
             TargetCompileError: It ended, or came to a limit.
         """
+        __tracebackhide__ = True
         with self._lock:
             stdin = cast("IO[bytes]", self._child.stdin)
             try:
@@ -233,6 +234,7 @@ class _Process:
         self._is_ready = True
 
     def _next(self, limits: Limits) -> tuple[dict[str, Any], bytes]:
+        __tracebackhide__ = True
         began = monotonic()
         while True:
             try:

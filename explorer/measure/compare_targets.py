@@ -88,7 +88,8 @@ def _result(call: Call, target: Target) -> TargetResult:
     try:
         capture = explore(call, target=target)
     except MissingCompilerError as error:
-        return TargetResult(str(target), device.name, None, _sentence(error), capacity=capacity_of(target).bytes)
+        hint = " ".join(map(str.strip, str(error).splitlines()))  # a line, with the command that installs it
+        return TargetResult(str(target), device.name, None, hint, capacity=capacity_of(target).bytes)
     except ExploreError as error:
         if not error.capture.stages:  # it can't be traced, for this target as for any
             raise

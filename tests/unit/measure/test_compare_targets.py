@@ -59,6 +59,7 @@ def test_a_compiler_that_is_not_installed_is_a_row_that_says_so(monkeypatch, tmp
     compared = ex.compare_targets(jnp.sin, jnp.ones(3), targets=["h100"])
     assert compared["h100"].fits is None
     assert "not installed" in compared.to_text()
+    assert "Hint: python -m explorer targets install cuda\n" in compared.to_text()
     assert compared.to_text().partition("\n")[0].endswith("fits on 0 of 1 target; of 1 it isn't known.")
     with pytest.raises(ex.MissingCompilerError, match="it also needs AMD's ROCm libraries"):
         ex.explore(jnp.sin, jnp.ones(3), target="mi300x")
