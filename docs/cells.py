@@ -6,7 +6,10 @@ import re
 import tempfile
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
 
 __all__ = ["setup"]
 
@@ -39,6 +42,28 @@ def drop_empty_headers(_: Sphinx, doctree: nodes.document) -> None:
     for header in list(doctree.findall(nodes.thead)):
         if not header.astext().strip():
             header.parent.remove(header)
+
+
+class IndexedPages(SphinxTransform):
+    """What is indexed above a page's title stands for its first section, not for the empty place above it.
+
+    The site's search shows the text of a result's place, and fails where there is none.
+    """
+
+    default_priority = 840  # before the entries are collected
+
+    def apply(self, **_: object) -> None:
+        section = next(self.document.findall(nodes.section), None)
+        for index in [child for child in self.document.children if isinstance(child, addnodes.index)]:
+            assert section is not None
+            index["entries"] = [
+                (kind, words, section["ids"][0], main, key) for kind, words, _, main, key in index["entries"]
+            ]
+
+
+def indexed_pages(_: Sphinx, environment: BuildEnvironment) -> list[str]:
+    """The pages to write again though nothing changed: Sphinx's search forgets what is indexed on pages that aren't."""
+    return [page for page, entries in environment.get_domain("index").entries.items() if entries]
 
 
 def join_streams(cell: nodes.Element) -> None:
@@ -80,6 +105,8 @@ def name_headings(_: Sphinx, page: str, template: str, context: dict[str, object
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(IndexedPages)
+    app.connect("env-updated", indexed_pages)
     app.connect("doctree-read", show_cells)
     app.connect("doctree-read", drop_empty_headers)
     app.connect("html-page-context", name_headings, priority=900)  # behind Furo's

@@ -36,11 +36,6 @@ class Axis:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
-def spans(values: Sequence[float]) -> bool:
-    """Whether values, all above 0, span more than a factor of ten."""
-    return bool(values) and min(values) > 0 and max(values) > 10 * min(values)
-
-
 @dataclass(frozen=True)
 class Growth:
     """How something grows: as a power of what is varied.
