@@ -3,9 +3,11 @@
     python -m tests.mutants [--count 60] [--seed 0] [--jobs 2]
 
 First the unit tests run once with coverage by test; then each mutant is made in a copy of the tree (one operator,
-constant or condition is another), and the tests that run its line go until one fails. A mutant whose tests all pass has
-survived. Each is printed as it ends; one whose tests don't end in time proves nothing on a busy machine, and is counted
-apart.
+constant or condition is another), and the tests that run its line go until one fails. Coverage names only the test that
+ran a line first, where a fixture or a cached property keeps what the line gave and others look at it: so, when none of
+these fails, their whole files go, and those that mirror the mutant's file. A mutant that all of them pass has survived.
+Each is printed as it ends, with the test that failed, so that a test which fails for its own reasons is seen to; one
+whose tests don't end in time or can't be run proves nothing, and is counted apart.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "explorer"
@@ -35,6 +39,7 @@ KEPT = tuple(
     f"tests/unit/{name}.py"
     for name in ("analysis/test_answers", "view/test_saved_looks", "pitfalls/test_kept_findings")
 )
+MOST_FILES = 20
 SECONDS = 900
 QUICKLY = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # as the Makefile's unit
 
@@ -126,7 +131,7 @@ def coverage(folder: Path, known: Path | None = None) -> dict[str, dict[int, set
     measured.read()
     return {
         str(Path(file).relative_to(ROOT)): {
-            line: {context.partition("|")[0] for context in contexts if context}
+            line: {context.rpartition("|")[0] for context in contexts if context}
             for line, contexts in measured.contexts_by_lineno(file).items()
         }
         for file in measured.measured_files()
@@ -149,8 +154,15 @@ def tests_for(mutant: Mutant, covered: dict[str, dict[int, set[str]]]) -> list[s
     return kept + own[:MOST_TESTS] + particular[:MOST_TESTS]
 
 
-def outcome(mutant: Mutant, tests: list[str], tree: Path) -> str:
-    """What these tests do in a copy of the tree with the mutant in it."""
+def files_of(mutant: Mutant, tests: list[str]) -> list[str]:
+    """The whole files of these tests, and those of the mutant's own room; the room's first."""
+    room = Path("tests/unit", *Path(mutant.file).parts[1:-1])
+    own = [str(file.relative_to(ROOT)) for file in sorted((ROOT / room).glob("test_*.py"))]
+    return [*own, *dict.fromkeys(file for test in tests if (file := test.partition("::")[0]) not in own)][:MOST_FILES]
+
+
+def outcome(mutant: Mutant, runs: Iterable[list[str]], tree: Path) -> tuple[str, ...]:
+    """What these runs of tests do in a copy of the tree with the mutant in it, and which test failed first."""
     file = tree / mutant.file
     original = file.read_bytes()
     lines = original.split(b"\n")
@@ -158,12 +170,21 @@ def outcome(mutant: Mutant, tests: list[str], tree: Path) -> str:
     lines[mutant.line - 1] = line[: mutant.start] + mutant.after.encode() + line[mutant.end :]
     try:
         file.write_bytes(b"\n".join(lines))
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
         environment = {**os.environ, **QUICKLY, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False)
-        return "killed" if done.returncode else "survived"
+        for tests in runs:
+            chosen = [*command, "-m", "not slow", *tests]
+            done = subprocess.run(
+                chosen, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+            failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+            if done.returncode == pytest.ExitCode.USAGE_ERROR:  # a test of this name isn't there
+                return "not run", *failed[:1]
+            if done.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                return "killed", *failed[:1]
+        return ("survived",)
     except subprocess.TimeoutExpired:
-        return "too slow"
+        return ("too slow",)
     finally:
         file.write_bytes(original)
 
@@ -197,17 +218,17 @@ def main() -> None:
         def run(mutant: Mutant) -> str:
             tree = trees.get()
             try:
-                word = outcome(mutant, tests_for(mutant, covered), tree)
+                tests = tests_for(mutant, covered)
+                word, *failed = outcome(mutant, (tests, files_of(mutant, tests)), tree)
             finally:
                 trees.put(tree)
-            print(word, mutant, flush=True)
+            print(word, mutant, *(f"\n    {line:.200}" for line in failed), flush=True)
             return word
 
         with ThreadPoolExecutor(arguments.jobs) as pool:
             words = Counter(pool.map(run, chosen))
-    print(
-        f"{len(sites):,} places; {words['killed']} of {len(chosen) - words['too slow']} mutants killed, {dict(words)}"
-    )
+    judged = words["killed"] + words["survived"]
+    print(f"{len(sites):,} places; {words['killed']} of {judged} mutants killed, {dict(words)}")
 
 
 if __name__ == "__main__":
