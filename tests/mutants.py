@@ -37,7 +37,12 @@ MOST_TESTS = 150  # of a line's own room, and as many of others'
 # They look at most of what a line gives, and take a second: first.
 KEPT = tuple(
     f"tests/unit/{name}.py"
-    for name in ("analysis/test_answers", "view/test_saved_looks", "pitfalls/test_kept_findings")
+    for name in (
+        "analysis/test_answers",
+        "analysis/recompiles/test_kept_reasons",
+        "view/test_saved_looks",
+        "pitfalls/test_kept_findings",
+    )  # fmt: skip
 )
 MOST_FILES = 20
 SECONDS = 900
