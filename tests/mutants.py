@@ -42,7 +42,7 @@ KEPT = tuple(
         "analysis/recompiles/test_kept_reasons",
         "view/test_saved_looks",
         "pitfalls/test_kept_findings",
-    )  # fmt: skip
+    )
 )
 MOST_FILES = 20
 SECONDS = 900
