@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -20,3 +21,11 @@ def _frozen() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _traced() -> Iterator[None]:
+    """A test leaves the tracer that was there: without coverage's, all tests after it would seem to cover nothing."""
+    before = sys.gettrace()
+    yield
+    assert sys.gettrace() is before, "the test took another's tracer away"

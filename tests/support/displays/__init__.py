@@ -1,4 +1,4 @@
-"""Results as saved files, and what each looks like: its text, its picture, its page, its chart, and what a script gets.
+"""Results as saved files, and what each looks like: its text, picture, page and chart, what a script and other tools get.
 
 A picture holds a thousand small decisions that no assertion lists. What changes it on purpose writes it anew, and the
 difference is read like any other:
@@ -10,11 +10,13 @@ import gzip
 import importlib.util
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import explorer as ex
+from explorer.model.results.profile import Kind
 from explorer.view.interface import View
 from explorer.view.ledger.message import message as ledger_message
 from explorer.view.ledger.message import tables_of
@@ -28,7 +30,8 @@ _FILES = {path.stem: path for path in sorted(FOLDER.glob("*.json*"))}
 _FILES |= {f"Capture_{name}": path for name, path in answers.SAVED.items() if "unrecorded" not in name}
 SAVED = (*_FILES, *VALUES)
 HAS_PLOTLY = importlib.util.find_spec("plotly") is not None
-_PACKED = {"plotly", "sent"}  # long, and read where they differ alone
+HAS_PANDAS = importlib.util.find_spec("pandas") is not None
+_PACKED = {"plotly", "sent", "perfetto"}  # long, and read where they differ alone
 
 
 def saved(name: str) -> Any:
@@ -60,6 +63,7 @@ def _drawn(result: Any) -> Iterator[tuple[str, str]]:
     view = view_of(type(result))
     yield "txt", result.to_text()
     yield "html", _page(view.html(result))
+    yield from _exported(result)
     if type(view).svg is View.svg:  # a table or text alone
         return
     yield "svg", view.svg(result).replace("><", ">\n<")
@@ -73,6 +77,20 @@ def _drawn(result: Any) -> Iterator[tuple[str, str]]:
         drawn = json.loads(view.chart(result).figure.to_json())
         drawn["layout"].pop("template", None)  # plotly's own, of a thousand lines
         yield "plotly", _as_text(drawn)
+
+
+def _exported(result: Any) -> Iterator[tuple[str, str]]:
+    """What other tools get."""
+    if HAS_PANDAS and hasattr(result, "to_frame"):
+        frames = [result.to_frame()]
+        if isinstance(result, ex.Profile):
+            frames = [result.to_frame(kind) for kind in get_args(Kind)]
+        elif isinstance(result, ex.Timing | ex.Comparison):
+            frames.append(result.to_frame(samples=True))
+        yield "frame", "\n".join(frame.to_csv(index=False, float_format="%.9g") for frame in frames)
+    if isinstance(result, ex.Profile):
+        with tempfile.TemporaryDirectory() as folder:
+            yield "perfetto", result.to_perfetto(Path(folder) / "trace.json").read_text(encoding="utf-8")
 
 
 def _page(html: str) -> str:
