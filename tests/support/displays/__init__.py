@@ -1,4 +1,4 @@
-"""Results as saved files, and what each looks like: its text, picture, page and chart, what a script and other tools get.
+"""Results as saved files, and what each looks like: text, picture, page, chart, and what a script and other tools get.
 
 A picture holds a thousand small decisions that no assertion lists. What changes it on purpose writes it anew, and the
 difference is read like any other:

@@ -1,7 +1,7 @@
 """What library calls and operations with a formula of their own do, against the formulas that are published.
 
-LAPACK Working Note 41, appendix C, for an m×n matrix, lower orders left out; of an FFT 8 operations for each element and
-each halving.
+LAPACK Working Note 41, appendix C, for an m×n matrix, lower orders left out; of an FFT 8 operations for each
+element and each halving.
 """
 
 import math
