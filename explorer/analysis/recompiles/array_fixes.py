@@ -146,7 +146,8 @@ def _pad_to_buckets(case: Case, leaf: Leaf) -> str:
 def _step(sizes: tuple[int, ...]) -> int:
     """A power of two of which a range of sizes has about four multiples, which merges a third of them."""
     step = max(8, 1 << (-(-(max(sizes) - min(sizes)) // 4) - 1).bit_length())
-    while len({-(-size // step) for size in sizes}) > max(1, len(sizes) * 2 // 3):  # one of them holds all in the end
+    # One that is as large as the largest holds all but a size of 0, which stays as it is.
+    while step < max(sizes) and len({-(-size // step) for size in sizes}) > len(sizes) * 2 // 3:
         step *= 2
     return step
 
