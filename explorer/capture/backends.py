@@ -46,6 +46,11 @@ class Backend(Protocol):
     """Lowers and compiles."""
 
     @property
+    def is_here(self) -> bool:
+        """Whether JAX does so in this process."""
+        ...
+
+    @property
     def light_options(self) -> Mapping[str, Any]:
         """Options with which the program's passes are the same, and what comes after them takes less time."""
         ...
@@ -74,6 +79,8 @@ class Backend(Protocol):
 
 class HereBackend:
     """JAX, for the devices of this process."""
+
+    is_here = True
 
     @property
     def light_options(self) -> Mapping[str, Any]:
@@ -115,6 +122,8 @@ class TargetBackend:
     """
 
     light_options: Mapping[str, Any] = {}
+
+    is_here = False
 
     def __init__(self, target: Target) -> None:
         """Raise MissingCompilerError where its compiler is not installed: better before the trace than after it."""

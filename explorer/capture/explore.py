@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 
 from explorer._jax.settings import CARRIES_SETTINGS, local_settings, with_settings
+from explorer._jax.steps import steps_done
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
@@ -359,7 +360,8 @@ def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture
     __tracebackhide__ = True
     start = perf_counter()
     try:
-        result = run()
+        with steps_done() as done:
+            result = run()
     except KeyboardInterrupt as interrupt:
         kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
         interrupt.add_note(f"{request.name}: interrupted in {name}; kept in `sys.last_value.capture`: {kept}")
@@ -376,7 +378,10 @@ def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture
         kind, message = explain_trace_error(error, request.name, request.verb, name)
         message += "\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""
         raise kind(message, capture) from error
-    return result, replace(capture, durations=replace(capture.durations, **{name: perf_counter() - start}))
+    seconds = perf_counter() - start
+    reused = (name,) if request.backend.is_here and name not in done else ()
+    durations = replace(capture.durations, **{name: seconds}, reused=(*capture.durations.reused, *reused))
+    return result, replace(capture, durations=durations)
 
 
 def partitions_of(lowered: Any) -> int:

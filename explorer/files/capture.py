@@ -12,7 +12,7 @@ inferred is inferred anew where a capture is read, by what Explorer knows then; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from operator import attrgetter
 from os import PathLike
 from typing import Any, NamedTuple
@@ -107,7 +107,8 @@ def encode(capture: Capture) -> bytes:
         "file": capture.file,
         "line": capture.line,
         "signature": capture.signature,
-        "durations": asdict(capture.durations),
+        "durations": dict(capture.durations.seconds),
+        **({"reused": list(capture.durations.reused)} if capture.durations.reused else {}),
         "environment": dict(capture.environment),
         "failure": capture.failure,
         "cost": dict(capture.cost),
@@ -189,7 +190,7 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
             line=integer(header["line"]),
             signature=text(header["signature"]),
             stages=tuple(_read_stage(stage, blobs) for stage in header["stages"]),
-            durations=dataclass_from(Durations, header["durations"]),
+            durations=_durations(header),
             environment=texts_by_name(header["environment"]),
             failure=text(header["failure"]),
             cost=floats(header["cost"]),
@@ -473,3 +474,8 @@ def _check_attributes(columns: AttributeColumns, size: int) -> None:
 
 def _is_within(indices: Ints, lowest: int, end: int) -> bool:
     return not len(indices) or bool(lowest <= indices.min() <= indices.max() < end)
+
+
+def _durations(header: dict[str, Any]) -> Durations:
+    """Files from before it was known what JAX had already say nothing of it."""
+    return replace(dataclass_from(Durations, header["durations"]), reused=tuple(texts(header.get("reused", []))))

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from explorer._jax.steps import STEP_EVENTS
 from explorer.capture.readers.jaxpr import short_type
 from explorer.jitted.kinds import is_array
 from explorer.model.specialization import Specialization
@@ -99,7 +100,6 @@ class _Pending(local):
 
 
 _pending = _Pending()
-_COMPILED = "/jax/core/compile/backend_compile_duration"
 _listening = False
 
 
@@ -117,7 +117,7 @@ def measure(name: str, trace: Trace) -> None:
 
 
 def _hear(event: str, duration_secs: float, **kwargs: str | int) -> None:
-    if event == _COMPILED:
+    if STEP_EVENTS.get(event) == "compile":
         trace = _pending.traces.pop(str(kwargs.get("fun_name")), None)
         if trace is not None:
             trace.seconds = perf_counter() - trace.start

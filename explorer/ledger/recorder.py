@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from explorer._jax.calls import hooks, is_inside_a_trace
 from explorer._jax.distributed import processes
 from explorer._jax.program_lines import program_lines
+from explorer._jax.steps import SAVED_EVENT, STEP_EVENTS
 from explorer._jax.suppress_recording import suppression
 from explorer.capture.call_sites import user_places
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
@@ -28,13 +29,6 @@ from explorer.model.events.event import Event
 from explorer.model.events.hot_copy import hot_copy_of
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.running import Running
-
-_STEPS = {
-    "/jax/core/compile/jaxpr_trace_duration": "trace",
-    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
-    "/jax/core/compile/backend_compile_duration": "compile",
-}
-_SAVED = "/jax/compilation_cache/compile_time_saved_sec"
 
 
 class Sink(Protocol):
@@ -174,16 +168,16 @@ class Recorder:
 
     def start_step(self, event: str) -> None:
         call = self._thread.call
-        if call is not None and event in _STEPS:
-            call.doing = _STEPS[event]
+        if call is not None and event in STEP_EVENTS:
+            call.doing = STEP_EVENTS[event]
             if call.doing == "compile":
                 self._guarded(self._announce_compile, call)
 
     def hear(self, event: str, seconds: float, name: str) -> None:
-        kind = _STEPS.get(event)
+        kind = STEP_EVENTS.get(event)
         if kind is not None and not suppression.is_on:
             self._guarded(self._add_step, kind, seconds, name)
-        elif event == _SAVED:
+        elif event == SAVED_EVENT:
             self._thread.saved = max(seconds, 0.0)
 
     def fault(self, error: BaseException) -> None:

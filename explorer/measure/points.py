@@ -167,7 +167,7 @@ def _beside(workers: int, is_timed: bool) -> str:
 def _compiled(row: SweepRow, subject: CompiledSubject, target: Target | None) -> SweepRow:
     capture = subject.capture
     flops, moved = flops_and_bytes(capture)
-    row = replace(row, capture=capture, stages=vars(capture.durations), memory=capture.memory)
+    row = replace(row, capture=capture, stages=dict(capture.durations.seconds), memory=capture.memory)
     least = nan if target is None else least_seconds(capture, target)[0]
     return replace(row, kernels=kernels_of(capture), flops=flops, bytes=moved, least=least)
 

@@ -200,7 +200,7 @@ def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[s
     traced, capture = run_step("trace", request.trace, request, request.empty_capture())
     lowered, capture = run_step("lower", traced.lower, request, capture)
     _, capture = run_step("compile", lowered.compile, request, capture)
-    seconds = {step: getattr(capture.durations, step) for step in ("trace", "lower", "compile")}
+    seconds = dict(capture.durations.seconds)
     return seconds, not subject.is_plain_jit or _donates(traced, lowered)
 
 

@@ -254,7 +254,7 @@ class _Trial:
             change.name,
             change.kind,
             change.doing,
-            stages=vars(capture.durations),
+            stages=dict(capture.durations.seconds),
             memory=capture.memory,
             flops=flops,
             bytes=moved,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_SMALL = 2_000  # instructions
+_SMALL = 2_000  # instructions; a tenth of it where it is not known what the compile takes
 _FROM_RECORDING = (
     "links",
     "all_fates",
@@ -223,13 +223,14 @@ class Capture(Pictured):
         return self.read_code is not None or "machine_code" in self.__dict__
 
     def record_small(self) -> None:
-        """Record the passes if that takes a moment only, as it does for most functions that one explores in a notebook.
+        """Record the passes if that is known to take a moment only, as it does for most functions in a notebook.
 
         Where that fails they stay unrecorded, and a view does without.
         """
-        if self.has_passes or self.record is None or self.durations.compile > _MOMENT:
+        seconds = self.durations.done.get("compile")
+        if self.has_passes or self.record is None or (seconds or 0.0) > _MOMENT:
             return
-        if len(self.stages) == 3 and len(self.hlo.graph.names) <= _SMALL:
+        if len(self.stages) == 3 and len(self.hlo.graph.names) <= (_SMALL // 10 if seconds is None else _SMALL):
             with suppress(Exception):
                 _ = self.passes
 

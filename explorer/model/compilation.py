@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -9,16 +10,33 @@ from dataclasses import dataclass
 class Durations:
     """Seconds spent in each step of the compilation.
 
+    Args:
+        trace, lower, compile: Of each step; 0 where it wasn't come to.
+        reused: The steps whose result JAX had already, in this process or in its persistent cache: their seconds are
+            those of a look into a cache, and say nothing of what the step costs.
+
     Example:
-        >>> import explorer, jax.numpy as jnp
-        >>> durations = explorer.explore(jnp.sin, jnp.ones(8)).durations
-        >>> min(durations.trace, durations.lower, durations.compile) > 0
-        True
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> function = jax.jit(lambda x: jnp.sin(x) * 2)
+        >>> first, again = (explorer.explore(function, jnp.ones(8)).durations for _ in range(2))
+        >>> sorted(first.done), again.reused, again.done
+        (['compile', 'lower', 'trace'], ('trace', 'lower', 'compile'), {})
     """
 
     trace: float = 0.0
     lower: float = 0.0
     compile: float = 0.0
+    reused: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Of each step, whether it was done or its result was there."""
+        return {"trace": self.trace, "lower": self.lower, "compile": self.compile}
+
+    @property
+    def done(self) -> Mapping[str, float]:
+        """Seconds of the steps that were done for this compilation."""
+        return {step: seconds for step, seconds in self.seconds.items() if seconds and step not in self.reused}
 
 
 @dataclass(frozen=True, slots=True)

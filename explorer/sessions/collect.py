@@ -138,7 +138,7 @@ class _Collected:
         function = self.of(capture.function, capture.file, capture.line)
         row = function.row
         if row.basis != "watched" and not capture.failure and capture not in function.captures:
-            steps = {step: _sum(getattr(row, step), seconds) for step, seconds in vars(capture.durations).items()}
+            steps = {step: _sum(getattr(row, step), seconds) for step, seconds in capture.durations.seconds.items()}
             function.row = replace(row, compiles=row.compiles + 1, **steps)
         function.captures.append(capture)
         function.row = replace(function.row, memory=Measured(memory=capture.memory).peak)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -179,10 +179,12 @@ class Diff(Displayable):
 
     @property
     def durations(self) -> tuple[Value, ...]:
-        """Seconds of each step of both compilations."""
-        one, other = asdict(self.a.durations), asdict(self.b.durations)
+        """Seconds of each step that was done for both compilations: of a cached one nothing can be compared."""
+        one, other = self.a.durations.done, self.b.durations.done
         return tuple(
-            Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", _ratio(one[step], other[step])) for step in one
+            Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", _ratio(one[step], other[step]))
+            for step in one
+            if step in other
         )
 
     @property

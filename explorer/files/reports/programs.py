@@ -23,7 +23,7 @@ def capture_body(capture: Capture) -> dict[str, Any]:
         **fields_of(capture, "function", "signature", "file", "line", "failure", "environment", "memory"),
         "summary": _capture_summary(capture, table),
         "stages": [{"name": stage.name, "nodes": len(stage.graph)} for stage in capture.stages],
-        "seconds": plain(capture.durations),
+        "seconds": plain(capture.durations.seconds),
         "kernels": None if graph is None else len(running_nodes(graph)),
         "flops": None if table is None else plain(table.flops),
         "bytes": None if table is None else plain(table.bytes),

@@ -65,9 +65,9 @@ def _notes(notes: Sequence[Note]) -> str:
 
 def _note(summary: CaptureSummary) -> str:
     """What compiling took, and what brings the picture to life."""
-    durations = summary.capture.durations
-    steps = [(name, float(getattr(durations, step))) for step, name, _ in STEPS]
-    notes = [f"{name} {duration_text(seconds)}" for name, seconds in steps if seconds]
+    done = summary.capture.durations.done
+    notes = [f"{name} {duration_text(done[step])}" for step, name, _ in STEPS if step in done]
+    notes += ["compiled before"] * ("compile" in summary.capture.durations.reused)
     notes += [compiled_by(summary)] + ["trust the notebook to explore it"] * (not summary.capture.failure)
     return escape(" · ".join(filter(None, notes)))
 

@@ -187,7 +187,7 @@ class LiveView:
         """
         if not self._records.acquire(blocking=False):
             return
-        self._send({"recording": "started", "expected": self._capture.durations.compile})
+        self._send({"recording": "started", "expected": self._capture.durations.done.get("compile", 0.0)})
 
         def count(done: int, expected: int | None) -> None:
             self._send({"recording": "passes", "text": describe(done, expected)})

@@ -78,8 +78,8 @@ def picture(summary: CaptureSummary, with_times: bool = True) -> str:
 
 
 def _times(summary: CaptureSummary, y: float) -> list[str]:
-    capture, durations = summary.capture, summary.capture.durations
-    steps = [(name, float(getattr(durations, step)), colour) for step, name, colour in STEPS]
+    capture, done = summary.capture, summary.capture.durations.done
+    steps = [(name, done[step], colour) for step, name, colour in STEPS if step in done]
     total = sum(seconds for _, seconds, _ in steps) or 1
     parts: list[str] = []
     x = 16.0

@@ -20,9 +20,9 @@ _LEAST = 0.01  # share of the cost
 
 def tree(capture: Capture) -> Tree:
     """What `rich.print(capture)` shows."""
-    summary, durations = summarize(capture), capture.durations
-    total = durations.trace + durations.lower + durations.compile
+    summary, total = summarize(capture), sum(capture.durations.done.values())
     environment = [duration_text(total)] if total else []
+    environment += ["compiled before"] * ("compile" in capture.durations.reused)
     environment += [f"jax {capture.environment['jax']}"] if "jax" in capture.environment else []
     environment += [capture.environment["backend"]] if "backend" in capture.environment else []
     head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(environment), "dim"))

@@ -34,6 +34,22 @@ def test_the_function_runs_once_and_every_stage_is_there():
     assert capture.durations.compile > 0
 
 
+def test_what_jax_had_already_is_no_cost_of_the_compile(tmp_path):
+    function = jax.jit(lambda x: jnp.sin(x) * 3)
+    first, again, other = (ex.explore(function, jnp.ones(n)) for n in (8, 8, 9))
+    assert (first.durations.reused, again.durations.reused, other.durations.reused) == (
+        (),
+        ("trace", "lower", "compile"),
+        (),
+    )
+    again.save(tmp_path / "again.capture")
+    assert ex.load(tmp_path / "again.capture").durations == again.durations
+    assert "compiled before" in again._repr_mimebundle_()["text/html"]
+    assert "compiled before" not in first._repr_mimebundle_()["text/html"]
+    assert ex.diff(first, again).durations == ()
+    assert [value.name for value in ex.diff(first, other).durations] == ["trace", "lower", "compile"]
+
+
 def test_a_source_line_leads_to_its_equation_and_to_its_instructions():
     capture = ex.explore(jax.value_and_grad(loss), WEIGHTS, X)
     tanh_line = loss.__code__.co_firstlineno + 2

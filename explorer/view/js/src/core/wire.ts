@@ -114,6 +114,8 @@ export interface Header {
   line: number;
   signature: string;
   durations: Record<string, number>;
+  /** The steps whose result JAX had already. */
+  reused?: string[];
   environment: Record<string, string>;
   failure: string;
   cost: Record<string, number>;

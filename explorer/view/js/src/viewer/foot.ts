@@ -55,10 +55,13 @@ export class Foot {
 
   /** Nothing where nothing was timed: a module from a file. */
   #times(): Node[] {
-    const { durations } = this.session.capture.header;
-    const steps = STEPS.map(([step, name]) => [step, name, durations[step] ?? 0] as const);
+    const { durations, reused = [] } = this.session.capture.header;
+    // What a look into JAX's cache took is no step's cost.
+    const cost = (step: string) => (reused.includes(step) ? 0 : (durations[step] ?? 0));
+    const steps = STEPS.map(([step, name]) => [step, name, cost(step)] as const);
+    const before = reused.includes("compile") ? ["compiled before"] : [];
     const total = steps.reduce((all, [, , seconds]) => all + seconds, 0);
-    if (!total) return [];
+    if (!total) return before.map((text) => element("span.times", { title: "JAX had the program already" }, text));
     const bar = element("span.time", { "aria-hidden": "true" });
     for (const [step, , seconds] of steps) {
       const part = element("span", { class: step });
@@ -66,8 +69,10 @@ export class Foot {
       bar.append(part);
     }
     // A step that took no time has not ended.
-    const text = steps.filter(([, , seconds]) => seconds).map(([, name, seconds]) => `${name} ${secondsText(seconds)}`);
-    return [element("span.times", { title: "what the compile took" }, bar, text.join(" · "))];
+    const times = steps
+      .filter(([, , seconds]) => seconds)
+      .map(([, name, seconds]) => `${name} ${secondsText(seconds)}`);
+    return [element("span.times", { title: "what the compile took" }, bar, [...times, ...before].join(" · "))];
   }
 
   /** How surely the stage's nodes are linked to equations, or else how many have a line. */

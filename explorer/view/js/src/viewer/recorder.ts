@@ -90,7 +90,7 @@ export class Recorder {
     const say = () => {
       const seconds = (performance.now() - start) / 1000;
       this.root.replaceChildren(
-        `recording…${this.#passes} ${secondsText(seconds)}; your compile took ${secondsText(expected)}`,
+        `recording…${this.#passes} ${secondsText(seconds)}${expected ? `; your compile took ${secondsText(expected)}` : ""}`,
       );
     };
     say();
