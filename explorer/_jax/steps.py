@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import jax
@@ -16,7 +16,7 @@ SAVED_EVENT = "/jax/compilation_cache/compile_time_saved_sec"  # XLA's part was 
 
 
 @contextmanager
-def steps_done() -> Iterator[set[str]]:
+def steps_done() -> Generator[set[str]]:
     """The names of the steps that JAX does in this process meanwhile: `trace`, `lower` and `compile`.
 
     Those of other threads are among them. A program that the persistent cache had was not compiled.

@@ -167,12 +167,16 @@ class Replays:
     def capture(self, event: Event, events: Sequence[Event]) -> Capture:
         """What the call of an event compiled, with the seconds that it took then."""
         capture = self._of(event).run()
-        seconds = {
-            "compile" if other.kind == "cache-hit" else other.kind: other.seconds
-            for other in events
-            if other.call == event.call and other.kind in ("trace", "lower", "compile", "cache-hit")
-        }
-        return replace(capture, durations=Durations(**{**_ZERO, **seconds}))
+        of_call = [other for other in events if other.call == event.call]
+        seconds = {other.kind: other.seconds for other in of_call}
+        saved = [other.seconds for other in of_call if other.kind == "cache-hit"]
+        durations = Durations(
+            seconds.get("trace", 0.0),
+            seconds.get("lower", 0.0),
+            saved[-1] if saved else seconds.get("compile", 0.0),
+            reused=("compile",) if saved else (),
+        )
+        return replace(capture, durations=durations)
 
     def before(self, event: Event) -> int:
         """The number of the nearest earlier call, which the event's reason compares with."""
@@ -194,6 +198,3 @@ class Replays:
                 "  Hint: explore(f, …) shows what is compiled for any arguments."
             )
         return replay
-
-
-_ZERO = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
