@@ -168,10 +168,10 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
 
 def _moved(graph: Graph) -> NDArray[np.bool_]:
     """Whether the partitioner made a node to have an operand elsewhere, as newer XLA marks it; shape `[n]`."""
-    table = graph.attribute_table
-    marked = [_PARTITIONERS in value for value in table.columns.values]
+    codes, values = graph.attribute_table.codes("frontend_attributes"), graph.attribute_table.columns.values
+    marked = [code for code in np.unique(codes[codes >= 0]).tolist() if _PARTITIONERS in values[code]]
     is_sum = np.asarray([op.startswith(_SUMS) for op in graph.ops] or [False], bool)[graph.op]
-    is_marked = np.asarray([*marked, False], bool)[table.codes("frontend_attributes")]
+    is_marked = np.isin(codes, marked)
     return is_marked & ~is_sum & (graph.frame >= 0)
 
 
