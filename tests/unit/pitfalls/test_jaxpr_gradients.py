@@ -180,6 +180,11 @@ def test_the_cure_that_is_written_has_the_same_value_and_a_finite_gradient(funct
         assert line.partition("  # in place of ")[0] in " ".join(code.split())
 
 
+def test_a_value_that_only_the_choice_sees_is_guarded_where_it_is_made():
+    found = ex.lint(in_two_lines, AT_ZERO, rules="nan-gradient")
+    assert found[0].fix.text.splitlines()[0] == "jnp.log(jnp.where(x > 0, x, 1))  # in place of jnp.log(x)"
+
+
 def run_text(code, function):
     """The function that some text defines, under the names of another's module."""
     file = f"cured_{function.__name__}.py"

@@ -239,6 +239,26 @@ def test_a_hot_line_is_shown_with_the_head_of_its_function_and_what_is_around_it
     assert "MAIN = Frame(" not in " ".join(shown)
 
 
+# fmt: off
+def nested(x):
+    def product(y):
+        a = jnp.sin(y)
+        b = jnp.cos(a)
+        c = jnp.tan(b)
+        d = jnp.exp(c)
+        return d @ y
+    return product(x)
+# fmt: on
+
+
+def test_the_head_of_a_function_is_found_from_its_last_line_too():
+    made = profile_of(ex.explore(nested, jnp.ones((64, 64))))
+    hottest = [line for line in made.lines if line.text.strip() == "return d @ y"]
+    [file] = message(replace(made, lines=hottest))["files"]
+    shown = [text.strip() for _, text in file["rows"]]
+    assert shown[:3] == ["def nested(x):", "def product(y):", "b = jnp.cos(a)"]
+
+
 def test_the_message_survives_the_way_to_the_page_whatever_the_numbers(several: Profile):
     read = json.loads(gzip.decompress(packed(message(several))))
     assert len(read["kernels"]) == len(several.ops)

@@ -55,6 +55,12 @@ def test_the_sentence_says_how_many_binaries_serve_how_many_sizes_and_what_is_pa
             "Padded: 1 binary serves all 4,096 sizes, 1 of them has a binary of its own; "
             "62% of the bytes of 3 calls are padding at b = 32, s = 48",
         ),
+        ({"sizes": (), "dimensions": {"b": (1, 2, 3)}}, "Padded: 2 binaries serve all 3 sizes; no call was padded yet"),
+        ({"sizes": (), "dimensions": {"b": (0, 1, 2)}}, "Padded: 2 binaries serve both sizes; no call was padded yet"),
+        (
+            {"sizes": (), "dimensions": {"b": (4, 4, 4)}},
+            "Padded: 2 binaries serve the one size; no call was padded yet",
+        ),
         ({"verdict": "static"}, "Static: no size varies"),
         ({"verdict": "specialised", "why": "only 3 sizes"}, "Specialised: only 3 sizes"),
     ],
