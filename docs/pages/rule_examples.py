@@ -127,7 +127,7 @@ def _main() -> None:
             good = _run(example.good, Path(folder, example.rule, "good.py"))
             own = bad.of(example.rule)
             faults = [str(fault) for findings in (bad, good) for fault in (findings.failure, *findings.faults) if fault]
-            text = own[0].to_text().partition("\n\n")[2] if len(own) else ""  # without its heading
+            text = own[0].to_text() if len(own) else ""
             reports[example.rule] = [[found.rule for found in bad], [found.rule for found in good], text, faults]
     print(json.dumps(reports))
 
