@@ -64,14 +64,15 @@ export function centre(canvas: GraphCanvas, box: Box): void {
 export function bringIntoSight(canvas: GraphCanvas, box: Box): void {
   const { view } = canvas;
   const { width, height } = canvas.area;
-  const room = Math.min((width - 2 * EDGE) / box.width, (height - 2 * EDGE) / box.height);
+  const room = Math.min((width - 2 * EDGE) / box.width, (height - TOP - EDGE) / box.height);
   const scale = Math.min(view.scale, Math.max(room, READABLE));
   const [left, top] = [view.x + box.x * view.scale, view.y + box.y * view.scale];
-  const within = (at: number, size: number, all: number) => Math.max(Math.min(at, all - EDGE - size), EDGE);
+  const within = (at: number, size: number, all: number, start: number) =>
+    Math.max(Math.min(at, all - EDGE - size), start);
   canvas.view = {
     scale,
-    x: within(left, box.width * scale, width) - box.x * scale,
-    y: within(top, box.height * scale, height) - box.y * scale,
+    x: within(left, box.width * scale, width, EDGE) - box.x * scale,
+    y: within(top, box.height * scale, height, TOP) - box.y * scale,
   };
   canvas.paint();
 }
