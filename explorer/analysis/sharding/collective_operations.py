@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from explorer.analysis.sharding.operation import Operation, known_dims
 from explorer.analysis.sharding.spread import gathered, gathers, numbered, union
 from explorer.model.device_groups import Groups, axes_of_pairs, parse_groups
+from explorer.model.mesh import DeviceMesh
 from explorer.model.shardings import COMPUTED, Spread
 
 
@@ -17,10 +19,14 @@ def _groups(operation: Operation) -> Groups:
 
 
 def _groups_axes(operation: Operation) -> int:
-    text = operation.attributes.get("replica_groups", "")
-    groups = _groups(operation)
+    return _axes_of_groups(operation.mesh, operation.attributes.get("replica_groups", ""))
+
+
+@lru_cache(maxsize=256)  # a program has a few kinds of groups, each of them of all its devices
+def _axes_of_groups(mesh: DeviceMesh, text: str) -> int:
+    groups = parse_groups(text)
     # `{}` is all devices; of groups in a notation that isn't read nothing is proven.
-    return operation.mesh.joined(groups) if groups or text.strip("{} ") else operation.mesh.full
+    return mesh.joined(groups) if groups or text.strip("{} ") else mesh.full
 
 
 def _all_reduce(operation: Operation, spreads: Sequence[Spread]) -> Spread:
