@@ -77,6 +77,22 @@ def test_a_constant_is_in_the_file_once_however_many_buckets_there_are(tmp_path,
     assert [name for name, size in sizes.items() if size >= WEIGHTS.nbytes] == ["constant-0.bin"]
 
 
+@pytest.mark.parametrize("left", [lambda programs: [], lambda programs: programs[1:], lambda programs: programs * 600])
+def test_a_file_without_the_largest_bucket_or_of_far_too_many_is_refused(tmp_path, padded, left):
+    padded.save(tmp_path / "exe")
+    with zipfile.ZipFile(tmp_path / "exe") as file, zipfile.ZipFile(tmp_path / "damaged", "w") as damaged:
+        for name in file.namelist():
+            content = file.read(name)
+            if name.endswith(".json"):
+                manifest = json.loads(content)
+                padding = manifest["about"]["padding"]
+                padding["programs"] = left(sorted(padding["programs"], key=lambda each: -each["bucket"]["batch"]))
+                content = json.dumps(manifest).encode()
+            damaged.writestr(name, content)
+    with pytest.raises(ex.ArchiveError):
+        ex.Executable.load(tmp_path / "damaged")
+
+
 def test_a_specialised_one_says_nothing_of_padding(tmp_path):
     ex.compile(lambda x: x * 2, args=[ex.InputInfo((BATCH,), "float32")]).save(tmp_path / "exe")
     with zipfile.ZipFile(tmp_path / "exe") as file:
