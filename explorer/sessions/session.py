@@ -28,10 +28,12 @@ class Session(Displayable):
 
     Example:
         >>> import explorer as ex, jax, jax.numpy as jnp
+        >>> @jax.jit
+        ... def doubled(x):
+        ...     return x * 2
         >>> with ex.watch() as ledger:
-        ...     double = jax.jit(lambda x: x * 2)
-        ...     _ = double(jnp.ones(2)), double(jnp.ones(3))
-        >>> row = ex.session()["<lambda>"]
+        ...     _ = doubled(jnp.ones(2)), doubled(jnp.ones(3))
+        >>> row = ex.session()["doubled"]
         >>> row.compiles, row.recompiles, row.leaf
         (2, 1, 'x.shape[0]')
     """
