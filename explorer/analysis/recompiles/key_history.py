@@ -98,6 +98,8 @@ class History:
             family = self._families[name] = _Family()
             if len(self._families) > _FAMILIES:
                 self._families.popitem(last=False)
+        else:
+            self._families.move_to_end(name)  # what is in use is not what a long session forgets
         return family
 
 
