@@ -36,7 +36,7 @@ class MissingCompilerError(ExplorerError):
         Traceback (most recent call last):
             ...
         explorer.errors.machines.MissingCompilerError: the compiler for cuda is not installed:
-            jax-cuda13-pjrt==..., about 125 MB, into a folder of Explorer's own.
+            jax-cuda13-pjrt==..., about 133 MB, into a folder of Explorer's own.
           Hint: python -m explorer targets install cuda
     """
 

@@ -131,7 +131,7 @@ def test_the_figures_of_a_row_stand_beside_each_other():
     measured = {"stages": {"trace": 0.01, "lower": 0.02, "compile": 0.05}, "memory": {"argument": 104_857_600}}
     row = Variant("remat", "remat", "rematerialising", kernels=1, difference=Difference(1.0, float("nan")), **measured)
     drawn = view_of(WhatIf).svg(WhatIf("f", "()", [row, row], (), {}))
-    texts = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)"[^>]*>([^<]+)<', drawn)
+    texts = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)"[^>]*>([^<]+)<', drawn)
     lines = {}
     for x, y, anchor, text in texts:
         width = 6.7 * len(text)  # as Chromium sets them
