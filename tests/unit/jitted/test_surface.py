@@ -52,6 +52,13 @@ def test_a_partial_has_the_name_of_what_it_is_of_also_in_the_module(function):
     np.testing.assert_array_equal(ours(X), 3 * X)
 
 
+def test_a_partial_of_an_inner_function_says_where_that_is():
+    def inner(x, by):
+        return x * by
+
+    assert jit(partial(inner, by=2.0)).__qualname__ == inner.__qualname__ != "inner"
+
+
 def test_a_partial_that_was_named_keeps_its_name():
     named = partial(scaled, by=3.0)
     named.__name__ = "tripled"
