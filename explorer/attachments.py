@@ -49,7 +49,7 @@ _METHODS = {
     "Capture.save": "explorer.files.capture:save",
     "Capture.to_html": "explorer.view.capture:to_html",
     "Capture.load": "explorer.files.capture:load",
-    "Capture.wire": "explorer.files.capture:encode",
+    "Capture.wire": "explorer.files.capture_writing:encode",
     "Ledger._open_spill": "explorer.files.ledger_lines:Spill",
     "Ledger.storms": "explorer.analysis.recompiles.storms:storms",
     "Ledger.storm_of": "explorer.analysis.recompiles.storms:storm_of",

@@ -17,7 +17,7 @@ import numpy as np
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
-from explorer.files.capture import encode
+from explorer.files.capture_writing import encode
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.equation_sets import EXACT

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.files.capture import _read_stage, decode, encode
+from explorer.files.capture import _read_stage, decode
+from explorer.files.capture_writing import encode
 from explorer.files.container import VERSION, BlobReader, Blobs, table
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
