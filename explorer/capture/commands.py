@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import explorer as ex  # which loads a room where it is first used: the other ve
 from explorer.capture.command_target import add_arguments, add_target, arguments_of, function_of
 from explorer.files.output_option import add_output
 from explorer.files.reports.shell import add_format, present
+from explorer.model.text import list_names
 
 _WRITERS = {
     ".html": ex.Capture.to_html,
@@ -60,7 +62,11 @@ def add_diff(verbs: Any) -> None:
 
 
 def _explore(given: argparse.Namespace) -> int:
-    capture = _explored(given.target, given.arg, given.hardware)
+    try:
+        capture = _explored(given.target, given.arg, given.hardware)
+    except ex.ExploreError as error:
+        _keep(given.output, error.capture)
+        raise
     if given.passes:
         _ = capture.passes
     return _show(given, capture)
@@ -92,6 +98,15 @@ def _show(given: argparse.Namespace, capture: ex.Capture) -> int:
     show = (lambda: None) if given.output else (lambda: _print(capture))
     present(given, "explore", capture, show, given.output)
     return 0
+
+
+def _keep(paths: Sequence[Path], capture: ex.Capture) -> None:
+    """What there is of a compile that failed."""
+    if capture.stages:
+        for path in paths:
+            _WRITERS[path.suffix](capture, path)
+            names = list_names([stage.name for stage in capture.stages])
+            print(f"{path}: the stages before it, {names}", file=sys.stderr)
 
 
 def _print(value: Any) -> None:
