@@ -8,12 +8,12 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
-	@echo "make test         run what every change must pass: lint types contracts bundle unit unit-newest notebooks docs browser"
+	@echo "make test         run what every change must pass: lint types contracts bundle unit hardware unit-newest notebooks docs browser"
 	@echo "make slow         run what a release must pass beside it: whole corpora, thousands of damaged files, clusters (20 minutes)"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
@@ -30,7 +30,7 @@ demo: $(LAB)/ready
 	@$(LAB)/bin/python -m tests.examples.demo report.html
 
 # Not here, but each night and before a release: `slow`. Its corpora and measurements take as long as all of this.
-test: lint types contracts bundle unit unit-newest notebooks docs browser
+test: lint types contracts bundle unit hardware unit-newest notebooks docs browser
 
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
@@ -59,6 +59,10 @@ endef
 unit: export XLA_FLAGS = $(QUICKLY)
 unit: $(VENV)/ready
 	$(call pytest,$(VENV),unit,-n auto -m "not slow" tests/unit tests/seeds)
+
+# A real compile each for a GPU and a TPU that aren't here, where `make compilers` was run.
+hardware: $(VENV)/ready
+	$(call pytest,$(VENV),hardware,-m slow tests/unit/hardware/test_explore_target.py)
 
 compilers: $(VENV)/ready
 	$(BIN)/python -m explorer targets install cuda tpu
