@@ -198,3 +198,15 @@ def test_of_a_collective_without_its_operand_nothing_is_known(operation) -> None
     capture = ex.open_hlo(text)
     (lies,) = capture.shardings.of(capture.hlo.graph["y"])
     assert lies == "f32[8]{V:devices}"
+
+
+@pytest.mark.parametrize("number", ["", "-1", "7", "99999999999"])
+def test_of_a_parameter_that_is_numbered_as_no_argument_nothing_is_known(number) -> None:
+    text = (
+        "HloModule damaged, num_partitions=4\n\n"
+        f"ENTRY main {{\n  x = f32[8] parameter({number})\n  ROOT y = f32[8] negate(x)\n}}\n"
+    )
+    capture = ex.open_hlo(text)
+    assert capture.shardings.of(capture.hlo.graph["x"]) == capture.shardings.of(capture.hlo.graph["y"])
+    (lies,) = capture.shardings.of(capture.hlo.graph["y"])
+    assert lies == "f32[8]{V:devices}"
