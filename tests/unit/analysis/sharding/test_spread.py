@@ -6,11 +6,13 @@ import subprocess
 import sys
 import textwrap
 
+import jax.numpy as jnp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.analysis.sharding.given import given_arguments
 from explorer.analysis.sharding.reshaping import reshaped
 from explorer.model.mesh import DeviceMesh
 
@@ -210,3 +212,9 @@ def test_of_a_parameter_that_is_numbered_as_no_argument_nothing_is_known(number)
     assert capture.shardings.of(capture.hlo.graph["x"]) == capture.shardings.of(capture.hlo.graph["y"])
     (lies,) = capture.shardings.of(capture.hlo.graph["y"])
     assert lies == "f32[8]{V:devices}"
+
+
+def test_the_arguments_are_those_of_the_lowered_program_in_order() -> None:
+    capture = ex.explore(lambda x, y: jnp.sin(x) @ y, jnp.ones((2, 3)), jnp.ones((3, 4)))
+    assert [given.array.shape for given in given_arguments(capture)] == [(2, 3), (3, 4)]
+    assert given_arguments(ex.open_hlo(capture.hlo.text)) == []
