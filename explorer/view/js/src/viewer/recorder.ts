@@ -87,11 +87,10 @@ export class Recorder {
 
   #progress(expected: number): void {
     const start = performance.now();
+    const took = expected ? `; your compile took ${secondsText(expected)}` : "";
     const say = () => {
       const seconds = (performance.now() - start) / 1000;
-      this.root.replaceChildren(
-        `recording…${this.#passes} ${secondsText(seconds)}${expected ? `; your compile took ${secondsText(expected)}` : ""}`,
-      );
+      this.root.replaceChildren(`recording…${this.#passes} ${secondsText(seconds)}${took}`);
     };
     say();
     this.#timer = setInterval(say, TICK);
