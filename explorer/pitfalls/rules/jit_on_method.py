@@ -8,9 +8,9 @@ from types import MethodType
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from explorer._jax.array_types import Array
 from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.safe_reading import (
     attributes,
@@ -114,10 +114,9 @@ def _registered(kind: str, owner: Any, method: str) -> str:
 def _is_data(value: Any) -> bool:
     """Whether a value can be an argument: arrays, numbers with a fraction, and trees of them."""
     leaves = jax.tree_util.tree_leaves(value) if is_exactly(value, list, tuple, dict) else [value]
-    return bool(leaves) and all(is_a(leaf, jax.Array, np.ndarray, float, complex, _ARRAY) for leaf in leaves)
+    return bool(leaves) and all(is_a(leaf, jax.Array, np.ndarray, float, complex, Array) for leaf in leaves)
 
 
-_ARRAY = kind_of(jnp.zeros(()))  # which isn't derived from jax.Array
 RULE = Rule(
     "jit-on-method",
     "EX023",

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer._jax.array_types import Array
 from explorer._jax.jitted import static_arguments
 from explorer.capture.safe_reading import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
 from explorer.capture.safe_reading import is_plain as is_plain_value
@@ -20,8 +21,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
 from explorer.pitfalls.rule import Rule
-
-_ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -82,7 +81,7 @@ def _kept(evidence: Evidence) -> Iterator[Finding]:
 
 def _arrays(data: Any, depth: int = 0) -> Iterator[Any]:
     """The arrays in what a class keeps: in it, and in tuples, lists and dicts in it."""
-    if is_a(data, jax.Array, _ARRAY, np.ndarray):
+    if is_a(data, jax.Array, Array, np.ndarray):
         yield data
     elif depth < 4:
         parts = dict[Any, Any].values(data) if kind_of(data) is dict else data if kind_of(data) in (tuple, list) else ()
@@ -216,7 +215,7 @@ def _calls_again(function: FunctionSource, call: ast.Call, after: ast.AST) -> bo
 def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None:
     """What in a value has no hash, with its path; its class says so, nothing is hashed."""
     kind = kind_of(value)
-    if is_a(value, jax.Array, _ARRAY, np.ndarray):
+    if is_a(value, jax.Array, Array, np.ndarray):
         return path, "array"
     if hash_of(kind) is None:
         return path, short_name(kind)
