@@ -134,9 +134,9 @@ def _heads(texts: Sequence[str], line: int) -> Iterator[int]:
     """The `def` and `class` lines around a line, from the inside."""
     depth = _indent(texts[line - 1]) if line <= len(texts) else 0
     for at in range(line - 1, 0, -1):
-        text = texts[at - 1]
         if depth == 0:
             return
+        text = texts[at - 1]
         if text.strip() and _indent(text) < depth:
             depth = _indent(text)
             if text.lstrip().startswith(("def ", "class ", "async def ")):
