@@ -11,15 +11,17 @@ _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|->|[(){{}}\[\]<>,]|[^\"(){{}}\[\]<>,\-]++|-")
 _STEP = dict.fromkeys("({[<", 1) | dict.fromkeys(")}]>", -1)
 _REFERENCE = re.compile(r"%[\w$.]++(?:#(\d++))?")
+_SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*+"|[\w$.\-]++)')
 _ESCAPED = re.compile(r"\\(.)")
 _SCALAR = re.compile(r"(-?\d[\w.+\-]*|true|false) : [a-z]\w*")
-_SYMBOL_KEY = {"custom_call": "call_target_name", "composite": "name"}
+_SYMBOL_KEY = {"custom_call": "call_target_name"}
 # What the pretty form has without a key: by operation, the keys in order.
 _POSITIONAL = {
     "constant": ("value",),
     "compare": ("comparison_direction", "compare_type"),
     "slice": ("slice",),
     "rng": ("rng_distribution",),
+    "composite": ("name",),
 }
 
 
@@ -52,8 +54,8 @@ def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
             pairs["applies"] = words[1]
         if is_keyed:
             pairs[words[-1]] = value.strip()
-        elif words[0].startswith("@"):
-            pairs[_SYMBOL_KEY.get(short, "callee")] = words[0][1:].strip('"')
+        elif symbol := _SYMBOL.match(piece.strip()):
+            pairs[_SYMBOL_KEY.get(short, "callee")] = _plain(symbol[1])
         elif words[0] != "applies":
             key, value = next(positional), " ".join(words)
             pairs[key] = f"{pairs[key]}, {value}" if key in pairs else value

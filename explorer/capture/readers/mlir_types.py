@@ -17,7 +17,7 @@ _GIVEN = {"tensor.dim": "index", "tensor.rank": "index", "shape.cstr_broadcastab
 _BRACKET = re.compile(r'[()]|"(?:[^"\\]|\\.)*+"')
 # Of an argument or a result, by Shardy or by what was before it.
 _SHARDING = re.compile(r'\bsdy\.sharding = #sdy\.sharding(<[^>]*+>)|\bmhlo\.sharding = "([^"]*+)"')
-_ELEMENT = re.compile(r"(?:.*x)?(\w++)(?:, .*)?>")
+_ELEMENT = re.compile(r"tensor<(?:[\d?]++x)*+(.*?)(?:, .*)?>")
 
 
 class LoopArgument(NamedTuple):
@@ -65,7 +65,8 @@ def result_type(op: str, body: str, *, is_single: bool = False) -> str:
         return type_
     result = _last_type(type_, is_single=is_single)
     if op == "tensor.extract":
-        return _ELEMENT.sub(r"\1", result)
+        element = _ELEMENT.fullmatch(result)
+        return element[1] if element else ""
     return "" if result == "()" else result
 
 
