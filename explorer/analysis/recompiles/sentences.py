@@ -124,6 +124,8 @@ def _static(case: Case) -> str:
         return f"`{chosen.leaf}` was a static argument ({cut_middle(chosen.before)}) and is now an array"
     if case.chosen.before == "an array":
         return f"`{chosen.leaf}` was an array and is now a static argument ({cut_middle(chosen.after)})"
+    if chosen.leaf in ("static_argnums", "static_argnames"):
+        return _options(case)
     if new is None or old is None:
         return f"the static argument `{chosen.leaf}` {_before_after(case)}"
     if new.keyword is not old.keyword and new.value == old.value:
@@ -131,6 +133,8 @@ def _static(case: Case) -> str:
         return f"the static argument `{new.path}` was given {before} and is now given {after}"
     if new.value == old.value and new.type == old.type:
         return f"the static argument `{new.path}` is {cut_middle(new.value)} as before, yet not equal: {_unequal(new)}"
+    if new.value == old.value:  # NumPy 1 prints its numbers as Python does
+        return f"the static argument `{new.path}` is {new.value} as before, but a {new.type}, which was a {old.type}"
     text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
     count = case.value_count
     return f"{text}: its {_ordinal(count)} value" if count > 2 else text
