@@ -170,7 +170,7 @@ def aligned(before: Ints, after: Ints) -> Iterator[tuple[int, int]]:
     for at, to in (*kept, (len(before), len(after))):
         yield from ((int(row), -1) for row in before[i:at])
         yield from ((-1, int(row)) for row in after[j:to])
-        if at < len(before) and to < len(after):
+        if at < len(before):  # the last pair is the ends
             yield int(before[at]), int(after[to])
         i, j = at + 1, to + 1
 
