@@ -18,7 +18,7 @@ _ROUNDED = 0.05  # of an exponent: what rounding to a tenth hides
 
 def headline(sweep: Sweep) -> str:
     """The sweep in a sentence; says so where nothing is to be seen."""
-    if not sweep.rows or len(sweep.failed) == len(sweep.rows):
+    if len(sweep.failed) == len(sweep.rows):
         what = f": {sweep.rows[0].error}" if sweep.rows else ""
         return f"all {len(sweep.rows):,} points failed{what}" if len(sweep.rows) > 1 else f"it failed{what}"
     axis = sweep.axes[sweep.over]
@@ -170,10 +170,7 @@ def _kinds(sweep: Sweep) -> list[str]:
 
 
 def _kind(sweep: Sweep, row: SweepRow) -> str:
-    several = [(axis, at) for axis, at in zip(sweep.axes, row.at, strict=True) if len(axis) > 1]
-    return ", ".join(
-        axis.labels[at] if axis.numbers is None else f"{axis.name} = {axis.labels[at]}" for axis, at in several
-    )
+    return ", ".join(axis.labels[at] for axis, at in zip(sweep.axes, row.at, strict=True) if len(axis) > 1)
 
 
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:

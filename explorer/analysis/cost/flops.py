@@ -161,13 +161,13 @@ def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
     if not shapes or len(shapes[0]) < 2:
         return math.nan
     *batch, m, n = shapes[0]
-    short = min(m, n)
+    short, long = sorted((m, n))
     if routine == "trsm":
         return math.prod(shapes[1]) * short if len(shapes) > 1 else math.nan
     of_one = {
         "potrf": n**3 / 3,
-        "getrf": m * n**2 - n**3 / 3 if m >= n else n * m**2 - m**3 / 3,
-        "geqrf": 2 * m * n**2 - 2 * n**3 / 3 if m >= n else 2 * n * m**2 - 2 * m**3 / 3,
+        "getrf": long * short**2 - short**3 / 3,
+        "geqrf": 2 * long * short**2 - 2 * short**3 / 3,
     }
     reflectors = shapes[1][-1] if len(shapes) > 1 and shapes[1] else short
     generated = 4 * m * n * reflectors - 2 * (m + n) * reflectors**2 + 4 * reflectors**3 / 3
