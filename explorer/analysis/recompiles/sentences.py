@@ -108,12 +108,10 @@ def _structure(case: Case) -> str:
     return f"`{chosen.leaf or 'the arguments'}` was {_article(change.before)} and is now {_article(change.after)}"
 
 
-def _article(describe_picture: str) -> str:
-    return (
-        describe_picture
-        if describe_picture == "None"
-        else f"{'an' if describe_picture[:1] in 'aeiou' else 'a'} {describe_picture}"
-    )
+def _article(description: str) -> str:
+    if description == "None":
+        return description
+    return f"{'an' if description[:1].lower() in 'aeiou' else 'a'} {description}"
 
 
 def _static(case: Case) -> str:
