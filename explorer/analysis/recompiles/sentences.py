@@ -111,7 +111,7 @@ def _structure(case: Case) -> str:
 def _article(description: str) -> str:
     if description == "None":
         return description
-    return f"{'an' if description[:1].lower() in 'aeiou' else 'a'} {description}"
+    return f"{'an' if description[:1].lower() in 'aeio' else 'a'} {description}"
 
 
 def _static(case: Case) -> str:
