@@ -230,3 +230,75 @@ def test_another_structure_or_another_size_is_no_state():
     assert len(predictions(Function("f"), [taken], [changed])) == 1
     for other in (part("u", 2), part("t", 3)):
         assert predictions(Function("f"), [taken], [other]) == ()
+
+
+# By hand -------------------------------------------------------------------------------------------------------------
+
+
+def part(path, *types, tree="t"):
+    """A part whose arrays have these types; a star after one says that it is weak, a size before it its length."""
+    leaves = []
+    for at, text in enumerate(types):
+        size, _, dtype = text.rpartition(" ")
+        name = path if tree == "*" else f"{path}[{at}]"
+        leaves.append(Leaf(name, (int(size),) if size else (), dtype.rstrip("*"), dtype.endswith("*")))
+    return Part(path, tree, tuple(leaves))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "results", "expected"),
+    [
+        # A bare array is held against the whole result and the first one of it, if it is the first argument.
+        ([part("n", "i*", tree="*")], [part("result", "i", tree="*")], [("n", "result")]),
+        (
+            [part("n", "i*", tree="*")],
+            [part("result", "i", "f"), part("result[0]", "i", tree="*")],
+            [("n", "result[0]")],
+        ),
+        (
+            [part("n", "i*", tree="*")],
+            [part("result", "f", "i"), part("result[0]", "f", tree="*"), part("result[1]", "i", tree="*")],
+            [],
+        ),
+        ([part("x", "f", tree="*"), part("n", "i*", tree="*")], [part("result", "i", tree="*")], []),
+        # In a dict it is state wherever it comes back, but not as another type than a weak or a strong one.
+        (
+            [part("x", "f", tree="*"), part("n", "i*")],
+            [part("result", "f", "i", tree="2"), part("result[0]", "f", tree="*"), part("result[1]", "i")],
+            [("n[0]", "result[1]")],
+        ),
+        ([part("n", "i")], [part("result", "f")], []),
+        ([part("n", "i", tree="*")], [part("result", "f", tree="*")], []),
+        # Several arrays are state of any type, if structure and shapes are the same.
+        ([part("s", "f", "i")], [part("result", "g", "i")], [("s[0]", "result")]),
+        ([part("s", "f", "i")], [part("result", "g", "i", tree="u")], []),
+        ([part("s", "f", "2 i")], [part("result", "g", "3 i")], []),
+        ([part("s", "f", "i")], [part("result", "g", "i", "i")], []),
+        # Of several results the one that differs least is what is fed back.
+        ([part("s", "f", "i")], [part("result", "g", "j"), part("result[0]", "f", "j")], [("s[1]", "result[0]")]),
+        ([part("s", "f", "i")], [part("result", "g", "j"), part("result[0]", "f", "i")], []),
+    ],
+)
+def test_what_is_held_against_which_result(arguments, results, expected):
+    predicted = predictions(Function("f"), arguments, results)
+    assert [(one.leaf, one.result) for one in predicted] == expected
+
+
+def test_arrays_that_change_alike_are_one_prediction():
+    state, result = part("s", "f*", "f*", "i", "f*"), part("result", "f", "f", "j", "f")
+    floats, integers = predictions(Function("step", "a.py", 3), [state], [result])
+    assert floats.text == (
+        "step takes `s[0]` as f, weak and returns it as f, like 2 more of its arrays: "
+        "if the result is passed in again, step compiles again."
+    )
+    assert floats.leaves == ("s[0]", "s[1]", "s[3]")
+    assert floats.fix == "jnp.asarray(s[0], dtype=jnp.f)"
+    assert integers.text == (
+        "step takes `s[2]` as i and returns it as j: if the result is passed in again, step compiles again."
+    )
+    assert integers.fix == "return ….astype(jnp.i) for s[2]"
+    back = predictions(
+        Function("step"), [part("s", "f", "i")], [part("r", "g", tree="u"), part("result[1]", "f*", "i")]
+    )
+    assert back[0].text.endswith("if result[1] is passed in again, step compiles again.")
+    assert back[0].fix == "return jnp.asarray(…, dtype=jnp.f) for s[0]"
