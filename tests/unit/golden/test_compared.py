@@ -135,3 +135,77 @@ def test_where_the_equations_are_the_same_the_cause_is_what_else_is_different():
     unknown = changes(CPU, replace(CPU, kernels=3))["kernels"]
     assert unknown.cause == "not known: the equations are the same, and so is JAX"
     assert (unknown.file, unknown.line) == ("m.py", 2)
+
+
+# Limits and ties -----------------------------------------------------------------------------------------------------
+
+
+def test_of_lines_that_grew_the_one_that_grew_most_is_named_and_of_those_that_shrank_likewise():
+    lines = [replace(DOT, line=line, code=f"line {line}", equations={f"e{line}": 1}, bytes=100) for line in (5, 6, 7)]
+
+    def where(*amounts):
+        now = [replace(line, bytes=amount) for line, amount in zip(lines, amounts, strict=True)]
+        before, after = (replace(CPU, lines=tuple(rows)) for rows in (lines, now))
+        changed = changes(replace(before, bytes=300), replace(after, bytes=sum(amounts)))
+        return changed["bytes"].where, changed["bytes"].file, changed["bytes"].line
+
+    assert where(150, 190, 100) == ("most of it on line 6 of m.py, `line 6`", "m.py", 6)
+    assert where(50, 190, 100) == ("most of it on line 6 of m.py, `line 6`", "m.py", 6)
+    assert where(50, 10, 100) == ("most of it on line 6 of m.py, `line 6`", "m.py", 6)
+    assert where(90, 190, 10) == ("most of it on line 7 of m.py, `line 7`", "m.py", 7)  # it is less, all in all
+    assert where(190, 190, 100) == ("most of it on line 5 of m.py, `line 5`", "m.py", 5)
+
+
+def test_where_no_line_has_the_change_the_function_is_its_place():
+    change = changes(CPU, replace(CPU, flops=2000))["flops"]
+    assert (change.where, change.file, change.line) == ("", "m.py", 2)
+    placeless = replace(golden(replace(CPU, flops=2000)), place="")
+    (change,) = compared(golden(), placeless, "step").regressions
+    assert (change.file, change.line) == ("", 0)
+
+
+def test_a_line_without_a_file_is_no_place_to_go_to():
+    nowhere = replace(DOT, file="", line=0, code="")
+    grown = replace(nowhere, flops=3000)
+    change = changes(replace(CPU, lines=(TANH, nowhere)), replace(CPU, flops=3064, lines=(TANH, grown)))["flops"]
+    assert (change.file, change.line) == ("m.py", 2)
+    edited = replace(grown, equations={"exp f32[8]": 1})
+    change = changes(replace(CPU, lines=(TANH, nowhere)), replace(CPU, flops=3064, lines=(TANH, edited)))["flops"]
+    assert change.cause == "code of no known line has exp f32[8] instead of dot_general f32[8]"
+    assert (change.file, change.line) == ("m.py", 2)
+
+
+def test_which_edited_line_is_the_cause():
+    """What follows from an edit, as the types of a line after it do, is not the edit."""
+    first = replace(TANH, equations={"tanh bf16[64]": 1})
+    edited = replace(DOT, code="return y @ w.T", equations={"dot_general f32[9]": 1})
+    after = changes(CPU, replace(CPU, kernels=3, lines=(first, edited)))
+    assert after["kernels"].cause == (
+        "`return y @ w.T` has dot_general f32[9] instead of dot_general f32[8]; so have 1 other line"
+    )
+    library = replace(DOT, equations={"dot_general f32[9]": 1})
+    after = changes(CPU, replace(CPU, kernels=3, lines=(first, library)))
+    assert after["kernels"].cause == (
+        "`y = jnp.tanh(x)` has tanh bf16[64] instead of tanh f32[64]; so have 1 other line"
+    )
+
+
+def test_long_code_is_cut_and_many_kernels_counted():
+    code = "return " + "y + " * 30 + "w"
+    equations = {"exp f32[4]": 3, "sin f32[4]": 1, "cos f32[2]": 1}
+    after = changes(CPU, with_line(replace(DOT, code=code, equations=equations, kernels={}), kernels=9))["kernels"]
+    assert after.cause == (f"`{code[:59]}…` has exp f32[4] ×3, sin f32[4] and 1 other instead of dot_general f32[8]")
+    many = replace(DOT, kernels={"dot → f32[8]": 1, **{f"k{at} → f32[{at}]": 1 for at in range(1, 5)}})
+    where = changes(CPU, with_line(many, kernels=6))["kernels"].where
+    assert where.endswith("`return y @ w`: new kernels k4 → f32[4], k3 → f32[3] and 2 others")
+
+
+def test_findings_have_lint_for_a_cause():
+    (change,) = compared(golden(), golden(replace(CPU, findings={"EX001": 1})), "step").regressions
+    assert (change.text, change.cause) == ("EX001: 1, 0 before", "the equations are the same: see what lint says")
+
+
+def test_what_compiles_once_more_is_counted_from_nothing():
+    result = compared(golden(compiles={"a": 1}), golden(compiles={"b": 1}), "step")
+    assert [change.text for change in result.regressions] == ["b compiles 1 time, 0 before"]
+    assert [change.text for change in result.gains] == ["a compiles 0 times, 1 before"]
