@@ -31,12 +31,11 @@ def difference_of(result: Any, plain: Any) -> Difference:
         apart = ~((one == other) | (np.isnan(one) & np.isnan(other)))
         if not apart.any():
             continue
-        largest = float(np.abs(one - other)[apart].max())
-        scale = float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
-        absolute = max(absolute, largest) if largest == largest else nan
-        relative = max(relative, largest / scale if scale else nan)
-        if absolute != absolute or relative != relative:
-            return Difference(absolute, nan)
+        largest = np.abs(one[apart] - other[apart]).max()
+        scale = np.abs(other[np.isfinite(other)]).max(initial=0.0)
+        # NumPy's maximum of a number and NaN is NaN, Python's the one that comes first.
+        absolute = float(np.maximum(absolute, largest))
+        relative = float(np.maximum(relative, largest / scale if scale else nan))
     return Difference(absolute, relative)
 
 

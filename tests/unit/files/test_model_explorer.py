@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
+from explorer.capture.readers.hlo import read_hlo
+from explorer.files.model_explorer import model_explorer_graph, node_data
 from explorer.files.model_explorer_layers import Layers
 from tests.support.functions import loss
 
@@ -175,3 +177,65 @@ def test_every_node_says_its_equations_and_how_sure_that_is(written, capture):
         assert attributes["link"] == capture.links.grade(node, "jaxpr")
         equations = ", ".join(equation.name for equation in capture.links.linked(node, "jaxpr"))
         assert attributes.get("equations", "") == equations
+
+
+# The caller stands first, so that it is node 0; each of two branches has an operand of its own.
+SMALL = """ENTRY main {
+  fused = f32[2]{0} fusion(a), kind=kLoop, calls=body, metadata={op_name="jit(f)/tanh"}
+  a = f32[2]{0} parameter(0)
+  is = pred[] parameter(1)
+  either = f32[2]{0} conditional(is, fused, a), true_computation=yes, false_computation=no
+  ROOT out = (f32[2]{0}, pred[]) tuple(either, is)
+}
+body {
+  x = f32[2]{0} parameter(0)
+  ROOT t = f32[2]{0} tanh(x)
+}
+yes {
+  y = f32[2]{0} parameter(0)
+  ROOT n = f32[2]{0} negate(y)
+}
+no {
+  ROOT z = f32[2]{0} parameter(0)
+}
+"""
+IN_YES, IN_NO = "conditional (either)/branch", "conditional (either)/branch (2)"
+
+
+def test_a_small_graph_to_the_letter():
+    graph = read_hlo(SMALL)
+    exported = model_explorer_graph(graph, "hlo", [{"link": str(i)} for i in range(10)])
+    assert exported["id"] == "hlo"
+    assert [(node["label"], node["namespace"], into(node)) for node in exported["nodes"]] == [
+        ("fused", "tanh (fused)", [6]),  # what its body gives
+        ("a", "inputs", []),
+        ("is", "inputs", []),
+        ("conditional", "conditional (either)", [2, 8, 9]),  # what chooses, and what each branch gives
+        ("tuple", "", [3, 2]),
+        ("x", "tanh (fused)", [1]),
+        ("tanh", "tanh (fused)", [5]),
+        ("y", IN_YES, [0]),
+        ("negate", IN_YES, [7]),
+        ("z", IN_NO, [1]),
+    ]
+    assert exported["groupNodeAttributes"] == {
+        "inputs": {"kind": "inputs"}, "tanh (fused)": {"kind": "fusion"}, "conditional (either)": {"kind": "branch"},
+        IN_YES: {"kind": "branch"}, IN_NO: {"kind": "branch"},
+    }  # fmt: skip
+    fused, last = exported["nodes"][0], exported["nodes"][4]
+    # Two floats are read and two written, 4 bytes each; a tanh counts once for each.
+    assert attributes_of(fused) == {
+        "name": "fused", "op": "fusion", "type": "f32[2]{0}", "scope": "jit(f)/tanh", "flops": "2", "bytes": "16",
+        "runs": "1", "link": "0", "kind": "kLoop", "calls": "body",
+    }  # fmt: skip
+    assert fused["outputsMetadata"] == [{"id": "0", "attrs": [{"key": "tensor_shape", "value": "f32[2]{0}"}]}]
+    assert last["incomingEdges"] == [
+        {"sourceNodeId": "3", "sourceNodeOutputId": "0", "targetNodeInputId": "0"},
+        {"sourceNodeId": "2", "sourceNodeOutputId": "0", "targetNodeInputId": "1"},
+    ]
+    assert node_data(graph, "bytes") == {
+        "name": "bytes",
+        "results": {"0": {"value": 16.0}, "8": {"value": 16.0}},
+        "gradient": [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f59e5b"}],
+    }
+    assert node_data(graph, "time") == {}
