@@ -283,6 +283,7 @@ class Call:
             value.filled[fill, missing] = self._select(value, (bare, fills), fill, missing) if missing else bare
         value.array = value.filled[fill, missing]
         value.fills = tuple(_after_mask(old, fill, axis, missing) for axis, old in enumerate(fills))
+        value.or_nan = {}  # was true of the array before
         return self.interpreter.tally.note(value).array
 
     def _select(self, value: Value, filled: tuple[Any, Sequence[Fill]], fill: Fill, axes: Sequence[int]) -> Any:

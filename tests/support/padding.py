@@ -1,14 +1,18 @@
-"""A padded program held against the function itself at each size, in float64."""
+"""A padded program held against the function itself at each size, in float64; and what it takes for granted against
+the numbers that are there."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from explorer.padding import Proof, padded, prove
+from explorer.padding import Proof, prove
+from explorer.padding.interpreter import Tally
+from explorer.padding.program import _walk
 
 POISONS = ("nan", "inf", "lowest", "huge")
 BUCKET = {"b": 5, "s": 7}
@@ -71,16 +75,81 @@ def check(function, *specs: Spec, sizes=SIZES, bucket: Mapping[str, int] = BUCKE
         given = [given_at(specs, size, arrays) for size in sizes]
         structs = [jax.ShapeDtypeStruct(shape_at(shape, bucket), dtype) for shape, dtype in specs]
         scalars = {name: jax.ShapeDtypeStruct((), np.int32) for name in bucket}
-        program = jax.jit(padded(closed, bucket), keep_unused=True).lower(scalars, *structs).compile(QUICKLY)
+        facts: list[Facts] = []
+        program = jax.jit(with_facts(closed, bucket, facts), keep_unused=True).lower(scalars, *structs).compile(QUICKLY)
         # One program for all sizes: it is compiling that takes long.
         wanted = jax.jit(lambda given: [jax.tree.leaves(function(*a)) for a in given]).lower(given).compile(QUICKLY)
         for size, valid, results in zip(sizes, given, wanted(given), strict=True):
             for kind in POISONS:
                 poisoned = [in_bucket(a, s.shape, kind) for a, s in zip(valid, structs, strict=True)]
-                got = program({name: np.int32(n) for name, n in size.items()}, *poisoned)
+                got, arrays_within = program({name: np.int32(n) for name, n in size.items()}, *poisoned)
                 for one, want in zip(got, results, strict=True):
                     assert_close(one, want, f"{size}, {kind} in the padding")
+                for array, fact in zip(arrays_within, facts, strict=True):
+                    fact.assert_true(np.asarray(array), bucket, size, kind)
         return proof
+
+
+LOOPS = {"scan", "while", "cond"}  # whose bodies' arrays are theirs alone
+
+
+class Facts:
+    """What the walk holds to be true of the padding of one array, and by which equation."""
+
+    def __init__(self, value, path):
+        self.layout, self.fills, self.or_nan = value.layout, value.fills, dict(value.or_nan)
+        self.shape = value.shape
+        self.path = " / ".join(equation.primitive.name for equation in path)
+
+    def assert_true(self, array, bucket, size, kind):
+        message = f"{self.path}: {self.layout} {self.fills} {self.or_nan}, {size}, {kind} in the padding"
+        for axis in (axis for axis, length in enumerate(self.shape) if export.is_symbolic_dim(length)):
+            ours = np.moveaxis(array, axis, 0)
+            if not self.layout[axis]:  # the same all along
+                np.testing.assert_array_equal(ours, np.broadcast_to(ours[:1], ours.shape), message)
+            padding = ours[~valid_positions(self.layout[axis] or (self.shape[axis],), len(ours), bucket, size)]
+            if self.fills[axis] is not None:
+                np.testing.assert_array_equal(padding, np.full_like(padding, self.fills[axis]), message)
+            if axis in self.or_nan:
+                there = padding[~np.isnan(padding)]
+                np.testing.assert_array_equal(there, np.full_like(there, self.or_nan[axis]), message)
+
+
+class TallyOfFacts(Tally):
+    """A walk's tally that keeps every array with what is held to be true of it."""
+
+    def __init__(self, facts):
+        super().__init__(collects=False)
+        self.arrays, self.facts = [], facts
+
+    def note(self, value):
+        is_extended = jnp.issubdtype(value.aval.dtype, jax.dtypes.extended)
+        if value.padded_axes and not is_extended and not LOOPS & {equation.primitive.name for equation in self.path}:
+            self.arrays.append(value.array)
+            self.facts.append(Facts(value, self.path))
+        return super().note(value)
+
+
+def with_facts(closed, bucket, facts):
+    """The padded program, that also returns the arrays within, of which `facts` tells."""
+
+    def run(sizes, *arrays):
+        tally = TallyOfFacts(facts)
+        return _walk(closed, bucket, sizes, arrays, tally, ())[0], tally.arrays
+
+    return run
+
+
+def valid_positions(factors, length, bucket, size):
+    """By position on an axis of these factors whether it is valid, from the text of the sizes."""
+    lengths = [length] if len(factors) == 1 else [size_at(factor, bucket) for factor in factors]
+    parts = [np.arange(n) < size_at(factor, size) for n, factor in zip(lengths, factors, strict=True)]
+    return reduce(np.logical_and.outer, parts).reshape(-1)
+
+
+def size_at(size, sizes):
+    functions = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b, "max": max, "min": min}
+    return eval(str(size).replace("^", "**"), functions, dict(sizes))
 
 
 def given_at(specs: Sequence[Spec], size, arrays):

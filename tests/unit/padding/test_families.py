@@ -185,6 +185,7 @@ WILD = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
         lambda x: jnp.exp(x - x.max()).sum(1),
         lambda x: jnp.exp(x - x.max(1, keepdims=True)).max(1),
         lambda x: jnp.exp(x - x.max(1, keepdims=True)).prod(1),
+        lambda x: (lambda y: (y.max(1), y.prod(1), y.sum(1)))(jnp.exp(x - x.max(1, keepdims=True))),
         lambda x: jnp.cumsum(jnp.exp(x - x.max(1, keepdims=True)), 1, dtype=x.dtype),
         lambda x: jnp.exp(x - jnp.roll(x, 1, 0).max(1, keepdims=True)).sum(1),
     ],
