@@ -46,7 +46,8 @@ def calls(*of):
 def test_a_call_has_the_seconds_of_each_step_and_begins_with_its_first_event():
     (one,) = calls(
         call(1, ("trace", 0.5), ("trace", 0.25), start=7.0, id=""), call(1, ("lower", 2.0), start=5.0),
-        call(1, ("compile", 4.0), start=9.0, id="[later]", error="KeyboardInterrupt"), call(1, ("compile", 1.0), start=8.0, error="E"),
+        call(1, ("compile", 4.0), start=9.0, id="[later]", error="KeyboardInterrupt"),
+        call(1, ("compile", 1.0), start=8.0, error="E"),
     )  # fmt: skip
     assert (one.trace, one.lower, one.compile, one.seconds, one.start) == (0.75, 2.0, 5.0, 7.75, 5.0)
     assert (one.id, one.error) == ("[f/1]", "KeyboardInterrupt")
@@ -342,8 +343,8 @@ def test_notes_say_what_is_not_shown():
 # Many processes -------------------------------------------------------------------------------------------------------
 
 PROGRAM = ProcessProgram(
-    "f", "train.py", 3, "train.py, line 12", (("x", "float32[8]"), ("n", "int32[]")), processes=((0, 2),), compiles=1200,
-    seconds=6.0, slowest=2.5, slowest_process=1,
+    "f", "train.py", 3, "train.py, line 12", (("x", "float32[8]"), ("n", "int32[]")), processes=((0, 2),),
+    compiles=1200, seconds=6.0, slowest=2.5, slowest_process=1,
 )  # fmt: skip
 
 
