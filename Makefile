@@ -80,8 +80,8 @@ slow: $(VENV)/ready
 	$(call pytest,$(VENV),slow,-n auto --dist worksteal -m slow tests/unit tests/seeds)
 
 notebooks: $(VENV)/ready
-	$(call pytest,$(VENV),nbval,--nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
-	$(call pytest,$(VENV),notebooks,tests/notebooks)
+	$(call pytest,$(VENV),nbval,-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
+	$(call pytest,$(VENV),notebooks,-n 2 --dist worksteal tests/notebooks)
 
 # Without a network: everything that a page shows lies beside it.
 docs: $(DOCS)/ready

@@ -50,6 +50,7 @@ WORDS = {
     "mlx": "from/mlx",
     "torch.compile": "from/pytorch",
 }
+GENERATED = re.compile(r"(reference|errors|rules|questions)/(?!index)")
 # One of each kind; those that are generated are alike.
 KINDS = (
     *(
@@ -76,11 +77,13 @@ class Targets(HTMLParser):
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.names: set[str] = set()
+        self.has_view = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.names |= {given[name] or "" for name in ("id", "name") if name in given}
+        self.has_view |= "explorer" in (given.get("class") or "").split()
         if tag == "a" and given.get("href"):
             self.links.append(given["href"] or "")
         if given.get("src"):
@@ -166,8 +169,10 @@ def test_no_page_has_a_path_of_the_machine_that_built_it(pages: dict[str, Target
 
 
 def test_every_page_opens_without_a_network_or_an_error(browser: Browser, address: str, pages: dict[str, Targets]):
+    """Every one that a person wrote or that has a view on it; of the generated ones without, which are alike, a few."""
     page = browser.context.new_page()
-    for name in sorted(pages):
+    alike = [name for name in sorted(pages) if GENERATED.match(name) and not pages[name].has_view]
+    for name in sorted(set(pages) - set(alike)) + alike[::10]:
         page.goto(f"{address}/{name}")
         expect(page.locator("h1").first).to_be_visible()
 
