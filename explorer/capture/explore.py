@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
@@ -13,11 +12,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
-from explorer._jax.settings import CARRIES_SETTINGS, local_settings, with_settings
 from explorer._jax.steps import steps_done
-from explorer._jax.suppress_recording import suppress_recording
-from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
+from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
+from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.machine.writing import code_writer
@@ -309,7 +307,7 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
     begin("XLA", so_far)
     compile_program = partial(request.backend.compile, lowered, request.options)
     if request.meanwhile is not None:
-        compile_program = partial(_beside, compile_program, partial(request.meanwhile, capture))
+        compile_program = partial(compile_beside, compile_program, partial(request.meanwhile, capture))
     program, capture = run_step("compile", compile_program, request, capture)
     hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
     whole = Program(traced, lowered, hlo, request.backend, request.options)
@@ -322,27 +320,6 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
         write_code=code_writer(whole),
     )
     return Compilation(traced, lowered, program.compiled, capture)
-
-
-def _beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:
-    """What a compiler gives, which works in another thread while something else is done in this one.
-
-    XLA lets go of Python, and its passes take one processor. The user's Python stays in the thread that called, for
-    settings, meshes and tracers are a thread's own; the compiler gets the settings.
-    """
-    if not CARRIES_SETTINGS:  # pragma: no cover - no such JAX is supported
-        meanwhile()
-        return compile_program()
-    settings = local_settings()
-
-    def compile_there() -> CompiledProgram:
-        with with_settings(settings), suppress_recording():
-            return compile_program()
-
-    with ThreadPoolExecutor(1, "explorer-compiler") as pool:
-        program = pool.submit(compile_there)
-        meanwhile()
-        return program.result()
 
 
 def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from os import PathLike
 from typing import Any
@@ -53,24 +53,27 @@ def record(
         raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=[{targets!r}].")
     call = Call.of(function, args, kwargs)
 
-    @cache
-    def lint_trace() -> tuple[Observation, Findings]:
-        observation = observe(call.function, call.args, call.kwargs, LintOptions())
-        return observation, observation.findings_of_trace()
+    with ExitStack() as evidence:
 
-    def look_ahead(so_far: Capture) -> None:
-        with suppress(Exception):  # what fails here is done again below, and raises there
-            lint_trace()
-            so_far.jaxpr.graph  # noqa: B018 - a stage keeps what was read of it
+        @cache
+        def lint_trace() -> tuple[Observation, Findings]:
+            observation = observe(call.function, call.args, call.kwargs, LintOptions())
+            evidence.callback(observation.evidence.close)
+            return observation, observation.findings_of_trace()
 
-    here = jax.default_backend()
-    captures = {
-        str(target): explore_call(call, None if target == here else target, look_ahead) for target in targets or (here,)
-    }
-    observation, of_trace = lint_trace()
-    # Each cure that is tried is a compile, and a golden file counts findings: none is.
-    findings = [*of_trace, *observation.findings_of_program(captures.get(here))]
-    observation.evidence.close()
+        def look_ahead(so_far: Capture) -> None:
+            with suppress(Exception):  # what fails here is done again below, and raises there
+                lint_trace()
+                so_far.jaxpr.graph  # noqa: B018 - a stage keeps what was read of it
+
+        here = jax.default_backend()
+        captures = {
+            str(target): explore_call(call, None if target == here else target, look_ahead)
+            for target in targets or (here,)
+        }
+        observation, of_trace = lint_trace()
+        # Each cure that is tried is a compile, and a golden file counts findings: none is.
+        findings = [*of_trace, *observation.findings_of_program(captures.get(here))]
     folder, first = os.getcwd(), next(iter(captures.values()))
     return Golden(
         function=first.function,

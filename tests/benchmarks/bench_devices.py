@@ -3,7 +3,6 @@
 python -m tests.benchmarks.bench_devices [layers]
 """
 
-import gc
 import json
 import os
 import subprocess
@@ -11,8 +10,8 @@ import sys
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 
+from tests.benchmarks.cold import cold_seconds
 from tests.benchmarks.table import row
 
 ROUNDS = 5
@@ -39,13 +38,6 @@ def measured(layers):
     state = jax.tree.map(lambda leaf: split(leaf, *(("model",) if leaf.ndim == 2 else ())), state)
     tokens = split(jax.ShapeDtypeStruct((1024, 65), jnp.int32), "data")
 
-    def seconds(run):
-        jax.clear_caches()
-        gc.collect()
-        start = perf_counter()
-        result = run()
-        return perf_counter() - start, result
-
     runs = {
         "compile": lambda: jax.jit(step).lower(state, tokens).compile(),
         "explore": lambda: ex.explore(step, state, tokens),
@@ -53,11 +45,11 @@ def measured(layers):
     capture = ex.explore(step, state, tokens)  # the rules are loaded with the first
     ratios, pages = [], []
     for turn in range(ROUNDS):
-        spent = {name: seconds(runs[name]) for name in (runs if turn % 2 else reversed(runs))}
+        spent = {name: cold_seconds(runs[name]) for name in (runs if turn % 2 else reversed(runs))}
         ratios.append(spent["explore"][0] / spent["compile"][0])
         capture = spent["explore"][1]
         with TemporaryDirectory() as folder:
-            took, page = seconds(lambda capture=capture, folder=folder: capture.to_html(Path(folder, "page.html")))
+            took, page = cold_seconds(lambda capture=capture, folder=folder: capture.to_html(Path(folder, "page.html")))
             pages.append(took)
             size = page.stat().st_size
     print(json.dumps({"explore": median(ratios), "page": median(pages), "bytes": size}))

@@ -3,27 +3,17 @@
 python -m tests.benchmarks.bench_golden [layers]
 """
 
-import gc
 import sys
 from statistics import median
-from time import perf_counter
 
 import jax
 
 import explorer as ex
+from tests.benchmarks.cold import cold_seconds
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 
 ROUNDS = 5
-
-
-def seconds(run):
-    """Of the clock, with nothing in JAX's caches: XLA compiles on all cores, and somebody waits for the whole."""
-    jax.clear_caches()
-    gc.collect()
-    start = perf_counter()
-    result = run()
-    return perf_counter() - start, result
 
 
 def shares(layers):
@@ -37,7 +27,7 @@ def shares(layers):
             "check": lambda: ex.check(step, *arguments, golden=golden),
             "lint": lambda: ex.lint(step, *arguments),
         }
-        spent = {name: seconds(runs[name]) for name in (runs if turn % 2 else reversed(runs))}
+        spent = {name: cold_seconds(runs[name]) for name in (runs if turn % 2 else reversed(runs))}
         assert spent["check"][1].passed
         ratios.append(spent["check"][0] / spent["compile"][0])
         lints.append(spent["lint"][0] / spent["compile"][0])
