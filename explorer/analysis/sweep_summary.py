@@ -136,8 +136,8 @@ def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
-    """What begins as overhead may end as a power: that of the last values, three at least."""
-    for end in (rows[i:] for i in range(1, len(rows) - 2)):
+    """What begins as overhead may end as a power: that of the last values, of which `growth_of` wants three."""
+    for end in (rows[i:] for i in range(1, len(rows))):
         growth = growth_of(
             [(axis.numbers or ())[row.at[sweep.over]] for row in end], [getattr(row, figure) for row in end]
         )

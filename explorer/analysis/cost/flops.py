@@ -96,7 +96,7 @@ def _flops_of(graph: Graph, node: int, size: float) -> float:
             return float(sum(array.elements for array in parse_type(graph.types[int(graph.type[node])]).arrays))
         case "fft":
             lengths = _numbers(graph.attribute_table.get(node, "fft_length"))
-            longest = max(size, math.prod(shapes[0]) if shapes else 0)
+            longest = max(size, math.prod(shapes[0]))
             return 8 * longest * math.prod(length.bit_length() - 1 for length in lengths)
         case "triangular-solve" if len(shapes) > 1:
             return size * shapes[0][-1]

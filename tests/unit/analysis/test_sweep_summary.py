@@ -53,6 +53,7 @@ def test_what_there_is_to_say_of_points_where_little_is_known(rows, sentence):
         # 4 × 0.97 / 1.03 = 3.77, 4 × 1.03 / 0.97 = 4.25
         ((1, 4), (1.0, 4.0), "time grows 4.0× (3.8 … 4.2×) from n = 1 to 4"),
         ((1, 4), (4.0, 1.0), "time falls 4.0× (3.8 … 4.2×) from n = 1 to 4"),
+        ((1, 4), (0.125, 0.5), "time grows 4.0× (3.8 … 4.2×) from n = 1 to 4"),
         ((1, 2, 4), (4.0, 2.0, 1.0), "time falls 4.0× (3.8 … 4.2×) from n = 1 to 4"),
         ((1, 2, 4), (1.0, 2.0, 4.0), "time grows as n^1.0"),
         ((1, 2, 4), (1.0, 4.0, 16.0), "time grows as n^2.0"),
@@ -100,8 +101,8 @@ def test_what_begins_as_overhead_may_end_as_a_power_of_three_values(numbers, eac
         ((1000, 1011), "memory grows 1.01× from n = 1 to 2"),
         ((2000, 1000), "memory falls 2.0× from n = 1 to 2"),
         ((1000, 2000, 4000), "memory grows as n^1.0"),
-        # ln 1.15 off the line in the middle: two standard errors are 2 √(2/3 (ln 1.15)² / 1 / 2 (ln 2)²) = 0.23
-        ((1000, 2300, 4000), "memory grows as n^1.0 (± 0.2)"),
+        # ln 1.17 off the line in the middle: two standard errors are 2 √(2/3 (ln 1.17)² / 1 / 2 (ln 2)²) = 0.26
+        ((1000, 2340, 4000), "memory grows as n^1.0 (± 0.3)"),
         ((0, 0, 1000), "3 points"),  # how many times as much as nothing is that?
     ],
 )
@@ -175,6 +176,11 @@ def both(numbers, **each):
             {"a": (1.0, 2.0), "b": (8.0, 2.0)},
             "time falls 4.0× (3.8 … 4.2×) from n = 1 to 2; at n = 2 a and b take the same time within ±10 %",
         ),
+        (
+            (1, 2),
+            {"a": (1.0, 3.0), "b": (4.0, 2.0)},
+            "time grows 3.0× (2.8 … 3.2×) from n = 1 to 2; at n = 2 a is 1.50× (1.41 … 1.59×) slower than b",
+        ),
         # where one failed, the largest number that both have
         (
             (1, 2, 4),
@@ -223,6 +229,15 @@ def test_the_noisiest_time_says_how_far_it_reaches():
     rows = [row(0, took=1.0, disturbed=True), SweepRow((1,), {}, steady=wide), row(2, took=1.0)]
     assert headline(Sweep("f", (axis((1, 2, 4)),), rows)).endswith(
         "; 2 of 3 times are too noisy to tell, seen to ±33 %"
+    )
+
+
+def test_of_several_figures_that_of_time_comes_first_with_the_kinds_held_against_each_other():
+    axes = axis((1, 1.2, 1.44)), kinds("a", "b")
+    rows = [row(i, j, took=2.0**i * (1 + j), size=1000 * 2**i) for i in range(3) for j in range(2)]
+    # memory is exact, so its power is; the times leave theirs open
+    assert headline(Sweep("f", axes, rows)) == (
+        "time grows as n^3.8 (± 0.1); at n = 1.44 b is 2.0× (1.9 … 2.1×) slower than a; memory grows as n^3.8"
     )
 
 
