@@ -110,5 +110,5 @@ def _lines(capture: Capture, seconds: Floats) -> dict[int, Lines]:
 
 
 def _largest_first(parts: Mapping[tuple[str, int], float]) -> Lines:
-    total = math.fsum(parts.values()) or 1.0
+    total = math.fsum(parts.values())
     return sorted(((file, line, part / total) for (file, line), part in parts.items()), key=lambda row: -row[2])

@@ -94,14 +94,14 @@ def _parts(profile: Profile) -> dict[tuple[int, str], Parts]:
 
 
 def _largest_first(seconds: Mapping[tuple[str, int], float]) -> Parts:
-    total = math.fsum(seconds.values()) or 1.0
+    total = math.fsum(seconds.values())
     rows = [(file, line, part / total) for (file, line), part in seconds.items()]
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
 def _unknown_note(roofline: Roofline) -> str:
     """Which kernels no costs are known of, where they take much of the time."""
-    if roofline.unknown <= _MUCH * (roofline.seconds or 1.0):
+    if roofline.unknown <= _MUCH * roofline.seconds:
         return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
     names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
@@ -113,7 +113,7 @@ def _unknown_note(roofline: Roofline) -> str:
 
 def _too_fast_note(roofline: Roofline) -> str:
     """Which kernel beats the peaks most, where one does that counts."""
-    least = _MUCH * (roofline.seconds or 1.0)
+    least = _MUCH * roofline.seconds
     over = [point for point in roofline.points if point.efficiency > _OVER and point.seconds > least]
     if not over:
         return ""

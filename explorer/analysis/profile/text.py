@@ -7,7 +7,7 @@ from os.path import basename
 
 from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import Profile
-from explorer.model.units import duration_text
+from explorer.model.units import count_text, duration_text
 
 _LINES, _KERNELS, _HOST = 12, 6, 4
 _WIDEST = 56
@@ -33,7 +33,7 @@ def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
     for line in profile.lines[:_LINES]:
         place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
         rows.append((*_time(line.seconds, line.share), place, _short(line.text)))
-    rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "lines")
+    rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "line")
     if profile.unattributed > 0:
         share = profile.unattributed / profile.device_seconds
         rows.append((*_time(profile.unattributed, share), "", "no line known"))
@@ -45,7 +45,7 @@ def _op_cells(profile: Profile) -> list[tuple[str, ...]]:
     for op in profile.ops[:_KERNELS]:
         times = f"  ×{op.count:,.0f}" if op.count > 1 else ""
         rows.append((*_time(op.seconds, op.share), op.op, f"{op.name}{times}"))
-    return rows + _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernels")
+    return rows + _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernel")
 
 
 def _headline(profile: Profile) -> str:
@@ -75,7 +75,7 @@ def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, 
     if not seconds:
         return []
     total = sum(seconds)
-    return [(*_time(total, total / whole if whole else 0.0), "", f"{len(seconds):,} more {what}")]
+    return [(*_time(total, total / whole if whole else 0.0), "", count_text(len(seconds), f"more {what}"))]
 
 
 def _short(text: str) -> str:

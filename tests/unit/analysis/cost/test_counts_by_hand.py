@@ -288,6 +288,15 @@ def test_least_times_are_the_larger_of_arithmetic_and_bytes_without_what_lies_on
     assert [name for name, beside in zip(graph.names, copies, strict=True) if beside] == ["started"]
 
 
+def test_what_a_loop_does_it_does_in_all_its_runs():
+    text = LOOP.replace('custom-call(%v), custom_call_target="mine"', "sine(%v)")
+    peaks = Peaks("a machine", bandwidth=10.0, fma={"f32": 100.0}, caches={64: 20.0})
+    for count, runs in ((COUNTED, 7), ("", 1)):
+        graph = ex.open_hlo(text.replace("COUNT", count)).hlo.graph
+        # 64 bytes of one run fit in the cache
+        assert least_times(graph, peaks)[graph["w"].index] == runs * 64 / 20
+
+
 # Compute capability 9.0: 2,048 threads, 32 blocks, 65,536 registers and 228 KiB of a multiprocessor.
 H100 = GpuLimits(2048, 32, 65_536, 233_472)
 
