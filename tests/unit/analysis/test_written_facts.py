@@ -67,7 +67,7 @@ def test_a_line_of_another_file_has_its_name():
 @pytest.mark.parametrize(
     ("size", "text"),
     [
-        # 2 n³ FLOPs beside 5 n² elements of 4 bytes, of which 3 n² are the product's: at 100 these are ten for each byte.
+        # 2 n³ FLOPs beside 5 n² elements of 4 bytes, of which 3 n² are the product's: at 100 ten for each byte.
         (101, "2 kernels; line 3 does 100% of the FLOPs."),
         (100, "2 kernels; line 3 moves 60% of the bytes."),
     ],
