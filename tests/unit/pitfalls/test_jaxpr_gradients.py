@@ -185,6 +185,17 @@ def test_a_value_that_only_the_choice_sees_is_guarded_where_it_is_made():
     assert found[0].fix.text.splitlines()[0] == "jnp.log(jnp.where(x > 0, x, 1))  # in place of jnp.log(x)"
 
 
+def in_a_function_inside(x):
+    logarithm_of = lambda z: jnp.log(z)  # noqa: E731
+    return jnp.where(x > 0, logarithm_of(x), 0.0).sum()
+
+
+def test_what_another_function_makes_is_not_guarded_by_the_choices_condition():
+    """Its names are its own: `x > 0` there would be of something else."""
+    finding = only("nan-gradient", in_a_function_inside, X)
+    assert "no rewrite of this was proven" in finding.fix.text
+
+
 def run_text(code, function):
     """The function that some text defines, under the names of another's module."""
     file = f"cured_{function.__name__}.py"

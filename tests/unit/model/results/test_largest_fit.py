@@ -57,7 +57,8 @@ def test_the_largest_is_the_last_below_which_all_fit(found, figures):
         ),
         (
             fit(trial(1000, False)),
-            "no batch fits on a chip: batch = 1,000 doesn't: 1.0 GB are more than the 100 MB there are; 1 size compiled.",
+            "no batch fits on a chip: batch = 1,000 doesn't: 1.0 GB are more than the 100 MB there are; "
+            "1 size compiled.",
         ),
         (
             fit(trial(99, True), trial(100, False, error="out of memory")),
