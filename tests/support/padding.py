@@ -49,8 +49,10 @@ def shape_at(shape, sizes):
     return tuple(eval(size, {}, dict(sizes)) if isinstance(size, str) else size for size in shape)
 
 
-def poison(dtype, kind: str):
-    """What lies in the padding: the worst there is of its type."""
+def poison(dtype, kind: str | float):
+    """What lies in the padding: the worst there is of its type, or a number."""
+    if not isinstance(kind, str):
+        return kind
     if dtype == np.bool_:
         return True
     if np.issubdtype(dtype, np.inexact):
@@ -66,8 +68,11 @@ def sample(rng, shape, dtype):
     return rng.integers(0, 4, shape).astype(dtype)
 
 
-def check(function, *specs: Spec, sizes=SIZES, bucket: Mapping[str, int] = BUCKET, arrays=None) -> Proof:
-    """Fail unless the padded program gives at every size what the function gives, whatever lies in the padding."""
+def check(function, *specs: Spec, sizes=SIZES, bucket: Mapping[str, int] = BUCKET, arrays=None, fill=None) -> Proof:
+    """Fail unless the padded program gives at every size what the function gives, whatever lies in the padding.
+
+    Where there is a `fill`, that lies in the padding of all that goes in, and the program relies on it.
+    """
     with jax.enable_x64(True):
         closed = traced(function, specs, tuple(bucket))
         proof = prove(closed, bucket)
@@ -76,11 +81,12 @@ def check(function, *specs: Spec, sizes=SIZES, bucket: Mapping[str, int] = BUCKE
         structs = [jax.ShapeDtypeStruct(shape_at(shape, bucket), dtype) for shape, dtype in specs]
         scalars = {name: jax.ShapeDtypeStruct((), np.int32) for name in bucket}
         facts: list[Facts] = []
-        program = jax.jit(with_facts(closed, bucket, facts), keep_unused=True).lower(scalars, *structs).compile(QUICKLY)
+        program = jax.jit(with_facts(closed, bucket, facts, fill), keep_unused=True)
+        program = program.lower(scalars, *structs).compile(QUICKLY)
         # One program for all sizes: it is compiling that takes long.
         wanted = jax.jit(lambda given: [jax.tree.leaves(function(*a)) for a in given]).lower(given).compile(QUICKLY)
         for size, valid, results in zip(sizes, given, wanted(given), strict=True):
-            for kind in POISONS:
+            for kind in POISONS if fill is None else (fill,):
                 poisoned = [in_bucket(a, s.shape, kind) for a, s in zip(valid, structs, strict=True)]
                 got, arrays_within = program({name: np.int32(n) for name, n in size.items()}, *poisoned)
                 for one, want in zip(got, results, strict=True):
@@ -130,12 +136,12 @@ class TallyOfFacts(Tally):
         return super().note(value)
 
 
-def with_facts(closed, bucket, facts):
+def with_facts(closed, bucket, facts, fill=None):
     """The padded program, that also returns the arrays within, of which `facts` tells."""
 
     def run(sizes, *arrays):
         tally = TallyOfFacts(facts)
-        return _walk(closed, bucket, sizes, arrays, tally, ())[0], tally.arrays
+        return _walk(closed, bucket, sizes, arrays, tally, [fill] * len(arrays))[0], tally.arrays
 
     return run
 
@@ -160,7 +166,7 @@ def given_at(specs: Sequence[Spec], size, arrays):
     ]
 
 
-def in_bucket(array, shape, kind: str):
+def in_bucket(array, shape, kind: str | float):
     held = np.full(shape, poison(array.dtype, kind), array.dtype)
     held[tuple(map(slice, array.shape))] = array
     return held
