@@ -31,12 +31,14 @@ def parse_shape_spec(text: str) -> jax.ShapeDtypeStruct | None:
     if match is None:
         return None
     letters, digits = re.fullmatch(r"([a-z]+)(.*)", match[1].lower()).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    if len(letters) == 1 and letters not in _SHORT:
+        return None  # NumPy's codes, as `d` and `m8`: `d[0]` is an item of the user's `d`
     name = "bool" if match[1].lower() in ("bool", "pred") else _SHORT.get(letters, letters) + digits
     try:
         dtype = jnp.dtype(name)
     except TypeError:
         return None
-    if not jnp.issubdtype(dtype, jnp.number) and dtype != np.bool_:
+    if dtype.kind == "m" or (not jnp.issubdtype(dtype, jnp.number) and dtype != np.bool_):  # a duration is a number
         return None
     return jax.ShapeDtypeStruct(tuple(int(size) for size in match[2].replace(" ", "").split(",") if size), dtype)
 

@@ -45,6 +45,12 @@ def struct(shape, dtype):
         ("str[2]", None, None),  # NumPy has it, JAX doesn't
         ("object[2]", None, None),
         ("datetime64[2]", None, None),
+        ("timedelta64[2]", None, None),
+        # NumPy's codes of a letter: of a name in the module, these are items.
+        ("d[2]", None, None),
+        ("a[0]", None, None),
+        ("b[1]", None, None),
+        ("m8[1]", None, None),
         ("jnp.ones(3)", None, None),
     ],
 )
