@@ -220,7 +220,14 @@ def _type(aval: Any) -> str:
 
 def _written(atom: Any, name_of: dict[Any, str]) -> str:
     """A variable by its name, a literal by its value and type."""
-    return f"{atom.val}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
+    return f"{_literal(atom.val)}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
+
+
+def _literal(value: Any) -> str:
+    """`3`, also of JAX's own integers and floats, which print their dtype."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__repr__(value)
+    return float.__repr__(value) if isinstance(value, float) else str(value)
 
 
 def _is_literal(atom: Any) -> bool:
