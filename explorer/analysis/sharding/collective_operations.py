@@ -46,7 +46,7 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
         split = dims[at]
         inside = {axis for axis in split if along >> axis & 1}
         is_fastest = set(split[len(split) - len(inside) :]) == inside
-        dims = (*dims[:at], split[: len(split) - len(inside)], *dims[at + 1 :]) if is_fastest else None
+        dims = dims if is_fastest else None
     here = tuple(axis for axis in range(len(operation.mesh.sizes)) if (along & spread.axes) >> axis & 1)
     marks = spread.marks or ((),) * len(operation.array.dims)
     return Spread(

@@ -62,7 +62,7 @@ BOTH = ((0,), (1,))
         (partial(after, "add", "f32[]", "f32[]", Spread(M, ()), "f32[]", Spread(0, ())), M, ()),
         (partial(after, "add", "f32[4,8]", *X, "f32[4,8]", Spread(M)), D | M, None),
         (partial(after, "add", "f32[4,8]", *X, "f32[4,8]", split(((1,), ()))), D | M, None),  # by both
-        (partial(after, "add", "f32[4,8]", *X, "f32[4,8]", split(COLUMNS)), D, None),  # one axis can't split two dimensions
+        (partial(after, "add", "f32[4,8]", *X, "f32[4,8]", split(COLUMNS)), D, None),  # one axis, twice
         (partial(after, "strange", "f32[8,4]", *X), D, None),  # of another shape
         # what is summed over is split no more, and its parts differ
         (partial(after, "reduce", "f32[4]", *X, "f32[]", split(()), dimensions="{1}"), D, ((0,),)),
@@ -75,7 +75,8 @@ BOTH = ((0,), (1,))
         (partial(after, "dot", "f32[4,16]", "f32[4,8]", Spread(D), *W, **DOT), D | M, None),
         (partial(after, "dot", "f32[4,16]", *X, "f32[8,16]", Spread(M), **DOT), D | M, None),
         (
-            partial(after, "dot", "f32[2,4,6]", "f32[2,4,8]", split(((0,), (), ())), "f32[2,8,6]", split(((), (), ())), **BATCH),
+            partial(after, "dot", "f32[2,4,6]", "f32[2,4,8]", split(((0,), (), ())), "f32[2,8,6]",
+                    split(((), (), ())), **BATCH),
             D, ((0,), (), ()),
         ),
         (
@@ -84,7 +85,8 @@ BOTH = ((0,), (1,))
             D | M, ((0,), (1,), ()),
         ),
         (partial(after, "convolution", "f32[4,16]", *X, *W, dim_labels="bf_io->bf"), D | M, BOTH),
-        (partial(after, "convolution", "f32[4,16]", *X, "f32[16,8]", split(((1,), ())), dim_labels="bf_oi->bf"), D | M, BOTH),
+        (partial(after, "convolution", "f32[4,16]", *X, "f32[16,8]", split(((1,), ())), dim_labels="bf_oi->bf"),
+         D | M, BOTH),
         (partial(after, "convolution", "f32[4,16]", "f32[4,8]", Spread(D), *W, dim_labels="bf_io->bf"), D | M, None),
         (partial(after, "convolution", "f32[4,16]", *X, *W), D | M, None),  # without the attribute
         # a dimension of the window lies as the operand whose size it has
@@ -215,6 +217,7 @@ def collective(op, dims, axes=None, groups=ALONG_DATA, at="{0}", **more):
         (partial(collective, "all-gather", BOTH), M, ((), (1,)), D),
         (partial(collective, "all-gather", ((0, 1), ()), groups=ALONG_MODEL), D, ROWS, M),
         (partial(collective, "all-gather", ((0, 1), ())), M, None, D),  # the slower of two: parts lie apart
+        (partial(collective, "all-gather", ((1, 0), ()), groups=ALONG_MODEL), D, None, M),
         (partial(collective, "all-gather", ROWS, groups=ALONG_MODEL), D, ROWS, 0),  # all had the same
         (partial(collective, "reduce-scatter", WHOLE, D), D, ROWS, 0),
         (partial(collective, "reduce-scatter", ((), (1,)), D | M), D | M, BOTH, 0),
@@ -238,6 +241,7 @@ def test_what_a_collective_does(spread, axes, dims, gathered):
 def test_where_a_gathered_dimension_goes_is_remembered():
     whole = collective("all-gather", ROWS)
     assert whole.marks == ((0,), ())
+    assert collective("all-gather", ((), (1,)), groups=ALONG_MODEL, at="{1}").marks == ((), (1,))
     turned = after("transpose", "f32[8,4]", "f32[4,8]", whole, dimensions="{1,0}")
     assert (turned.marks, turned.gathered, turned.source) == (((), (0,)), D, 0)
     both = after("add", "f32[8,4]", "f32[8,4]", turned, "f32[8,4]", split(((), (1,))))
@@ -287,7 +291,7 @@ ME, TWO = number(*PLACE), number(2)
         (partial(values, "multiply", ME, TWO), [0, 2, 4, 6, 8, 10, 12, 14], D | M),
         (partial(values, "divide", ME, TWO), [0, 0, 1, 1, 2, 2, 3, 3], D),
         (partial(values, "remainder", ME, TWO), [0, 1, 0, 1, 0, 1, 0, 1], M),
-        (partial(values, "divide", TWO, ME), [2, 2, 1, 0, 0, 0, 0, 0], D | M),  # XLA leaves open what by 0 is: here by 1
+        (partial(values, "divide", TWO, ME), [2, 2, 1, 0, 0, 0, 0, 0], D | M),  # what by 0 is, XLA leaves open
         (partial(values, "remainder", TWO, ME), [0, 0, 0, 2, 2, 2, 2, 2], D | M),
         (partial(values, "and", ME, TWO), [0, 0, 2, 2, 0, 0, 2, 2], D),
         (partial(values, "or", ME, TWO), [2, 3, 2, 3, 6, 7, 6, 7], D | M),
