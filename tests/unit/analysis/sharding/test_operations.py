@@ -222,6 +222,7 @@ def collective(op, dims, axes=None, groups=ALONG_DATA, at="{0}", **more):
         (partial(collective, "reduce-scatter", WHOLE, D), D, ROWS, 0),
         (partial(collective, "reduce-scatter", ((), (1,)), D | M), D | M, BOTH, 0),
         (partial(collective, "reduce-scatter", ((1,), ()), D | M), D | M, ((1, 0), ()), 0),
+        (partial(collective, "reduce-scatter", WHOLE, M, groups=ALONG_MODEL), M, ((1,), ()), 0),
         (partial(collective, "reduce-scatter", WHOLE, D, at="{1}"), D, COLUMNS, 0),
         (partial(collective, "all-to-all", ((), (1,))), D | M, None, 0),
         (partial(collective, "ragged-all-to-all", ROWS), D, None, 0),
@@ -250,6 +251,33 @@ def test_where_a_gathered_dimension_goes_is_remembered():
     assert after("add", "f32[4,8]", "f32[4,8]", whole, *X).gathered == 0
     assert after("sort", "f32[4,8]", "f32[4,8]", whole).marks == ((0,), ())
     assert after("transpose", "f32[8,4]", "f32[4,8]", whole, dimensions="{1,5}").marks is None
+
+
+def test_the_other_dimensions_of_what_is_gathered_or_scattered_stay():
+    three, rows = "f32[4,8,2]", ((0,), (), ())
+    groups = {"replica_groups": ALONG_DATA, "dimensions": "{0}"}
+    assert after("all-gather", "f32[16,8,2]", three, split(rows), **groups).marks == rows
+    assert after("reduce-scatter", "f32[1,8,2]", three, Spread(D, ((), (), ()), 0), **groups).dims == rows
+    # what all have alike isn't gathered
+    assert collective("all-gather", ((), (1,))).marks == WHOLE
+
+
+# Halves of `data`: its places 0 and 2, 1 and 3; and its neighbours.
+FAR, NEAR = "{{0,4},{1,5},{2,6},{3,7}}", "{{0,2},{1,3},{4,6},{5,7}}"
+
+
+def test_two_gathers_along_the_parts_of_an_axis_make_a_value_the_same_along_it():
+    far = collective("all-gather", ROWS, groups=FAR)
+    assert (far.axes, far.dims, far.gathered, far.classes) == (D, None, 0, (0, 0, 1, 1, 0, 0, 1, 1))
+    again = after("all-gather", "f32[16,8]", "f32[8,8]", far, replica_groups=FAR, dimensions="{0}")
+    assert (again.axes, again.classes) == (D, (0, 0, 1, 1, 0, 0, 1, 1))
+    whole = after("all-gather", "f32[16,8]", "f32[8,8]", far, replica_groups=NEAR, dimensions="{0}")
+    assert (whole.axes, whole.dims, whole.gathered, whole.classes) == (0, None, D, None)
+    # one place along data further, the other half has it
+    sent = after("collective-permute", "f32[8,8]", "f32[8,8]", far, source_target_pairs=RING)
+    assert (sent.axes, sent.classes) == (D, (1, 1, 0, 0, 1, 1, 0, 0))
+    # groups that leave devices out prove nothing
+    assert collective("all-gather", ROWS, groups="{{0,4}}").axes == D
 
 
 @pytest.mark.parametrize(
