@@ -175,7 +175,7 @@ class Compactor:
         )  # fmt: skip
 
     def _leaves(self, leaves: Sequence[Leaf]) -> Leaves:
-        if len(self._table.forms) > _MANY:
+        if len(self._table.forms) >= _MANY:
             self._table, self._contents = _Table(), None
         if not isinstance(leaves, LeafColumns):
             return Leaves(self.share(tuple([leaf[0] for leaf in leaves])), self._packed(leaves), self._table)

@@ -52,10 +52,24 @@ function, *args = both_weights_by_column()
 capture = ex.explore(function, *args)
 again = ex.Capture.load(capture.save("one.capture") or "one.capture")
 hlo = again.hlo.graph
+import jax, jax.numpy as jnp
+from tests.corpus_sharding.programs import mesh_of
+split = jax.NamedSharding(mesh_of(x=8), jax.P("x"))
+whole = [jax.device_put(jnp.ones(size), split) for size in (250_000, 249_992)]
+on_one = {
+    "large": (jnp.zeros_like, whole[0]), "small": (jnp.zeros_like, whole[1]),
+    "two": (lambda w: (jnp.zeros_like(w), jnp.zeros_like(w)), whole[1]),
+    "used": (lambda w: jnp.zeros_like(w) + w.sum(), whole[0]),
+    "given back": (lambda w: (jnp.zeros_like(w), w), whole[0]),
+    "asked for": (jax.jit(jnp.zeros_like, out_shardings=split), whole[0]),
+    "not split": (jnp.zeros_like, jnp.ones(250_000)),
+}
 inputs = [ex.InputInfo(array.shape, array.dtype, sharding=array.sharding) for array in args]
 ahead = {"compile": ex.compile(function, args=inputs).explore(), "jit": ex.jit(function).explore(*args)}
 gather = next(node for node in hlo.nodes if node.op == "all-gather")
+outputs = {name: ex.lint(*call, rules="replicated-output") for name, call in on_one.items()}
 print(json.dumps({
+    "on one": {name: [[each.message, each.evidence] for each in found] for name, found in outputs.items()},
     "findings": [[finding.rule, finding.text] for finding in again.findings],
     "ahead": {name: [[finding.rule, finding.text] for finding in one.findings] for name, one in ahead.items()},
     "linted": [[finding.rule, finding.text] for finding in ex.lint(function, *args) if finding.code >= "EX033"],
@@ -89,6 +103,14 @@ def test_a_capture_of_several_devices_has_the_findings_of_lint_and_how_each_valu
     assert whole.startswith("1 array is gathered: all-gather along model for line")
     assert "(each device sends 8.4 MB)" in whole
     assert "an operand of this product is gathered whole" in whole
+    # Outputs of a million bytes or more that nothing split takes part in, and that nobody asked for elsewhere.
+    text = "nothing that is split over the 8 devices is used here, so all outputs come back on one device"
+    made = "`result[0]` is made of nothing that is split, so each of the 8 devices has all of it"
+    assert {name: found for name, found in shown["on one"].items() if found} == {
+        "large": [[text, "1.0 MB of outputs, on one device"]],
+        "two": [[text, "2.0 MB of outputs, on one device"]],
+        "given back": [[made, "1.0 MB on each of 8 devices"]],  # what is split is used, and so there are 8 devices
+    }
     assert weight == "On 8 devices (data 4 × model 2) down is f32[4096,512@model]: split along model."
     assert "sends 8.4 MB (100%)" in sent
 
