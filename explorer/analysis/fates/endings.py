@@ -147,12 +147,17 @@ def _is_square(change: Change, row: int) -> bool:
 
 
 def _is_alike(change: Change, row: int, other: int) -> bool:
-    """Whether two rows are the same operation with the same attributes, which stand after the operands."""
-    one, two = (change.versions.lines[at].partition("), ")[2] for at in (row, other))
+    """Whether two rows are the same operation with the same attributes."""
+    one, two = _attributes(change, row), _attributes(change, other)
     if change.op(row) != change.op(other):
         return False
     # What is reversed along two dimensions doesn't care for their order.
     return one == two or (change.op(row) == "reverse" and sorted(_words(one)) == sorted(_words(two)))
+
+
+def _attributes(change: Change, row: int) -> str:
+    """What stands after the operands."""
+    return change.versions.lines[row].partition("), ")[2]
 
 
 def _is_twin(change: Change, row: int) -> bool:
@@ -201,10 +206,16 @@ def _stands_for(change: Change, row: int, after: int, kind: str) -> Ending:
 
 
 def _moved_into_reader(change: Change, row: int) -> Ending | None:
-    """The ending of what its reader does now, as `(a ÷ b) ÷ c` becomes `a ÷ (b × c)`; None if that is not so."""
+    """The ending of what its reader does now, as `(a ÷ b) ÷ c` becomes `a ÷ (b × c)`; None if that is not so.
+
+    Of two reversals in a row the second one is reversed along the dimensions of both, and stays.
+    """
     read = set(change.operands(row))
     for reader in change.readers(change.key(row)):
         after = change.same.get(reader, -1)
+        is_alike = after >= 0 and change.op(row) == change.op(reader) == change.op(after)
+        if is_alike and _attributes(change, reader) != _attributes(change, after):
+            return Ending("lives", reader, after, is_shared=True)
         for key in change.operands(after) if after >= 0 else ():
             other = change.row_after.get(key, -1)
             is_born = other >= 0 and key not in change.row_before
