@@ -57,10 +57,6 @@ CASES = {
         [("sqrt", "rewritten", SIMPLIFIER, "sqrt(s) → rsqrt(s)", "sqrt", "rsqrt"),
          ("div", "rewritten", SIMPLIFIER, "1 ÷ sqrt(s) → rsqrt(s)", "divide", "rsqrt")],
     ),
-    "by two, by three": (
-        lambda s: (s / 2) / 3,
-        [("div", "rewritten", SIMPLIFIER, "(s ÷ 2) ÷ 3 → s × (0.5 × 0.333333343)", "divide", "multiply")] * 2,
-    ),
     # Reversed along different dimensions, the second one does the work of both.
     "reversed along another": (
         lambda s: lax.rev(lax.rev(s, (0,)), (1,)),
