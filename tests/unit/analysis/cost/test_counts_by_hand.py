@@ -92,6 +92,11 @@ HALVES = "window={size=2x2 stride=2x2}"
             32 * 3 + 32,
             512 + 128 + 4 + 512,
         ),
+        (  # without what it begins with
+            f"f32[8,16]{{1,0}} select-and-scatter(%x, %less), {HALVES}, select=%larger, scatter=%sum",
+            32 * 3 + 32,
+            512 + 128 + 512,
+        ),
         ("f32[8,16]{1,0} map(%x), dimensions={0,1}, to_apply=%thrice", 128 * 2, 2 * 512),
         ("f32[8,16]{1,0} all-reduce(%x), replica_groups={{0,1}}, to_apply=%sum", 128, 2 * 512),
         ("f32[4,16]{1,0} reduce-scatter(%x), replica_groups={{0,1}}, dimensions={0}, to_apply=%sum", 64, 512 + 256),
