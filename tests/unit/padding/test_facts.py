@@ -200,3 +200,8 @@ ALL = {
 def test_all_of_it_is_true_of_the_numbers_and_results_are_those_without_padding(group):
     spec, functions = ALL[group]
     check(lambda x: [function(x) for function in functions], spec, fill=0)
+
+
+def test_an_array_that_nobody_wrote_to_is_zeros_all_along():
+    assert facts(lambda x: lax.empty(x.shape, x.dtype), MATRIX) == ([(0, 0)], 0, 0)
+    assert facts(lambda x: lax.empty(x.shape, x.dtype).reshape(-1), MATRIX) == ([(0,)], 0, 0)

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -91,3 +92,24 @@ def test_a_size_that_was_given_up_is_worth_its_own_at_once():
     grown.give_up({"n": 7})
     assert grown.is_worth_its_own({"n": 7})
     assert not grown.is_worth_its_own({"n": 6})
+
+
+def test_a_bucket_is_prepared_once_and_calls_find_it_compiled():
+    traced = []
+    (n,) = export.symbolic_shape("n", constraints=["n >= 1"])
+    aval = SimpleNamespace(shape=(n,))
+
+    def run(sizes, arrays):
+        traced.append(arrays[0].shape)
+        return [arrays[0] + 1]
+
+    grown = GrowingProgram(SimpleNamespace(in_avals=[aval], out_avals=[aval]), {"n": 1}, lambda bucket: jax.jit(run))
+    array = [np.arange(3, dtype=np.float32)]
+    grown.prepare({"n": 3}, array)
+    ((sizes, seconds),) = grown.buckets
+    assert sizes == {"n": 4}
+    assert seconds > 0
+    grown.prepare({"n": 4}, [np.ones(4, np.float32)])
+    np.testing.assert_array_equal(grown.call({"n": 3}, array)[0], [1, 2, 3])
+    assert grown.buckets == [(sizes, seconds)]
+    assert traced == [(4,)]
