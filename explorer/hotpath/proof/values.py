@@ -221,11 +221,9 @@ def _parts(value: Value) -> tuple[Value, ...]:
 def _without_numbers(values: list[Value]) -> list[Value]:
     """Several plain values are one that is plain, and with arrays they are data."""
     plain = [value for value in values if is_plain(value)]
-    data = [value for value in values if isinstance(value, Data)]
     rest = [value for value in values if not is_plain(value) and not isinstance(value, Data)]
-    if data:
-        return [DATA, *rest]
-    return [*plain[:1], *rest] if len(plain) == 1 else [PLAIN, *rest] if plain else rest
+    number = [DATA] if DATA in values else plain if len(plain) < 2 else [PLAIN]
+    return [*number, *rest]
 
 
 def is_plain(value: Value) -> bool:
