@@ -34,7 +34,9 @@ _OPERATION = re.compile(r'"([\w$.\-]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
 _SYMBOL = re.compile(r'@([\w$.\-]++|"(?:[^"\\]|\\.)*+")')
 _SYMBOL_NAME = re.compile(r'\bsym_name = "((?:[^"\\]|\\.)*+)"')
 _CALLEE = re.compile(r"\b(?:callee|decomposition) = (?:#vhlo\.)?@?([\w$.\-]++)|\bcalled_computations = \[@([\w$.\-]++)")
-_ARGUMENT_PATH = re.compile(r'%([\w$.]++): [^%"]*? loc\("([^"]*)"\)')
+# Its name comes after its attributes, and a sharding among these has strings. Never past a `%`: so the time grows
+# in proportion.
+_ARGUMENT_PATH = re.compile(r'%([\w$.]++): (?:[^%"]|"[^%"]*+")*? loc\("([^"]*)"\)')
 _IN_ANGLES = r"(?:[^<>\-]++|->|-"  # an arrow closes none
 _ARGUMENT = re.compile(
     rf"%([\w$.]++): ((?:[^,()<>]++|<{_IN_ANGLES}|<{_IN_ANGLES}|<(?:[^<>\-]++|->|-)*+>)*+>)*+>|\([^()]*+\))++)"

@@ -1,6 +1,8 @@
 """The StableHLO reader, held against MLIR's own walk of the module."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from explorer import UnreadableTextError
@@ -131,3 +133,107 @@ module @m {
 def test_text_that_is_no_stablehlo_is_refused():
     with pytest.raises(UnreadableTextError, match="starts with 'hello'"):
         read_stablehlo("hello")
+
+
+# As JAX prints programs, with one of each kind of line.
+WHOLE = """\
+module @jit_f attributes {mhlo.num_partitions = 2 : i32, note = "a"} {
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func public @main(%arg0: tensor<8xf32> {jax.buffer_donor = true, mhlo.sharding = "{replicated}"} loc("x"), \
+%arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>} loc("state['n']"), %arg2: tensor<f32> \
+loc("y")) -> (tensor<8xf32> {jax.result_info = "result", sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) {
+    %0:2 = stablehlo.custom_call @two(%arg0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) loc(#loc2)
+    %1 = stablehlo.add %0#1, %arg0 : tensor<8xf32> loc(#loc3)
+    %2 = call @inner(%1) : (tensor<8xf32>) -> tensor<8xf32>
+    %c = stablehlo.constant dense<3> : tensor<i32>
+    %3:2 = stablehlo.while(%i = %arg1, %v = %2) : tensor<i32>, tensor<8xf32>
+    cond {
+      %5 = stablehlo.compare LT, %i, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %5 : tensor<i1>
+    } do {
+      %5 = stablehlo.add %i, %c : tensor<i32>
+      stablehlo.return %5, %v : tensor<i32>, tensor<8xf32>
+    }
+    %4 = stablehlo.reduce(%3#1 init: %arg2) applies stablehlo.add across dimensions = [0] : \
+(tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    return %3#1 : tensor<8xf32>
+  }
+  func.func private @inner(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.negate %arg0 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+#loc1 = loc("f.py":3:8)
+#loc2 = loc("jit(f)/two"("f"(#loc1)))
+#loc3 = loc("jit(f)/add"(callsite("g"("g.py":1:2) at "f"(#loc1))))
+"""
+F8, I32 = "tensor<8xf32>", "tensor<i32>"
+# Name, operation, type, group, line, operands by number.
+ROWS = [
+    ("%arg0", "parameter", F8, "main", 2, []),
+    ("%arg1", "parameter", I32, "main", 2, []),
+    ("%arg2", "parameter", "tensor<f32>", "main", 2, []),
+    ("%0", "stablehlo.custom_call", f"({F8}, {F8})", "main", 3, [0]),
+    ("%1", "stablehlo.add", F8, "main", 4, [3, 0]),
+    ("%2", "call", F8, "main", 5, [4]),
+    ("%c", "stablehlo.constant", I32, "main", 6, []),
+    ("%3", "stablehlo.while", f"{I32}, {F8}", "main", 7, [1, 5]),
+    ("%i", "parameter", I32, "%3 condition", 8, []),
+    ("%v", "parameter", F8, "%3 condition", 8, []),
+    ("%5", "stablehlo.compare", "tensor<i1>", "%3 condition", 9, [8, 6]),
+    ("stablehlo.return", "stablehlo.return", "tensor<i1>", "%3 condition", 10, [10]),
+    ("%i", "parameter", I32, "%3 body", 11, []),
+    ("%v", "parameter", F8, "%3 body", 11, []),
+    ("%5", "stablehlo.add", I32, "%3 body", 12, [12, 6]),
+    ("stablehlo.return", "stablehlo.return", f"{I32}, {F8}", "%3 body", 13, [14, 13]),
+    ("%4", "stablehlo.reduce", "tensor<f32>", "main", 15, [7, 2]),
+    ("return", "return", F8, "main", 16, [7]),
+    ("%arg0", "parameter", F8, "inner", 18, []),
+    ("%0", "stablehlo.negate", F8, "inner", 19, [18]),
+    ("return", "return", F8, "inner", 20, [19]),
+]
+
+
+def test_a_program_of_all_kinds_of_lines_row_by_row():
+    graph = read_stablehlo(WHOLE)
+    assert [
+        (n.name, n.op, n.type, n.group.name, n.line, [operand.index for operand in n.operands]) for n in graph.nodes
+    ] == ROWS
+    nodes = [*graph.nodes]
+    assert {n.index: n.scope for n in nodes if n.scope} == {
+        0: "x", 1: "state['n']", 2: "y", 3: "jit(f)/two", 4: "jit(f)/add",
+    }  # fmt: skip
+    assert {n.index: [(f.function, f.line) for f in n.source] for n in nodes if n.source} == {
+        3: [("f", 3)],
+        4: [("g", 1), ("f", 3)],
+    }
+    assert {n.index: dict(n.attributes) for n in nodes if n.attributes} == {
+        0: {"jax.buffer_donor": "true", "mhlo.sharding": "{replicated}"},
+        1: {"sdy.sharding": '#sdy.sharding<@mesh, [{"data"}]>'},
+        3: {"call_target_name": "two"},
+        4: {"operand_results": "1,0"},
+        5: {"callee": "inner"},
+        6: {"value": "dense<3>"},
+        10: {"comparison_direction": "LT", "compare_type": "SIGNED"},
+        16: {"applies": "stablehlo.add", "dimensions": "[0]", "operand_results": "1,0"},
+        17: {"operand_results": "1"},
+    }
+    assert [(group.name, group.kind, group.parent, group.caller) for group in graph.groups] == [
+        ("main", "entry", -1, -1),
+        ("%3 condition", "condition", 0, 7),
+        ("%3 body", "body", 0, 7),
+        ("inner", "function", 0, 5),
+    ]
+    assert graph.attributes == {
+        "name": "jit_f", "mhlo.num_partitions": "2", "note": "a", "mesh": "data=4,model=2",
+        "result_shardings": '<@mesh, [{"data"}]>',
+    }  # fmt: skip
+    assert graph.unread == ()
+
+
+def test_an_argument_with_a_sharding_keeps_its_name():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    lowered = jax.jit(lambda x, y: x + y, in_shardings=(spread, None)).lower(jnp.ones(8), jnp.ones(8))
+    graph = read_stablehlo(lowered.as_text(debug_info=True))
+    assert [graph[f"%arg{i}"].scope for i in (0, 1)] == ["x", "y"]
