@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
@@ -27,6 +28,7 @@ _ATTRIBUTES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "sort": (["dimensions"], ["dimension"]),
     "transpose": (["dimensions"], ["dims"]),
 }
+_STRIDE_OF_ONE = re.compile(r"(\d+:\d+):1(?!\d)")
 
 
 class FeatureCodes:
@@ -88,6 +90,8 @@ def dtype_name(name: str) -> str:
 
 def _signature(opcode: str, values: Sequence[str]) -> tuple[str, ...]:
     """The numbers and words of attributes, in one notation."""
+    if opcode == "slice":  # HLO writes all strides if one isn't 1, StableHLO that one
+        values = [_STRIDE_OF_ONE.sub(r"\1", value) for value in values]
     if opcode != "pad":
         return tuple(word for value in values for word in _words(value))
     if len(values) == 3:  # StableHLO: all low ends, all high ones, and what is put between
