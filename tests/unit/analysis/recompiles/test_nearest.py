@@ -200,9 +200,11 @@ def test_a_function_made_again_comes_first_and_a_derivative_only_where_nothing_e
     assert [d[:4] for d in differences(guard, of(leaf("x")))][1] == ("guard", "RATE", "1", "2")
 
 
-def test_the_most_leaves_are_weighed_one_by_one_and_more_at_once():
-    """Of forty leaves that all changed, a call in which they are alike is nearer than one of which one is otherwise."""
+def test_of_many_leaves_that_changed_each_weighs_a_tenth():
     new = of(*(leaf(f"x{i}", (8, i)) for i in range(40)))
-    alike = of(*(leaf(f"x{i}", (9, i)) for i in range(40)))
-    other = of(*(leaf(f"x{i}", (9, i), "int8" if i == 7 else "float32") for i in range(40)))
+    alike = of(*(leaf(f"x{i}", (9, i)) for i in range(40)))  # 1 + 39 · 0.1 = 4.9
+    other = of(*(leaf(f"x{i}", (9, i, 1) if i == 7 else (9, i)) for i in range(40)))  # one of them otherwise: more
     assert nearest(new, [alike, other], TRACED) is nearest(new, [other, alike], TRACED) is alike
+    statics = (Static("n", "3", "int"), Static("m", "3", "int"))
+    apart = replace(new, function=replace(STEP, identity=2), statics=statics)  # 1.5 + 2
+    assert nearest(new, [alike, apart], TRACED) is nearest(new, [apart, alike], TRACED) is apart
