@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.analysis.recompiles.nearest import Difference, differences, nearest
+from explorer.analysis.recompiles.reasons import explain
 from explorer.model.events.key import Function, Key, Static
 from tests.support.calls import LOWERED, STEP, TRACED, leaf, number
 
@@ -208,3 +209,27 @@ def test_of_many_leaves_that_changed_each_weighs_a_tenth():
     statics = (Static("n", "3", "int"), Static("m", "3", "int"))
     apart = replace(new, function=replace(STEP, identity=2), statics=statics)  # 1.5 + 2
     assert nearest(new, [alike, apart], TRACED) is nearest(new, [apart, alike], TRACED) is apart
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "happened"),
+    [
+        ("context", ((("a", "1"), ("b", "1")), (("a", "2"), ("b", "1")), (("a", "2"), ("b", "2"))), TRACED),
+        (
+            "statics",
+            tuple(
+                tuple(Static(name, value, "int") for name, value in zip("ab", pair, strict=True))
+                for pair in ("11", "21", "22")
+            ),
+            TRACED,
+        ),
+        ("options", ((("a", "1"), ("b", "1")), (("a", "2"), ("b", "1")), (("a", "2"), ("b", "2"))), LOWERED),
+        ("wrapping", ((("a", "1"), ("b", "1")), (("a", "2"), ("b", "1")), (("a", "2"), ("b", "2"))), LOWERED),
+    ],
+)
+def test_of_two_causes_the_one_that_no_earlier_call_had_is_named(name, values, happened):
+    """The first call is the nearest: the second one's array has another number of dimensions."""
+    first, second, last = values
+    earlier = [of(leaf("x"), **{name: first}), of(leaf("x", (8, 1, 1)), **{name: second})]
+    assert explain(of(leaf("x"), **{name: last}), earlier, happened).leaf == "b"
+    assert explain(of(leaf("x"), **{name: last}), earlier[:1], happened).leaf == "a"

@@ -1,5 +1,7 @@
 """Programs of many processes: who compiled which, what it cost and how they differ, each worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from explorer.analysis.recompiles.process_programs import ProcessFold, headline, process_ledger_text
@@ -303,3 +305,13 @@ def test_of_many_differences_the_first_five_are_printed():
     ledger = folded(*([sized(size)] for size in (8, 8, 8, 8, 8, 8, 8, 8, 1, 2, 3, 4, 5, 6)))
     assert len(ledger.differences) == 6
     assert len(process_ledger_text(ledger).splitlines()) == 6
+
+
+def test_calls_of_one_key_may_have_compiled_two_programs():
+    """As where a global that the function reads has changed."""
+    first = lines("3 mul:f[8] #a")
+    second = replace(first, call=2, program="3 mul:f[8] #b")
+    assert second.key is first.key
+    assert [row.lines for row in folded([first, second, replace(first, call=3)])] == [
+        ((3, "mul:f[8] #a"),), ((3, "mul:f[8] #b"),),
+    ]  # fmt: skip
