@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.model.results.timing import STEPS, Samples, Timing
 from explorer.model.text import cut_end
-from explorer.model.units import duration_text, range_text
+from explorer.model.units import count_text, duration_text, range_text
 from explorer.view.chart import Table
 from explorer.view.drawing import STEPS as STEP_STYLES
 from explorer.view.figure import (
@@ -110,10 +110,9 @@ def histogram(samples: Samples, bins: int = _BINS) -> tuple[list[int], list[floa
     """How many samples are in each bin, the bins' borders, and how many outliers are beyond the last one."""
     values = np.asarray(samples.samples)
     reach = max(4 * samples.spread * samples.median, 1.2 * (samples.high - samples.median), 0.01 * samples.median)
-    low = max(float(values.min()), samples.median - reach)
+    # Both ends hold the median's interval, which is drawn behind the bins.
+    low = min(max(float(values.min()), samples.median - reach), samples.low)
     high = max(min(float(values.max()), samples.median + 1.5 * reach), samples.high)
-    if not high > low:
-        low, high = 0.98 * samples.median, 1.02 * samples.median
     counts, borders = np.histogram(values, bins, (low, high))
     return counts.tolist(), borders.tolist(), int((values > high).sum() + (values < low).sum())
 
@@ -165,18 +164,18 @@ def _samples(page: Figure, steady: Samples) -> Panel:
     """The histogram, with the interval of the median behind it and the median before it."""
     counts, borders, beyond = histogram(steady)
     each = f" of {steady.calls:,} calls" if steady.calls > 1 else ""
-    samples = f"{steady.count:,} steady sample{'s' * (steady.count != 1)}{each}"
+    samples = f"{count_text(steady.count, 'steady sample')}{each}"
     sure = "too noisy to tell" if steady.is_too_noisy else f"{steady.attained * 100:.0f} % sure"
     sure = f"median {range_text(steady.low, steady.high)}, {sure}"
     page.text(_BARS_LEFT, _TOP + 2, samples, bold=True)
     page.text(_BARS_LEFT, _TOP + 19, sure, size=11.5, colour=BLUE)
     low, high = borders[0], borders[-1]
     boxes = [(a, b, count, 0.0) for count, (a, b) in zip(counts, pairwise(borders), strict=True) if count]
-    hover = [f"{count:,.0f} samples of {range_text(a, b)}" for a, b, count, _ in boxes]
+    hover = [f"{count_text(count, 'sample')} of {range_text(a, b)}" for a, b, count, _ in boxes]
     tallest = 1.05 * max(counts)
     last = f"{duration_text(high)}{f', {beyond} beyond' if beyond else ''}"
     marks: list[Mark] = [
-        Band(max(steady.low, low), min(steady.high, high), tallest, 0.0, BLUE, 0.16),
+        Band(steady.low, steady.high, tallest, 0.0, BLUE, 0.16),
         Bars(boxes, BLUE, hover=hover, rounded=1),
         Path([steady.median, steady.median], [0.0, tallest], INK, 1.6),
         Path([low, high], [0.0, 0.0], GREY, opacity=0.5),
