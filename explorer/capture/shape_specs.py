@@ -13,7 +13,10 @@ import numpy as np
 
 from explorer.errors import OptionError
 
-_TYPED = re.compile(r"\s*([a-z]+\d*(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE)
+# Of one letter those of `_SHORT` alone, not NumPy's `d` and `m8`: `d[0]` is an item of the user's `d`.
+_TYPED = re.compile(
+    r"\s*((?:[fisuc]|[a-z]{2,})\d*(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE
+)
 _SYMBOLIC = re.compile(r"([^\[]+)\[\s*([^\]]*?)\s*,?\s*\]\s*")
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}
 _SCALARS: Mapping[Any, Any] = {float: 1.0, int: 1, bool: True, "float": 1.0, "int": 1, "bool": True}
@@ -31,8 +34,6 @@ def parse_shape_spec(text: str) -> jax.ShapeDtypeStruct | None:
     if match is None:
         return None
     letters, digits = re.fullmatch(r"([a-z]+)(.*)", match[1].lower()).groups()  # pyright: ignore[reportOptionalMemberAccess]
-    if len(letters) == 1 and letters not in _SHORT:
-        return None  # NumPy's codes, as `d` and `m8`: `d[0]` is an item of the user's `d`
     name = "bool" if match[1].lower() in ("bool", "pred") else _SHORT.get(letters, letters) + digits
     try:
         dtype = jnp.dtype(name)
