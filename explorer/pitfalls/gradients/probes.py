@@ -143,7 +143,10 @@ def _pool(aval: Any, pool: list[float]) -> list[Any]:
     kind = aval.dtype.kind
     if kind == "b":
         return [True, False]
-    return [value for value in pool if value == int(value) and (value >= 0 or kind == "i")] if kind in "iu" else pool
+    if kind not in "iu":
+        return pool
+    limits = np.iinfo(aval.dtype)  # an image's uint8 has no 1,000
+    return [value for value in pool if value == int(value) and limits.min <= value <= limits.max]
 
 
 def _full(aval: Any, value: Any) -> np.ndarray:

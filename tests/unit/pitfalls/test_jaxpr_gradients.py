@@ -196,6 +196,14 @@ def test_what_another_function_makes_is_not_guarded_by_the_choices_condition():
     assert "no rewrite of this was proven" in finding.fix.text
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_a_choice_by_whole_numbers_of_any_size_is_tried(dtype):
+    def masked(x, mask):
+        return jnp.where(mask > 0, jnp.log(x), 0.0).sum()
+
+    assert only("nan-gradient", masked, X, jnp.ones(5, dtype))
+
+
 def run_text(code, function):
     """The function that some text defines, under the names of another's module."""
     file = f"cured_{function.__name__}.py"
