@@ -157,8 +157,7 @@ def _between(sweep: Sweep, axis: Axis) -> list[str]:
         return []
     last = max(common, key=lambda i: numbers[i])
     rows = [(series.label, rows[last]) for series, rows in zip(sweep.series, at, strict=True)]
-    text = _against(rows)
-    return [f"at {axis.name} = {axis.labels[last]} {text}"] if text else []
+    return [f"at {axis.name} = {axis.labels[last]} {_against(rows)}"]
 
 
 def _kinds(sweep: Sweep) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, isnan
 
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.errors import NotRecordedError
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, size_text
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.what_if import Difference, Variant, WhatIf
 from explorer.model.units import factor_text, factors_text
 
 _HIDDEN = 0.1  # of the time: a saving as large that the intervals don't exclude is worth a word
@@ -43,10 +43,7 @@ def verdict(row: Variant, plain: Measured) -> str:
         for verb, sign in (("saves", 1), ("costs", -1))
         if (texts := [text for amount, text in amounts if sign * amount > 0])
     ]
-    result = ", but ".join(parts) or _no_difference(row, plain)
-    if row.difference and not row.difference.relative <= _ROUNDING:  # nor is NaN: it can't be compared
-        result += f" (results differ by {row.difference} of the largest)"
-    return result
+    return (", but ".join(parts) or _no_difference(row, plain)) + _of_results(row.difference)
 
 
 def variant_diff(row: Variant) -> Diff:
@@ -54,6 +51,13 @@ def variant_diff(row: Variant) -> Diff:
     if row.capture is None or row.plain is None:
         raise NotRecordedError(f"there is nothing to compare: {row.name} was not compiled: {row.error}")
     return diff(row.plain, row.capture)
+
+
+def _of_results(difference: Difference | None) -> str:
+    if difference is None or difference.relative <= _ROUNDING:
+        return ""
+    differ = "can't be compared" if isnan(difference.relative) else f"differ by {difference} of the largest"
+    return f" (results {differ})"
 
 
 def _no_difference(row: Variant, plain: Measured) -> str:
