@@ -20,6 +20,7 @@ def test_saved_calls_are_explained_as_they_were():
     ("shapes", "steps"),
     [
         ([(8, 0), (16, 5), (24, 0)], (16, 8)),
+        ([(8, 0), (16, 8), (24, 0)], (16, 8)),  # a step as large as the largest is enough
         ([(0, 3), (16, 4), (24, 3)], (32, 8)),
         ([(8, 0), (16, 0), (24, 9)], (16, 16)),
     ],
