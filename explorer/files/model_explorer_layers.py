@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from explorer.analysis.outline.kernel_words import words_of_fusions
 from explorer.model.graph import Graph
 
 _RETURNS = frozenset(("return", "func.return", "stablehlo.return"))
@@ -31,7 +30,7 @@ class Layers:
         self.graph = graph
         self.kinds: dict[str, str] = {}
         """Of each layer, the kind of the group that it is."""
-        self._words = words_of_fusions(graph)
+        self._words = graph.kernel_words
         self._used: Counter[str] = Counter()
         self._of_group: list[str] = []
         self._of_node: dict[int, str] = {}
