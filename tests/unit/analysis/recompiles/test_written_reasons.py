@@ -32,7 +32,7 @@ def reason(*calls, happened=TRACED, value_counts=None):
         ({"file": "C:\\work\\train.py", "made": ("lambda",)},
          f"a lambda made anew at train.py, line 3 is another function each time: {SO_FAR}",
          f"f = jax.jit(lambda …)  # {ONCE}"),
-        ({"file": "/work/app/train.py", "made": ("derived",)},
+        ({"file": "/srv/app/train.py", "made": ("derived",)},
          f"what JAX derived of `step` at train.py, line 3, such as its gradient, was made anew: {SO_FAR}",
          "put the jax.grad(…) or jax.vmap(…) of `step` under one jax.jit, and call that"),
         ({"made": ("partial",)}, f"functools.partial(…) of `step` at train.py, line 3 {ANEW}",
