@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from explorer.model.stage import Stage, WrittenLine
 
@@ -11,6 +11,9 @@ _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _LOCATION = re.compile(r' loc\((?:#\w+|"(?:[^"\\]|\\.)*"|unknown)\)')
 _NAME = re.compile(r"((?<=[%@])[\w.\-$]+|(?<=[(, ])[\w.\-]+(?=: ))")  # as MLIR and HLO write it, or a parameter's
 _VARIABLE = re.compile(r"((?<![\w=%.\[])[a-z]+(?=[:\s)]|$)(?!\[))")  # of a jaxpr
+# Of HLO in its short form, which has no % before names: a word that is no opcode (`add(`) and no key (`calls=`).
+_WORD = re.compile(r"((?<![\w.\-])[A-Za-z_][\w.\-]*+(?![(=]))")
+_DEFINED = re.compile(r"\s*(?:ROOT |ENTRY )?([A-Za-z_][\w.\-]*+)(?: = | \(| \{)")
 _HEAD = 50  # lines within which a text shows what it is
 
 
@@ -18,12 +21,32 @@ def written_lines(stage: Stage) -> tuple[WrittenLine, ...]:
     """The lines of a stage that say something: not the tables and aliases of locations."""
     lines = [*_without_locations(stage.text.splitlines())]
     texts = [text for _, text in lines]
-    name = _NAME if any("%" in text for text in texts[:_HEAD]) else _VARIABLE
+    split = _splitter(texts)
     of_module = _module_lines(texts)
     return tuple(
-        WrittenLine(number, tuple(name.split(text)), _is_end(text), at in of_module)
+        WrittenLine(number, tuple(split(text)), _is_end(text), at in of_module)
         for at, (number, text) in enumerate(lines)
     )
+
+
+def _splitter(texts: Sequence[str]) -> Callable[[str], list[str]]:
+    """What takes a line apart: in turns what is no name, and the names in between."""
+    if any("%" in text for text in texts[:_HEAD]):
+        return _NAME.split
+    if not any(text.startswith("HloModule") for text in texts[:_HEAD]):
+        return _VARIABLE.split
+    names = {match[1] for text in texts if (match := _DEFINED.match(text))} - {"HloModule"}
+
+    def split(text: str) -> list[str]:
+        parts = [""]
+        for at, piece in enumerate(_WORD.split(text)):
+            if at % 2 and piece in names:
+                parts += (piece, "")
+            else:
+                parts[-1] += piece
+        return parts
+
+    return split
 
 
 def _without_locations(lines: Sequence[str]) -> Iterator[tuple[int, str]]:

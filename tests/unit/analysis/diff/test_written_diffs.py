@@ -182,3 +182,50 @@ def test_of_many_kinds_of_kernels_eight_are_listed_and_the_others_counted():
 )
 def test_a_value_of_both_sides_is_one_text(value, text):
     assert str(value) == text
+
+
+SHORT = """HloModule m
+
+fused_computation (p: f32[8]) -> f32[8] {
+  p = f32[8]{0} parameter(0)
+  ROOT tanh.1 = f32[8]{0} tanh(p)
+}
+
+ENTRY main (x: f32[8]) -> f32[8] {
+  x = f32[8]{0} parameter(0)
+  fusion.1 = f32[8]{0} fusion(x), kind=kLoop, calls=fused_computation
+  ROOT add = f32[8]{0} add(fusion.1, x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("tanh.1", "tanh.77"), ("fusion.1", "f"), ("fused_computation", "fc.3"), ("ROOT add =", "ROOT add.2 =")],
+)
+def test_names_are_no_difference_where_a_module_is_printed_without_the_sign_before_them(name, other):
+    same = ex.diff(ex.open_hlo(SHORT), ex.open_hlo(SHORT.replace(name, other)))
+    assert same.is_empty
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("} tanh(", "} sine("), ("} add(", "} multiply("), ("add(fusion.1, x)", "add(x, fusion.1)"), ("kLoop", "kInput")],
+)
+def test_what_is_no_name_is_a_difference_there_too(text, other):
+    assert text in SHORT
+    assert not ex.diff(ex.open_hlo(SHORT), ex.open_hlo(SHORT.replace(text, other))).hlo.is_empty
+
+
+def test_the_words_of_a_module_without_signs_that_are_names():
+    lines = ex.open_hlo(SHORT).hlo.written_lines
+    assert [line.without_names.strip() for line in lines if not line.is_end] == [
+        "HloModule m",
+        "· (·: f32[8]) -> f32[8] {",
+        "· = f32[8]{0} parameter(0)",
+        "ROOT · = f32[8]{0} tanh(·)",
+        "ENTRY · (·: f32[8]) -> f32[8] {",
+        "· = f32[8]{0} parameter(0)",
+        "· = f32[8]{0} fusion(·), kind=kLoop, calls=·",
+        "ROOT · = f32[8]{0} add(·, ·)",
+    ]
