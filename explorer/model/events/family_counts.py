@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from explorer.model.events.event import Event, Place, Reason
+from explorer.model.units import count_text
 
 FamilyKey = tuple[str, str, str, int]  # process, name, file and line of a family
 BUILDING = ("trace", "lower", "compile", "cache-hit")  # the kinds that had something to build
@@ -104,7 +105,7 @@ class Summary(Totals):
         why = ", ".join(f"{kind} {count}" for kind, count in self.reasons)
         again = f"; again for {why}" if why else ""
         leaf = f"; {self.leaf} varies" if self.leaf else ""
-        return f"Summary({self.name}{where}: {self.compiles + self.cache_hits} compiles{again}{leaf})"
+        return f"Summary({self.name}{where}: {count_text(self.compiles + self.cache_hits, 'compile')}{again}{leaf})"
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.displayable import Displayable
 from explorer.model.text import did_you_mean
+from explorer.model.units import count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class SessionRow:
 
     def __repr__(self) -> str:
         again = f", {self.recompiles} again" if self.recompiles else ""
-        return f"SessionRow({self.name}: {self.compiles} compiles{again})"
+        return f"SessionRow({self.name}: {count_text(self.compiles, 'compile')}{again})"
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,6 @@ class SessionReport(Displayable):
         return row
 
     def __repr__(self) -> str:
-        compiles = sum(row.compiles for row in self.rows)
-        again = sum(row.recompiles for row in self.rows)
-        return f"SessionReport({len(self.rows)} functions, {compiles} compiles, {again} again)"
+        functions = count_text(len(self.rows), "function")
+        compiles = count_text(sum(row.compiles for row in self.rows), "compile")
+        return f"SessionReport({functions}, {compiles}, {sum(row.recompiles for row in self.rows)} again)"

@@ -99,7 +99,7 @@ def test_a_session_adds_up_what_was_seen():
     assert (rows[0].findings, isnan(rows[1].seconds)) == (7, True)
     assert report["f"] is rows[0]
     assert repr(report) == "SessionReport(3 functions, 5 compiles, 2 again)"
-    assert [repr(row) for row in rows[:2]] == ["SessionRow(f: 3 compiles, 2 again)", "SessionRow(g: 1 compiles)"]
+    assert [repr(row) for row in rows[:2]] == ["SessionRow(f: 3 compiles, 2 again)", "SessionRow(g: 1 compile)"]
     with pytest.raises(ex.UnknownNameError, match=r"no function 'ff' was compiled here\. Did you mean"):
         report["ff"]
 
