@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.sharding.given import given_arguments
+from explorer.analysis.sharding.propagate import propagate
 from explorer.analysis.sharding.reshaping import reshaped
 from explorer.model.mesh import DeviceMesh
 
@@ -218,3 +219,35 @@ def test_the_arguments_are_those_of_the_lowered_program_in_order() -> None:
     capture = ex.explore(lambda x, y: jnp.sin(x) @ y, jnp.ones((2, 3)), jnp.ones((3, 4)))
     assert [given.array.shape for given in given_arguments(capture)] == [(2, 3), (3, 4)]
     assert given_arguments(ex.open_hlo(capture.hlo.text)) == []
+
+
+COMBINED = """HloModule combined, num_partitions=8
+
+ENTRY main {
+  x = f32[2,8] parameter(0), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+  w = f32[8,4] parameter(1), sharding={devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}
+  both = (f32[2,8], f32[8,4]) all-reduce(x, w), replica_groups={{0,2,4,6},{1,3,5,7}}, to_apply=add
+  first = f32[2,8] get-tuple-element(both), index=0
+  second = f32[8,4] get-tuple-element(both), index=1
+  ROOT result = (f32[2,8], f32[8,4]) tuple(first, second)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "lies"),
+    [
+        ("x", [(1, ((0,), ()))]),
+        ("w", [(2, ((), (1,)))]),
+        (
+            "both",
+            [(0, ((), ())), (2, ((), (1,)))],
+        ),  # summed along `data`: of `x` nothing differs, of `w` all does still
+        ("first", [(0, ((), ()))]),
+        ("second", [(2, ((), (1,)))]),
+    ],
+)
+def test_collectives_that_were_combined_give_each_operand_its_own_result(name, lies) -> None:
+    graph = ex.open_hlo(COMBINED).hlo.graph
+    leaves = propagate(graph, DeviceMesh(("data", "model"), (4, 2)))[graph[name].index]
+    assert [(spread.axes, spread.dims) for spread in leaves] == lies
