@@ -11,7 +11,7 @@ _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|->|[(){{}}\[\]<>,]|[^\"(){{}}\[\]<>,\-]++|-")
 _STEP = dict.fromkeys("({[<", 1) | dict.fromkeys(")}]>", -1)
 _REFERENCE = re.compile(r"%[\w$.]++(?:#(\d++))?")
-_SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*+"|[\w$.\-]++)')
+SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*+"|[\w$.\-]++)')
 _ESCAPED = re.compile(r"\\(.)")
 _SCALAR = re.compile(r"(-?\d[\w.+\-]*|true|false) : [a-z]\w*")
 _SYMBOL_KEY = {"custom_call": "call_target_name"}
@@ -54,7 +54,7 @@ def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
             pairs["applies"] = words[1]
         if is_keyed:
             pairs[words[-1]] = value.strip()
-        elif symbol := _SYMBOL.match(piece.strip()):
+        elif symbol := SYMBOL.match(piece.strip()):
             pairs[_SYMBOL_KEY.get(short, "callee")] = _plain(symbol[1])
         elif words[0] != "applies":
             key, value = next(positional), " ".join(words)

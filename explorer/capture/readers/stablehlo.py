@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.capture.readers.graph_builder import GraphBuilder
-from explorer.capture.readers.mlir_attributes import read_attributes, read_dictionary, skeleton
+from explorer.capture.readers.mlir_attributes import SYMBOL, read_attributes, read_dictionary, skeleton
 from explorer.capture.readers.mlir_locations import Locations
 from explorer.capture.readers.mlir_statements import statements
 from explorer.capture.readers.mlir_types import (
@@ -31,7 +31,6 @@ from explorer.model.graph import Frame, Graph, Group
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
 _OPERATION = re.compile(r'"([\w$.\-]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
-_SYMBOL = re.compile(r'@([\w$.\-]++|"(?:[^"\\]|\\.)*+")')
 _SYMBOL_NAME = re.compile(r'\bsym_name = "((?:[^"\\]|\\.)*+)"')
 _CALLEE = re.compile(r"\b(?:callee|decomposition) = (?:#vhlo\.)?@?([\w$.\-]++)|\bcalled_computations = \[@([\w$.\-]++)")
 # Its name comes after its attributes, and a sharding among these has strings. Never past a `%`: so the time grows
@@ -244,7 +243,7 @@ class _Reader:
             self.add_argument(number, name, type_)
 
     def note_callee(self, op: str, body: str) -> None:
-        if op in _CALLS and (symbol := _SYMBOL.search(body)):
+        if op in _CALLS and (symbol := SYMBOL.search(body)):
             self.calls.append((self.last, symbol[1].strip('"')))
         elif ("callee" in body or "decomposition" in body or "called_computations" in body) and (
             called := _CALLEE.search(body)
@@ -286,7 +285,7 @@ class _Reader:
             self.regions[-1].values += names
 
     def open_function(self, number: int, line: str, *, is_generic: bool) -> None:
-        symbol = _SYMBOL_NAME.search(line) if is_generic else _SYMBOL.search(line)
+        symbol = _SYMBOL_NAME.search(line) if is_generic else SYMBOL.search(line)
         if not line.endswith("{"):  # declared, without a body
             return
         name = symbol[1].strip('"') if symbol else "function"
