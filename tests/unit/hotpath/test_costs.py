@@ -117,13 +117,13 @@ def test_where_nothing_was_compiled_nothing_is_known_of_what_that_saved():
 
 
 def test_a_single_operation_is_not_compiled_before_that_can_pay(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._PATIENT", 1e6)  # a busy machine takes its time
+    monkeypatch.setattr("explorer.hotpath.hot._PATIENT", 1e12)  # a busy machine takes its time
 
     def f(x):
         return jnp.sin(x)
 
     f(X)
-    hot = HotFunction(f, Options(3, 0.005, lambda work: work()))
+    hot = HotFunction(f, Options(3, 1e-6, lambda work: work()))  # which no machine is too quick for
     hot.watch()
     for _ in range(300):
         f(X)
