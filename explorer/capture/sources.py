@@ -176,7 +176,7 @@ class Span(NamedTuple):
 def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
     """The syntax tree's way from the whole file down to what stands at a span; empty if the text can't be had."""
     text = "".join(linecache.getlines(file))
-    tree = _parsed(text) or _parsed(_MAGIC.sub("", text)) if 0 < len(text) <= _LARGEST else None
+    tree = parse(text) if 0 < len(text) <= _LARGEST else None
     if tree is None:
         return ()
     way: list[ast.AST] = [tree]
@@ -190,11 +190,15 @@ def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
 _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
 
 
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+@lru_cache(maxsize=64)
+def parse(text: str) -> ast.Module | None:
+    """A text's syntax tree, which nobody may change; lines of IPython's own are left out. None if it has none."""
+    for attempt in (text, _MAGIC.sub("", text)):
+        try:
+            return ast.parse(attempt)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from explorer.capture.safe_reading import class_variables, is_exactly, kind_of, mro
-from explorer.capture.sources import label, later_cells
+from explorer.capture.sources import label, later_cells, parse
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reads import Read
-from explorer.pitfalls.syntax_trees import last_name, parameters_of, parse
+from explorer.pitfalls.syntax_trees import last_name, parameters_of
 from explorer.pitfalls.writes import MUTATORS, targets_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -163,9 +163,10 @@ def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
     """What binds a name for a statement that stands in all of `way`: a function, a class, …; None for the module."""
     for i, outer in reversed(list(enumerate(way))):
         if isinstance(outer, _FUNCTIONS):
-            if _declares(outer, ast.Global, name):
+            names = _names_of(outer)
+            if name in names.declared_global:
                 return None
-            if _has_local(outer, name):
+            if name in names.own:
                 return outer
         is_class = isinstance(outer, ast.ClassDef) and i == len(way) - 1  # whose names its methods don't see
         if is_class or (isinstance(outer, _COMPREHENSIONS) and name in _targets(outer)):
@@ -173,20 +174,30 @@ def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
     return None
 
 
-def _declares(function: Any, kind: type[ast.Global] | type[ast.Nonlocal], name: str) -> bool:
-    return any(isinstance(node, kind) and name in node.names for node in _inside(function))
+class _Names(NamedTuple):
+    """What a function binds itself, and what it says is global."""
+
+    own: frozenset[str]
+    declared_global: frozenset[str]
 
 
-def _has_local(function: Any, name: str) -> bool:
-    if any(parameter.arg == name for parameter in parameters_of(function)):
-        return True
-    if _declares(function, ast.Global, name) or _declares(function, ast.Nonlocal, name):
-        return False
-    nodes = [node for node in _inside(function) if isinstance(node, (ast.Name, ast.FunctionDef, ast.ClassDef))]
-    return any(
-        node.id == name and not isinstance(node.ctx, ast.Load) if isinstance(node, ast.Name) else node.name == name
-        for node in nodes
-    )
+@lru_cache(maxsize=256)  # each read is looked up in the functions around it, and around each line that may change it
+def _names_of(function: Any) -> _Names:
+    own, elsewhere, declared = {parameter.arg for parameter in parameters_of(function)}, set[str](), set[str]()
+    bound = set[str]()
+    for node in _inside(function):
+        match node:
+            case ast.Global():
+                declared.update(node.names)
+            case ast.Nonlocal():
+                elsewhere.update(node.names)
+            case ast.FunctionDef() | ast.ClassDef():
+                bound.add(node.name)
+            case ast.Name() if not isinstance(node.ctx, ast.Load):
+                bound.add(node.id)
+            case _:
+                continue
+    return _Names(frozenset(own | (bound - declared - elsewhere)), frozenset(declared))
 
 
 def _inside(function: Any) -> Iterator[ast.AST]:

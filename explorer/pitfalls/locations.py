@@ -6,9 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from explorer.capture.sources import Span, label, read_source
+from explorer.capture.sources import Span, label, parse, read_source
 from explorer.model.graph import Frame
-from explorer.pitfalls.syntax_trees import parse
 
 
 def span_of(frame: Frame) -> Span:

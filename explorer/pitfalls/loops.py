@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from explorer.capture.sources import Span, read_source
-from explorer.pitfalls.syntax_trees import last_name, parse
+from explorer.capture.sources import Span, parse, read_source
+from explorer.pitfalls.syntax_trees import last_name
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -22,10 +22,9 @@ from typing import Any
 
 from explorer._jax.uncached_traces import unchecked_leaks
 from explorer.capture.safe_reading import callee_name, class_name, find, is_exactly, is_tracer, kind_of, mro
-from explorer.capture.sources import Span, read_source
+from explorer.capture.sources import Span, parse, read_source
 from explorer.model.source import is_library_file
 from explorer.pitfalls.state import Snapshot, snapshot
-from explorer.pitfalls.syntax_trees import parse
 
 _MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive
 _MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
@@ -202,24 +201,30 @@ _Tracer = Callable[[FrameType, str, Any], Any]
 
 @contextmanager
 def _stepped(recording: Recording) -> Generator[None]:
-    users: dict[str, bool] = {}
+    library: set[str] = set()  # the files that are nobody's here
     steppers: dict[int, _Tracer] = {}  # by address of a code, which `recording` keeps alive
     ended: set[int] = set()  # the codes of which enough was seen
     unknown: FrameType | None = None  # that is about to call what its text doesn't tell
 
     def entered(frame: FrameType, event: str, _: Any) -> Any:
-        # For every call anywhere, thousands in a trace: what isn't the user's has to leave at once.
+        # For every call anywhere, 360,000 in a trace of four layers: what isn't the user's has to leave at once.
+        if frame.f_code.co_filename in library:
+            return None
+        return entered_users(frame)
+
+    def entered_from_unknown(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal unknown
+        sys.settrace(entered)  # it was there for one call
+        if frame.f_back is unknown and unknown is not None:
+            name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
+            recording.add_call(unknown, unknown.f_lasti, name)
+        unknown = None
+        return entered(frame, event, None)
+
+    def entered_users(frame: FrameType) -> Any:
         code = frame.f_code
-        if unknown is not None:
-            if frame.f_back is unknown:
-                name = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
-                recording.add_call(unknown, unknown.f_lasti, name)
-            unknown = None
-        theirs = users.get(code.co_filename)
-        if theirs is None:
-            users[code.co_filename] = theirs = not is_library_file(code.co_filename)
-        if not theirs:
+        if is_library_file(code.co_filename):
+            library.add(code.co_filename)
             return None
         ran = recording.add_function(frame)
         step = steppers.get(id(code))
@@ -244,6 +249,7 @@ def _stepped(recording: Recording) -> Generator[None]:
                 if unknown is not None:  # it called what no profiler sees
                     unknown = None
                     sys.setprofile(None)
+                    sys.settrace(entered)
                 offset, left = frame.f_lasti, left - 1
                 reached.add(offset)
                 if offset in calls:
@@ -254,6 +260,7 @@ def _stepped(recording: Recording) -> Generator[None]:
                     elif sys.getprofile() is None:
                         unknown = frame
                         sys.setprofile(called)
+                        sys.settrace(entered_from_unknown)
                 if left <= 0:
                     ended.add(id(ran.code))
                     frame.f_trace_opcodes = False

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import jax
 
+from explorer._jax.one_device import is_of_one_device
 from explorer.analysis.sharding.program import ShardedProgram
 from explorer.analysis.sharding.subject import Waste
 from explorer.analysis.sharding.waste import find_waste
@@ -31,6 +32,8 @@ SHARDED = ("gathered-operand", "replicated-output", "replicated-argument", "idle
 
 def compile_if_sharded(evidence: Evidence) -> Capture | None:
     """The capture of a traced function that spans several devices; None for one device, or if it can't be compiled."""
+    if evidence.traced is None or is_of_one_device(evidence.traced):
+        return None
     lowered = evidence.lowered
     if lowered is None or partitions_of(lowered) < 2:
         return None

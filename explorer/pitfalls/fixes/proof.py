@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from explorer.capture.sources import read_source
+from explorer.capture.sources import parse, read_source
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
@@ -25,7 +25,6 @@ from explorer.pitfalls.fixes.copies import FunctionCopies
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
 from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import all_rules
-from explorer.pitfalls.syntax_trees import parse
 
 # What the expressions for further arguments are made of; they are Explorer's own, none is the user's.
 _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "numpy")}

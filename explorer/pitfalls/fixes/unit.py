@@ -15,11 +15,11 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from explorer.capture.safe_reading import is_exactly, member
-from explorer.capture.sources import Span
+from explorer.capture.sources import Span, parse
 from explorer.model.cached import cached_property
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.syntax_trees import first_line, parse
+from explorer.pitfalls.syntax_trees import first_line
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

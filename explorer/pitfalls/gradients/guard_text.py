@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from explorer.capture.sources import Span, read_source, syntax_at
+from explorer.capture.sources import Span, parse, read_source, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.gradients.singular import Singularity
 from explorer.pitfalls.gradients.slices import LEAST, Guard, ValueSlice, in_branch
 from explorer.pitfalls.locations import span_of
-from explorer.pitfalls.syntax_trees import parse
 
 # What the user calls an operation, and the operand of the call that it takes.
 _CALLS = {

@@ -11,7 +11,7 @@ import jax
 
 from explorer._jax.jitted import donated_arguments
 from explorer.capture.safe_reading import is_a
-from explorer.capture.sources import Span, read_source, users_frame
+from explorer.capture.sources import Span, parse, read_source, users_frame
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import (
     parameter_location,
@@ -24,7 +24,7 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import jit_target
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax_trees import parse, root_of
+from explorer.pitfalls.syntax_trees import root_of
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
@@ -47,10 +47,10 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Ite
     passed = [(i in positions, node) for i, node in enumerate(call.args)]
     passed += [(keyword.arg in keywords, keyword.value) for keyword in call.keywords]
     names = [(is_donated, node.id) for is_donated, node in passed if isinstance(node, ast.Name)]
-    callee = function.source(call.func)
     for name in dict.fromkeys(name for is_donated, name in names if is_donated):
         if not function.reached(call):
             continue
+        callee = function.source(call.func)
         again = _read_later([*function.around(call)][::-1], call, name)
         if sum(name == other for _, other in names) > 1:
             yield RULE.finding(

@@ -118,9 +118,8 @@ def _path_to(array: Any, value: Any, path: str, depth: int = 0) -> str:
 
 def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[Finding]:
     """The static arguments of a call inside the function, by its text."""
-    callee = function.source(call.func)
     for node in _static_nodes(call, target):
-        source, kind = function.source(node), _display(function, node)
+        callee, source, kind = function.source(call.func), function.source(node), _display(function, node)
         store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
         if kind in _CURE:
             yield RULE.finding(
