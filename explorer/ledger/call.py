@@ -113,8 +113,10 @@ def thread_name() -> str:
 
 def device_of(key: Key | None, executable: Any = None) -> str:
     """Where a call runs, as far as that is known."""
-    bound = next((leaf.devices for leaf in key.leaves if leaf.devices), ()) if key is not None else ()
-    return _joined(devices_of(executable) or bound or default_devices())
+    devices = devices_of(executable) if executable is not None else ()
+    if not devices and key is not None:
+        devices = next((leaf.devices for leaf in key.leaves if leaf.devices), ())
+    return _joined(devices or default_devices())
 
 
 def _joined(devices: tuple[str, ...]) -> str:

@@ -243,8 +243,9 @@ def _is_longer(taken: Any, result: Any) -> bool:
 
 
 def _static_values(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
-    parameters = [*getattr(wrapper.fun_signature, "parameters", {}).values()]
-    for position in wrapper.static_argnums:
+    positions = wrapper.static_argnums
+    parameters = [*getattr(wrapper.fun_signature, "parameters", {}).values()] if positions else []
+    for position in positions:
         at = position if position >= 0 else len(args) + position
         if 0 <= at < len(args):
             yield argument_name(parameters, at), args[at], False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from explorer.analysis.recompiles.case import Case, leaf_at, root
@@ -113,7 +113,7 @@ class _Padding(NamedTuple):
             tree = root(leaves.paths[0])
             padded = self._padded("leaf", leaves.distinct())
             return with_comment(f"{tree} = jax.tree.map(lambda leaf: {padded}, {tree})", remark)
-        lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in leaves[:_LINES]]
+        lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in islice(leaves, _LINES)]
         more = f"; likewise {len(leaves) - _LINES} more" if len(leaves) > _LINES else ""
         return "\n".join([with_comment(lines[0], remark + more), *lines[1:]])
 
@@ -164,9 +164,11 @@ def _bounds(case: Case, leaf: Leaf) -> str:
     dimensions: list[str] = []
     for axis, size in enumerate(leaf.shape):
         sizes = case.sizes_of(axis)
-        name = _dimension(leaf, axis)
-        several = f'NamedDimension("{name}", {min(sizes)}, {sizes[-1]}, {max(sizes)})' if len(sizes) > 1 else ""
-        dimensions.append(several or str(size))
+        if len(sizes) > 1:
+            range_text = f"{min(sizes)}, {sizes[-1]}, {max(sizes)}"
+            dimensions.append(f'NamedDimension("{_dimension(leaf, axis)}", {range_text})')
+        else:
+            dimensions.append(str(size))
     return f"({', '.join(dimensions)}{',' if len(dimensions) == 1 else ''})"
 
 

@@ -108,8 +108,9 @@ class Case:
         leaf = self.leaf
         if leaf is None:
             return []
-        calls = (_columns(key).content_at(self.chosen.at, leaf.path) for key in (*self.earlier, self.key))
-        return [other.shape for other in calls if other is not None and len(other.shape) == len(leaf.shape)]
+        at, path, rank = self.chosen.at, leaf.path, len(leaf.shape)
+        contents = [_columns(key).content_at(at, path) for key in (*self.earlier, self.key)]
+        return [content.shape for content in contents if content is not None and len(content.shape) == rank]
 
     @cached_property
     def static_values(self) -> tuple[tuple[int, str], ...]:

@@ -52,10 +52,11 @@ class History:
         start = max(0, len(family.recent) - most)
         identity = key.function.identity
         derived = key.function.made == _DERIVED  # two derivatives of one function are not two versions of one thing
+        current = None if derived else self._session
         comparable = [
             old
             for session, old in islice(family.recent, start, None)
-            if old.function.identity == identity or (session == self._session and not derived)
+            if session == current or old.function.identity == identity
         ]
         same = family.by_mark.get(_mark(key))
         if same is not None and same.function.identity == identity and not any(old is same for old in comparable):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple, cast
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from explorer.analysis.recompiles.structure_changes import Change, changes
-from explorer.model.events.key import Key, Leaf, Static
-from explorer.model.events.leaves import Content, LeafColumns, Numbers, in_columns
+from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.leaves import Content, LeafColumns, in_columns
 from explorer.model.events.placement import spreads
 from explorer.model.events.prediction import type_text
 
@@ -32,8 +32,6 @@ _WEIGHED = (
 )
 _Shape = tuple[int | str, ...]
 _make = cast("Any", tuple.__new__)  # a fifth of the time that the class's own takes
-_NUMBER_BITS = 32  # of a content's number
-_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
 _MOST_WEIGHED = 16  # changed leaves of one key that are weighed one by one
 _MANY_CHANGED = reduce(add, [_MORE] * (_MOST_WEIGHED - 1), _LIGHTEST)  # the least that these are
 
@@ -70,14 +68,23 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
         happened: Which of `trace`, `lower`, `compile` and `cache-hit` did.
     """
     traced = "trace" in happened
-    best, least, fewest, left = earlier[-1], float("inf"), len(key.leaves) + 1, _WEIGHED
-    leaves, *of_earlier = in_columns(key.leaves, *(old.leaves for old in earlier))
-    bounds = _least_weights(leaves, of_earlier) if traced and len(earlier) > 1 else [0.0] * len(earlier)
-    for old, old_leaves, bound in zip(reversed(earlier), reversed(of_earlier), reversed(bounds), strict=True):
-        if left <= 0 and traced and len(_changed(leaves, old_leaves)) >= fewest:
+    *before, best = earlier
+    leaves, best_leaves = in_columns(key.leaves, best.leaves)
+    changed = _changed(leaves, best_leaves)
+    least = _weight(key, best, traced, _function_weight(key.function, best.function))
+    least, fewest = least + _leaves_weight(leaves, best_leaves, changed, traced), len(changed)
+    if least <= _LIGHTEST or not before:  # as a rule the last call is the nearest
+        return best
+    before.reverse()
+    _, *of_before = in_columns(leaves, *[old.leaves for old in before])
+    bounds = _least_weights(leaves, of_before) if traced else [0.0] * len(before)
+    for at, (old, old_leaves, bound) in enumerate(zip(before, of_before, bounds, strict=True), 1):
+        if at >= _WEIGHED and traced and len(_changed(leaves, old_leaves)) >= fewest:
             continue
-        left -= 1
-        weight = _weight(key, old, traced)
+        weight = _function_weight(key.function, old.function)
+        if weight + bound >= least:
+            continue
+        weight = _weight(key, old, traced, weight)
         if weight + bound < least:
             changed = _changed(leaves, old_leaves)
             weight += _leaves_weight(leaves, old_leaves, changed, traced)
@@ -90,12 +97,12 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     return best
 
 
-def _weight(new: Key, old: Key, traced: bool) -> float:
-    """How far apart two keys are but for their leaves."""
-    weight = 0.0
-    if new.function is not old.function:
-        weight += 1.5 * (new.function.identity != old.function.identity)
-        weight += 3.0 * (new.function.family != old.function.family)
+def _function_weight(new: Function, old: Function) -> float:
+    return 0.0 if new is old else 1.5 * (new.identity != old.identity) + 3.0 * (new.family != old.family)
+
+
+def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
+    """How far apart two keys are but for their leaves, whose functions have a weight already."""
     if new.structure != old.structure or new.tree is not old.tree:
         weight += 2.0 + 0.1 * abs(len(new.leaves) - len(old.leaves))
     if _differ(new.statics, old.statics):
@@ -113,15 +120,20 @@ def _differ(new: object, old: object) -> bool:
     return new is not old and new != old
 
 
-def _changed(new: LeafColumns, old: LeafColumns) -> Numbers:
+def _changed(new: LeafColumns, old: LeafColumns) -> list[int]:
     """The places of leaves that aren't the same."""
-    most = min(len(new), len(old))
-    return np.flatnonzero(new.numbers[:most] != old.numbers[:most]).astype(np.int32)
+    here, there = new.numbers, old.numbers
+    if len(here) != len(there):
+        most = min(len(here), len(there))
+        here, there = here[:most], there[:most]
+    return (here != there).nonzero()[0].tolist()
 
 
-def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Numbers, traced: bool) -> float:
+def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], traced: bool) -> float:
     weight, first, weighed = 0.0, "", 0
-    for index, here, there in _pairs_of(new, old, changed):
+    rows, numbers, before = new.contents.rows, new.numbers, old.numbers
+    for index in changed:  # as a rule only the first few
+        here, there = rows[numbers.item(index)], rows[before.item(index)]
         kind = _traced_kind(here, there)
         if not kind:
             if _is_elsewhere(here, there):
@@ -154,15 +166,6 @@ def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> li
     counts: list[int] = np.count_nonzero(contents.shapes[rows] != contents.shapes[here], 1).tolist()
     more = 1 - _MOST_WEIGHED
     return [_MANY_CHANGED + _MORE * (count + more) if count >= _MOST_WEIGHED else 0.0 for count in counts]
-
-
-def _pairs_of(new: LeafColumns, old: LeafColumns, changed: Numbers) -> Iterator[tuple[int, Content, Content]]:
-    """Each of these places with its contents. As a rule only the first few are looked at."""
-    rows, numbers, before = new.contents.rows, new.numbers, old.numbers
-    for start in range(0, len(changed), _MOST_WEIGHED):
-        places = changed[start : start + _MOST_WEIGHED]
-        of_place = zip(places.tolist(), numbers[places].tolist(), before[places].tolist(), strict=True)
-        yield from ((place, rows[here], rows[there]) for place, here, there in of_place)
 
 
 def _is_elsewhere(new: Content, old: Content) -> bool:
@@ -263,16 +266,14 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
     """
     leaves, old_leaves = in_columns(new.leaves, old.leaves)
     numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
-    changed = np.flatnonzero((numbers != before) & (before >= 0))
-    of_pairs: defaultdict[int, list[int]] = defaultdict(list)
-    # One number for both contents: it is quicker to hash than two.
-    pairs = numbers[changed].astype(np.int64) << _NUMBER_BITS | before[changed]
-    for at, pair in zip(changed.tolist(), pairs.tolist(), strict=True):
+    (changed,) = ((numbers != before) & (before >= 0)).nonzero()
+    of_pairs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    pairs = zip(numbers[changed].tolist(), before[changed].tolist(), strict=True)
+    for at, pair in zip(changed.tolist(), pairs, strict=True):
         of_pairs[pair].append(at)
     rows = leaves.contents.rows
     ways: dict[tuple[object, ...], Difference] = {}
-    for pair, places in of_pairs.items():
-        here, there = pair >> _NUMBER_BITS, pair & _NUMBER_MASK
+    for (here, there), places in of_pairs.items():
         for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
             way = row.kind, row.axis, row.before, row.after
             earlier = ways.get(way)
@@ -367,6 +368,8 @@ def _static_text(static: Static | None, path: str, key: Key) -> str:
 
 def _pairs(new: tuple[tuple[str, str], ...], old: tuple[tuple[str, str], ...]) -> list[tuple[str, str, str]]:
     """(name, after, before) of what differs."""
+    if new is old:  # as nearly always: forty settings, in the user's time
+        return []
     here, there = dict(new), dict(old)
     names = [*here, *(name for name in there if name not in here)]
     return [(n, here.get(n, "not set"), there.get(n, "not set")) for n in names if here.get(n) != there.get(n)]

@@ -111,14 +111,14 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
     A cell that was changed and run again is another file with other lines; in a script these are two functions.
     """
-    family, name = key.function.family, key.function.name
-    cell = name != "<lambda>" and defined_in_a_cell(key.function)
-    return [
-        old
-        for old in earlier
-        if old.function.is_hot is key.function.is_hot
-        and (old.function.family == family or (cell and old.function.name == name and defined_in_a_cell(old.function)))
-    ]
+    function, family = key.function, key.function.family
+    cell = function.name != "<lambda>" and defined_in_a_cell(function)
+
+    def is_relative(other: Function) -> bool:
+        is_same = other.family == family or (cell and other.name == function.name and defined_in_a_cell(other))
+        return is_same and other.is_hot is function.is_hot
+
+    return [old for old in earlier if old.function is function or is_relative(old.function)]
 
 
 def _can_cause(difference: Difference, happened: frozenset[str]) -> bool:

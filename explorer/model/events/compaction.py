@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
 from sys import intern
 from typing import Any, TypeVar, cast, overload
@@ -131,8 +130,10 @@ def _unpacked(data: bytes) -> array[int]:
 def _packed(rows: Sequence[Sequence[int]]) -> bytes:
     """Numbers in as few bytes each as the largest takes, and behind them which."""
     for code in "HI":
-        with suppress(OverflowError):
+        try:
             return array(code, chain.from_iterable(rows)).tobytes() + code.encode()
+        except OverflowError:
+            continue
     return array("q", chain.from_iterable(rows)).tobytes() + b"q"
 
 

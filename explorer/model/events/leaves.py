@@ -126,12 +126,12 @@ class LeafColumns(Sequence[Leaf]):
 
     def content_at(self, at: int, path: str) -> Content | None:
         """The content of a path, which is looked for first where it was in another call."""
-        numbers, contents = self._columns
-        if at >= len(self.paths) or self.paths[at] != path:
-            if path not in self.paths:
+        (numbers, contents), paths = self._columns, self.paths
+        if at >= len(paths) or paths[at] != path:
+            if path not in paths:
                 return None
-            at = self.paths.index(path)
-        return contents.rows[int(numbers[at])]
+            at = paths.index(path)
+        return contents.rows[numbers.item(at)]
 
     def distinct(self) -> list[Content]:
         """The contents that there are, each once."""
