@@ -11,7 +11,7 @@ from explorer.analysis.recompiles.key_history import History
 from explorer.analysis.recompiles.reasons import explain, explain_raised
 from explorer.ledger.unwatched import Unwatched
 from explorer.model.events.event import Place, Reason
-from explorer.model.events.key import Function, Key
+from explorer.model.events.key import Function, Key, Leaf
 
 _Name = TypeVar("_Name", int, str)
 _STEPS = ("trace", "lower", "compile")
@@ -19,6 +19,7 @@ _KNOWN = "it was compiled before it was watched; nothing was compiled now"
 _ASKED = Reason(
     "unknown", text="it was asked for ahead of time, where `.lower()` and `.compile()` may have options of their own"
 )
+_TYPED = Leaf._fields.index("weak") + 1  # its path and its type come first
 _MANY = 256  # functions traced ahead of time that are remembered until they are compiled
 
 
@@ -150,5 +151,5 @@ def _keep(where: OrderedDict[_Name, _Ahead], name: _Name, ahead: _Ahead) -> None
 
 def _traced(key: Key) -> int:
     """Equal for calls that have one jaxpr: arrays, and what merely stands for them."""
-    leaves = tuple((leaf.path, leaf.shape, leaf.dtype, leaf.weak) for leaf in key.leaves)
+    leaves = tuple([leaf[:_TYPED] for leaf in key.leaves])
     return hash((key.function.identity, key.structure, key.statics, leaves, key.context))

@@ -87,10 +87,11 @@ class LeafReader:
         placed = common_placement(values)
         if placed is not None:  # most arrays lie in one place, and have the default layout there
             of_rest = numbering["jax", False, self._spread_of(placed), ""]
-            numbers = [*map(of_rest.__getitem__, map(_TYPE, avals))]
+            numbers = tuple(map(of_rest.__getitem__, map(_TYPE, avals)))
         else:
-            numbers = [self._read_leaf(numbering, value, aval) for value, aval in zip(values, avals, strict=True)]
-        return LeafColumns(self._shared(tuple(paths[:count])), np.array(numbers, np.int32), numbering.contents)
+            pairs = zip(values, avals, strict=True)
+            numbers = tuple([self._read_leaf(numbering, value, aval) for value, aval in pairs])
+        return LeafColumns(self._shared(tuple(paths[:count])), numbers, numbering.contents)
 
     def _read_leaf(self, numbering: _Numbering, value: Any, aval: Any) -> int:
         shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)

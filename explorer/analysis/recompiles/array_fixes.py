@@ -108,7 +108,7 @@ class _Padding(NamedTuple):
     def code(self, case: Case, remark: str) -> str:
         """Code that pads every array that changed with the one that is named."""
         places = set[int]().union(*(d.places for d in case.causes if d.axis in self.amounts)) - {case.chosen.at}
-        leaves = case.leaves_at([*([case.chosen.at] if case.chosen.at >= 0 else []), *sorted(places)])
+        leaves = case.leaves_at([case.chosen.at, *sorted(places)])
         if len(leaves) > 1 and is_all_of(case.key, leaves):
             tree = root(leaves.paths[0])
             padded = self._padded("leaf", leaves.distinct())

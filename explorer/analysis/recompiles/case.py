@@ -44,8 +44,8 @@ def root(path: str) -> str:
 
 def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
     """The leaf of a path, looked for first where it was in another key."""
-    content = _columns(key).content_at(at, path)
-    return Leaf(path, *content) if content is not None else None
+    contents = LeafColumns.contents_at(at, path, [key.leaves])
+    return Leaf(path, *contents[0]) if contents else None
 
 
 def _columns(key: Key) -> LeafColumns:
@@ -99,7 +99,7 @@ class Case:
 
     @cached_property
     def _sizes_of_axes(self) -> list[tuple[int, ...]]:
-        of_axes = zip(*dict.fromkeys(self._shapes), strict=True)
+        of_axes = zip(*self._shapes, strict=True)
         return [tuple([size for size in dict.fromkeys(sizes) if isinstance(size, int)]) for sizes in of_axes]
 
     @cached_property
@@ -108,9 +108,9 @@ class Case:
         leaf = self.leaf
         if leaf is None:
             return []
-        at, path, rank = self.chosen.at, leaf.path, len(leaf.shape)
-        contents = [_columns(key).content_at(at, path) for key in (*self.earlier, self.key)]
-        return [content.shape for content in contents if content is not None and len(content.shape) == rank]
+        rank = len(leaf.shape)
+        contents = LeafColumns.contents_at(self.chosen.at, leaf.path, [key.leaves for key in (*self.earlier, self.key)])
+        return [content.shape for content in contents if len(content.shape) == rank]
 
     @cached_property
     def static_values(self) -> tuple[tuple[int, str], ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from explorer.analysis.recompiles.structure_changes import Change, changes
 from explorer.model.events.key import Function, Key, Leaf, Static
-from explorer.model.events.leaves import Content, LeafColumns, in_columns
+from explorer.model.events.leaves import Content, LeafColumns, changed_places, in_columns
 from explorer.model.events.placement import spreads
 from explorer.model.events.prediction import type_text
 
@@ -68,14 +68,13 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
         happened: Which of `trace`, `lower`, `compile` and `cache-hit` did.
     """
     traced = "trace" in happened
-    *before, best = earlier
+    best, before = earlier[-1], earlier[-2::-1]
     leaves, best_leaves = in_columns(key.leaves, best.leaves)
     changed = _changed(leaves, best_leaves)
     least = _weight(key, best, traced, _function_weight(key.function, best.function))
     least, fewest = least + _leaves_weight(leaves, best_leaves, changed, traced), len(changed)
     if least <= _LIGHTEST or not before:  # as a rule the last call is the nearest
         return best
-    before.reverse()
     _, *of_before = in_columns(leaves, *[old.leaves for old in before])
     bounds = _least_weights(leaves, of_before) if traced else [0.0] * len(before)
     for at, (old, old_leaves, bound) in enumerate(zip(before, of_before, bounds, strict=True), 1):
@@ -122,18 +121,14 @@ def _differ(new: object, old: object) -> bool:
 
 def _changed(new: LeafColumns, old: LeafColumns) -> list[int]:
     """The places of leaves that aren't the same."""
-    here, there = new.numbers, old.numbers
-    if len(here) != len(there):
-        most = min(len(here), len(there))
-        here, there = here[:most], there[:most]
-    return (here != there).nonzero()[0].tolist()
+    return changed_places(new.numbers, old.numbers)
 
 
 def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], traced: bool) -> float:
     weight, first, weighed = 0.0, "", 0
     rows, numbers, before = new.contents.rows, new.numbers, old.numbers
     for index in changed:  # as a rule only the first few
-        here, there = rows[numbers.item(index)], rows[before.item(index)]
+        here, there = rows[numbers[index]], rows[before[index]]
         kind = _traced_kind(here, there)
         if not kind:
             if _is_elsewhere(here, there):
@@ -158,8 +153,8 @@ def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> li
     """
     if len(leaves) <= _MOST_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
         return [0.0] * len(of_earlier)
-    contents, here = leaves.contents, leaves.numbers
-    rows = np.concatenate([old.numbers for old in of_earlier]).reshape(len(of_earlier), -1)
+    contents, here = leaves.contents, leaves.array
+    rows = np.concatenate([old.array for old in of_earlier]).reshape(len(of_earlier), -1)
     # Where something lies elsewhere, what comes after may weigh less.
     if not contents.is_one_place and (contents.places[rows] != contents.places[here]).any():
         return [0.0] * len(of_earlier)
@@ -266,14 +261,16 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
     """
     leaves, old_leaves = in_columns(new.leaves, old.leaves)
     numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
-    (changed,) = ((numbers != before) & (before >= 0)).nonzero()
+    changed = changed_places(numbers, before)
     of_pairs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    pairs = zip(numbers[changed].tolist(), before[changed].tolist(), strict=True)
-    for at, pair in zip(changed.tolist(), pairs, strict=True):
+    pairs = zip(map(numbers.__getitem__, changed), map(before.__getitem__, changed), strict=True)
+    for at, pair in zip(changed, pairs, strict=True):
         of_pairs[pair].append(at)
     rows = leaves.contents.rows
     ways: dict[tuple[object, ...], Difference] = {}
     for (here, there), places in of_pairs.items():
+        if there < 0:  # it wasn't there
+            continue
         for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
             way = row.kind, row.axis, row.before, row.after
             earlier = ways.get(way)

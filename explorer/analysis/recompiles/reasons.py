@@ -131,7 +131,7 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
         return causes
     latest = earlier[-_REMEMBERED:]
     leaves, *olds = in_columns(key.leaves, *(old.leaves for old in latest))
-    rows = np.concatenate([old.numbers_at(leaves.paths) for old in olds]).reshape(len(olds), -1)
+    rows = np.concatenate([old.array_at(leaves.paths) for old in olds]).reshape(len(olds), -1)
     seen: dict[str, list[bool]] = {}  # by what is compared: for each leaf, if an earlier call had it so
 
     def is_seen(difference: Difference) -> bool:
@@ -140,7 +140,7 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
         part = _COMPARED.get(difference.kind, "places")
         if part not in seen:
             numbers = getattr(leaves.contents, part)
-            seen[part] = ((numbers[rows] == numbers[leaves.numbers]) & (rows >= 0)).any(0).tolist()
+            seen[part] = ((numbers[rows] == numbers[leaves.array]) & (rows >= 0)).any(0).tolist()
         return seen[part][difference.at]
 
     return [difference for difference in causes if not is_seen(difference)] or causes

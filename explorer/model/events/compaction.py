@@ -61,6 +61,19 @@ class _Table:
         return (number,)
 
 
+class _Rows(dict[int, tuple[int, ...]]):
+    """The numbers that stand for contents in a table, by the contents' number; a new one gets them when looked up."""
+
+    def __init__(self, contents: Contents, table: _Table) -> None:
+        self.contents = contents
+        self._table = table
+
+    def __missing__(self, number: int) -> tuple[int, ...]:
+        content = self.contents.rows[number]
+        row = self[number] = self._table.row(content.shape, content[1:])
+        return row
+
+
 class Leaves(Sequence[Leaf]):
     """The array arguments of one call, made when they are looked at; equal to the tuple of them."""
 
@@ -142,8 +155,7 @@ class Compactor:
 
     def __init__(self) -> None:
         self._table = _Table()
-        self._rows: dict[int, tuple[int, ...]] = {}  # what stands for each content, of these:
-        self._contents: Contents | None = None
+        self._rows = _Rows(Contents(), self._table)
         self._values: dict[object, Any] = {}
         self._context: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
         self._call: tuple[Key | None, Key | None, Reason, Reason] = (None, None, Reason("unknown"), Reason("unknown"))
@@ -177,23 +189,14 @@ class Compactor:
 
     def _leaves(self, leaves: Sequence[Leaf]) -> Leaves:
         if len(self._table.forms) >= _MANY:
-            self._table, self._contents = _Table(), None
+            self._table = _Table()
+            self._rows = _Rows(Contents(), self._table)
         if not isinstance(leaves, LeafColumns):
             return Leaves(self.share(tuple([leaf[0] for leaf in leaves])), self._packed(leaves), self._table)
-        if leaves.contents is not self._contents or len(self._rows) > _MANY:
-            self._contents, self._rows = leaves.contents, {}
-        numbers = leaves.numbers.tolist()
-        rows = [*map(self._rows.get, numbers)]
-        if None in rows:
-            new = {number: self._row_of(number) for number in {*numbers} if number not in self._rows}
-            rows = [new[number] if row is None else row for row, number in zip(rows, numbers, strict=True)]
-        return Leaves(self.share(leaves.paths), _packed(cast("list[tuple[int, ...]]", rows)), self._table)
-
-    def _row_of(self, number: int) -> tuple[int, ...]:
-        assert self._contents is not None
-        content = self._contents.rows[number]
-        row = self._rows[number] = self._table.row(content.shape, content[1:])
-        return row
+        if leaves.contents is not self._rows.contents or len(self._rows) > _MANY:
+            self._rows = _Rows(leaves.contents, self._table)
+        rows = [*map(self._rows.__getitem__, leaves.numbers)]
+        return Leaves(self.share(leaves.paths), _packed(rows), self._table)
 
     def _packed(self, leaves: Sequence[Leaf]) -> bytes:
         numbers = self._table.numbers

@@ -1,8 +1,10 @@
-"""The array arguments of a call as columns: of hundreds no object is made for each, and numpy compares those of two."""
+"""The array arguments of a call as columns: of hundreds no object is made for each, and numpy compares many calls'."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, count
+from operator import ne
 from threading import Lock
 from typing import Any, NamedTuple, cast, overload
 
@@ -85,21 +87,30 @@ class LeafColumns(Sequence[Leaf]):
         contents: What the numbers stand for.
     """
 
-    __slots__ = ("_columns", "_mark", "paths")
+    __slots__ = ("_array", "_columns", "_mark", "paths")
 
-    def __init__(self, paths: tuple[str, ...], numbers: Numbers, contents: Contents) -> None:
+    def __init__(self, paths: tuple[str, ...], numbers: tuple[int, ...], contents: Contents) -> None:
         self.paths = paths
         self._columns = numbers, contents  # in one, for another thread may read while `rebase` writes
+        self._array: tuple[tuple[int, ...], Numbers] | None = None
         self._mark = 0
 
     @classmethod
     def of(cls, leaves: Sequence[Leaf], contents: Contents) -> LeafColumns:
         paths = tuple(leaf.path for leaf in leaves)
-        return cls(paths, _numbers([contents.number(_make(Content, leaf[1:])) for leaf in leaves]), contents)
+        return cls(paths, tuple([contents.number(_make(Content, leaf[1:])) for leaf in leaves]), contents)
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> tuple[int, ...]:
         return self._columns[0]
+
+    @property
+    def array(self) -> Numbers:
+        """The numbers, for comparing many calls at once; those of two are sooner compared than numpy begins with it."""
+        numbers, made = self._columns[0], self._array
+        if made is None or made[0] is not numbers:
+            made = self._array = numbers, np.array(numbers, np.int32)
+        return made[1]
 
     @property
     def contents(self) -> Contents:
@@ -109,45 +120,52 @@ class LeafColumns(Sequence[Leaf]):
         """Let the same leaves be numbered by other contents."""
         numbers, old = self._columns
         if old is not contents:
-            at: list[int] = numbers.tolist()
-            self._columns = _numbers([contents.number(old.rows[number]) for number in at]), contents
+            self._columns = tuple([contents.number(old.rows[number]) for number in numbers]), contents
 
     def take(self, places: Sequence[int]) -> LeafColumns:
         """Some of them, in an order of their own."""
         numbers, contents = self._columns
-        return LeafColumns(tuple([self.paths[at] for at in places]), numbers[np.asarray(places, np.intp)], contents)
+        return LeafColumns(tuple([self.paths[at] for at in places]), tuple([numbers[at] for at in places]), contents)
 
-    def numbers_at(self, paths: tuple[str, ...]) -> Numbers:
+    def numbers_at(self, paths: tuple[str, ...]) -> tuple[int, ...]:
         """The content of each path; -1 of one that is none of these."""
         if paths is self.paths or paths == self.paths:
             return self.numbers
-        there = dict(zip(self.paths, self.numbers.tolist(), strict=True))
-        return _numbers([there.get(path, -1) for path in paths])
+        there = dict(zip(self.paths, self.numbers, strict=True))
+        return tuple([there.get(path, -1) for path in paths])
 
-    def content_at(self, at: int, path: str) -> Content | None:
-        """The content of a path, which is looked for first where it was in another call."""
-        (numbers, contents), paths = self._columns, self.paths
-        if at >= len(paths) or paths[at] != path:
-            if path not in paths:
-                return None
-            at = paths.index(path)
-        return contents.rows[numbers.item(at)]
+    def array_at(self, paths: tuple[str, ...]) -> Numbers:
+        """The same, for comparing many calls at once."""
+        is_same = paths is self.paths or paths == self.paths
+        return self.array if is_same else np.array(self.numbers_at(paths), np.int32)
+
+    @staticmethod
+    def contents_at(at: int, path: str, calls: Iterable[Sequence[Leaf]]) -> list[Content]:
+        """The content of a path in each of the calls that have it, which is looked for first at one place."""
+        there: list[Content] = []
+        for leaves in calls:  # dozens, in the user's time
+            columns = leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
+            (numbers, contents), paths = columns._columns, columns.paths
+            if at < len(paths) and paths[at] == path:
+                there.append(contents.rows[numbers[at]])
+            elif path in paths:
+                there.append(contents.rows[numbers[paths.index(path)]])
+        return there
 
     def distinct(self) -> list[Content]:
         """The contents that there are, each once."""
         numbers, contents = self._columns
-        at: list[int] = numbers.tolist()
-        return [contents.rows[number] for number in {*at}]
+        return [contents.rows[number] for number in {*numbers}]
 
     def mark(self) -> int:
         """Equal for equal leaves that were numbered alike when it was asked for first."""
-        self._mark = self._mark or hash((self.paths, self.numbers.tobytes()))
+        self._mark = self._mark or hash((self.paths, self.numbers))
         return self._mark
 
     def __iter__(self) -> Iterator[Leaf]:
         numbers, contents = self._columns
         rows = contents.rows
-        return (_make(Leaf, (path, *rows[n])) for path, n in zip(self.paths, numbers.tolist(), strict=True))
+        return (_make(Leaf, (path, *rows[n])) for path, n in zip(self.paths, numbers, strict=True))
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -164,7 +182,7 @@ class LeafColumns(Sequence[Leaf]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LeafColumns) and other.contents is self.contents:
-            return self.paths == other.paths and np.array_equal(self.numbers, other.numbers)
+            return self.paths == other.paths and self.numbers == other.numbers
         return tuple(self) == tuple(cast("Sequence[Leaf]", other)) if isinstance(other, Sequence) else False
 
     def __hash__(self) -> int:
@@ -177,8 +195,9 @@ class LeafColumns(Sequence[Leaf]):
         return repr(tuple(self))
 
 
-def _numbers(numbers: Sequence[int]) -> Numbers:
-    return np.array(numbers, np.int32)
+def changed_places(numbers: tuple[int, ...], before: tuple[int, ...]) -> list[int]:
+    """Where two calls' numbers differ, as far as both go."""
+    return [*compress(count(), map(ne, numbers, before))]
 
 
 def in_columns(leaves: Sequence[Leaf], *others: Sequence[Leaf]) -> list[LeafColumns]:
