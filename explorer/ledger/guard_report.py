@@ -87,8 +87,8 @@ def _row(group: Sequence[Compile]) -> str:
 
 def format_change(reason: Reason) -> str:
     """What changed, in one line: `batch['x'].shape[0]: 32 → 33`, or the reason's sentence."""
-    if reason.leaf and (reason.before or reason.after):
-        return f"{reason.leaf}: {reason.before} → {reason.after} ({reason.kind})"
+    if reason.leaf and reason.change:
+        return f"{reason.leaf}: {reason.change} ({reason.kind})"
     return reason.text or reason.kind
 
 

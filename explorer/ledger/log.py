@@ -141,7 +141,7 @@ def _details(event: Event) -> dict[str, str]:
 
 
 def _changed(reason: Reason) -> str:
-    return f"{reason.leaf} {reason.before} → {reason.after}" if reason.leaf else str(reason)
+    return f"{reason.leaf} {reason.change}".rstrip() if reason.leaf else str(reason)
 
 
 def _is_eager(event: Event) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _WIDTH = 60
+_VOWEL = re.compile(
+    r"(?!uint|uni[^mn]|us|uti|eu|one)[aeiou]"
+)  # `user`, `one` and `uint8` begin with a consonant's sound
 _BEFORE = 24  # characters that are left before the first one that differs
 
 
@@ -17,6 +21,16 @@ def cut_end(text: str, width: int) -> str:
         ('optim…', 'fits')
     """
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def with_article(noun: str) -> str:
+    """A noun with its indefinite article, which goes by its sound.
+
+    Example:
+        >>> with_article("Array"), with_article("uint8"), with_article("unhashable object")
+        ('an Array', 'a uint8', 'an unhashable object')
+    """
+    return f"{'an' if _VOWEL.match(noun.lower()) else 'a'} {noun}"
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
@@ -35,10 +49,13 @@ def cut_middle(text: str, width: int = _WIDTH) -> str:
 
     Example:
         >>> cut_middle("a_function_of_a_long_name", 11)
-        'a_fun…name'
+        'a_fun…_name'
     """
     text = " ".join(text.split())
-    return text if len(text) <= width else f"{text[: width // 2]}…{text[len(text) - width // 2 + 1 :]}"
+    if len(text) <= width:
+        return text
+    behind = max((width - 1) // 2, 0)
+    return f"{text[: width // 2]}…{text[len(text) - behind :]}"
 
 
 def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]:

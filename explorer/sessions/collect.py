@@ -262,7 +262,7 @@ def _why(counts: FamilyCounts) -> tuple[str, str]:
     if not reason.leaf:
         return str(reason), reason.fix
     times = {1: "once", 2: "twice"}.get(cause.count, f"{cause.count:,} times")
-    lately = f" (lately {reason.before} → {reason.after})" if reason.before or reason.after else ""
+    lately = f" (lately {reason.change})" if reason.change else ""
     return f"`{reason.leaf}` changed {times}{lately}", reason.fix
 
 

@@ -42,7 +42,7 @@ _SILENT = frozenset(
         *("jit", "pjit", "stop_gradient", "return", "root"),
     ]
 )
-# The compiler's own moving of data, whatever it was made for.
+# The compiler's own moving of data, whatever it was made for; said only of a kernel that does nothing else.
 _MOVES = frozenset(
     [
         *("transpose", "copy", "broadcast", "reshape", "convert"),
@@ -56,7 +56,8 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
     """By fusion, the operations that it is about: the three most characteristic ones, in program order.
 
     A primitive's name is more specific than the instruction's that it became, `reduce_max` than `reduce`, so it is
-    taken but where the compiler itself moves data. What a reduction applies to two elements doesn't count.
+    taken but where the compiler itself moves data. What a reduction applies to two elements doesn't count, nor does
+    what only moves data beside what computes.
     """
     if not len(graph.names):
         return {}
@@ -87,7 +88,8 @@ def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]
         of.setdefault(kernel, []).append(code)
     joined: dict[int, str] = {}
     for kernel, in_order in of.items():
-        best = sorted(in_order, key=lambda code: -weights[code])[:_MOST]
+        computing = [code for code in in_order if words[code] not in _MOVES] or in_order
+        best = sorted(computing, key=lambda code: -weights[code])[:_MOST]
         joined[kernel] = ", ".join(words[code] for code in in_order if code in best)
     return joined
 

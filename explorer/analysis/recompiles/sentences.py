@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.events.key import HOT, Function, Static
-from explorer.model.text import cut_middle, cut_middles, list_names
+from explorer.model.text import cut_middle, cut_middles, list_names, with_article
 
 _LISTED = 4
+_EMPTY = "something that prints as nothing"  # a user's class may
 _MAKERS = {"partial": "functools.partial(…)", "method": "a bound method"}
 
 
@@ -45,7 +46,7 @@ def _plain_sentence(case: Case) -> str:
 
 def _before_after(case: Case) -> str:
     before, after = cut_middles(case.chosen.before, case.chosen.after)
-    return f"was {before} and is now {after}"
+    return f"was {before or _EMPTY} and is now {after or _EMPTY}"
 
 
 def _shape(case: Case) -> str:
@@ -105,13 +106,8 @@ def _structure(case: Case) -> str:
         return (
             f"what `{chosen.leaf or 'an argument'}` keeps beside its arrays changed: {change.before} → {change.after}"
         )
-    return f"`{chosen.leaf or 'the arguments'}` was {_article(change.before)} and is now {_article(change.after)}"
-
-
-def _article(description: str) -> str:
-    if description == "None":
-        return description
-    return f"{'an' if description[:1].lower() in 'aeio' else 'a'} {description}"
+    before, after = (text if text == "None" else with_article(text) for text in (change.before, change.after))
+    return f"`{chosen.leaf or 'the arguments'}` was {before} and is now {after}"
 
 
 def _static(case: Case) -> str:
@@ -132,7 +128,8 @@ def _static(case: Case) -> str:
     if new.value == old.value and new.type == old.type:
         return f"the static argument `{new.path}` is {cut_middle(new.value)} as before, yet not equal: {_unequal(new)}"
     if new.value == old.value:  # NumPy 1 prints its numbers as Python does
-        return f"the static argument `{new.path}` is {new.value} as before, but a {new.type}, which was a {old.type}"
+        after, before = with_article(new.type), with_article(old.type)
+        return f"the static argument `{new.path}` is {new.value} as before, but {after}, which was {before}"
     text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
     count = case.value_count
     return f"{text}: its {_ordinal(count)} value" if count > 2 else text

@@ -76,6 +76,11 @@ class Reason:
     fix: str = ""
     text: str = ""
 
+    @property
+    def change(self) -> str:
+        """`3 → 4`, with a dash for a value that is empty; itself empty if both are."""
+        return f"{self.before or '–'} → {self.after or '–'}" if self.before or self.after else ""
+
     def __str__(self) -> str:
         return self.text or self.kind
 

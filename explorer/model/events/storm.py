@@ -72,7 +72,7 @@ class Storm:
             return "."
         if not reason.leaf:
             return f"; {self.changes} times as {reason}." if reason.kind != "unknown" else "."
-        last = f" (lately {reason.before} → {reason.after})" if reason.before or reason.after else ""
+        last = f" (lately {reason.change})" if reason.change else ""
         return f"; `{reason.leaf}` changed {self.changes} times{last}."
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from explorer.capture.safe_reading import attributes, class_variables, init_para
 from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
+from explorer.model.text import with_article
 from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
@@ -46,10 +47,10 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
         path, kind = bad
         where = "" if path == argument.name else f" (`{path}`)"
         yield RULE.finding(
-            f"{what} is {_a(kind)}{where}, which has no hash: every call fails",
+            f"{what} is {with_article(kind)}{where}, which has no hash: every call fails",
             function=function,
             span=span,
-            evidence=f"`{path}` is {_a(kind)}",
+            evidence=f"`{path}` is {with_article(kind)}",
             fix=_hashable(argument, path, kind),
         )
     elif _by_identity(kind_of(argument.value)):
@@ -123,16 +124,17 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
         store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
         if kind in _CURE:
             yield RULE.finding(
-                f"`{source}` is given to {callee} as a static argument, and {_a(kind)} has no hash: the call fails",
+                f"`{source}` is given to {callee} as a static argument, and {with_article(kind)} has no hash: "
+                "the call fails",
                 function=function,
                 span=Span.of(node),
-                evidence=f"{_a(kind)} has no hash",
+                evidence=f"{with_article(kind)} has no hash",
                 fix=_CURE[kind].format(source),
             )
         elif kind:
             yield RULE.finding(
                 f"`{source}` is made anew for each call of {callee}, which compiles anew each time: "
-                f"{_a(kind)} is hashed by identity",
+                f"{with_article(kind)} is hashed by identity",
                 function=function,
                 span=Span.of(node),
                 evidence=f"a new {kind} in each call",
@@ -237,10 +239,6 @@ def _hashed_parts(value: Any, path: str) -> dict[str, Any]:
 
 def _by_identity(kind: type) -> bool:
     return hash_of(kind) is object.__hash__ and is_users_class(kind)
-
-
-def _a(kind: str) -> str:
-    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
 
 
 def _hashable(argument: CallArgument, path: str, kind: str) -> str:

@@ -92,7 +92,9 @@ def _compiles(group: Group) -> list[Text]:
 
 def _compile(call: Call) -> Text:
     reason = call.reason
-    return Text.assemble((f"{call.id} " if call.id else "", "dim"), f"{reason.leaf}: {reason.before} → {reason.after}")
+    return Text.assemble(
+        (f"{call.id} " if call.id else "", "dim"), ": ".join(filter(None, (reason.leaf, reason.change)))
+    )
 
 
 def _styled(phrase: Phrase, style: str = "") -> Text:

@@ -127,7 +127,7 @@ def _before(call: Call, step: str) -> float:
 
 def _hover_text(call: Call) -> str:
     reason = call.reason
-    changed = f"{reason.leaf}: {reason.before} → {reason.after}" if reason.leaf else str(reason)
+    changed = ": ".join(filter(None, (reason.leaf, reason.change))) if reason.leaf else str(reason)
     return "<br>".join(map(markup, (call.id, str(call.place or ""), changed)))
 
 

@@ -104,6 +104,6 @@ def cause_of_storm(storm: Storm) -> Phrase:
     if not storm.leaf:
         return code_parts(str(storm.reason))
     phrase: Phrase = [(storm.leaf, True), (f" changed {times(storm.changes)}", False)]
-    if storm.reason.before or storm.reason.after:
-        phrase += [(", lately ", False), (f"{storm.reason.before} → {storm.reason.after}", True)]
+    if storm.reason.change:
+        phrase += [(", lately ", False), (storm.reason.change, True)]
     return phrase

@@ -52,7 +52,8 @@ def test_without_a_leaf_the_reason_is_said_as_a_sentence():
     # The last one says most.
     assert rows.splitlines()[:2] == ["  [step/1]  again", "      and once more"]
     assert format_change(Reason("unknown")) == "unknown"
-    assert format_change(Reason("shape", "x", "", "3")) == "x:  → 3 (shape)"
+    assert format_change(Reason("shape", "x", "", "3")) == "x: – → 3 (shape)"
+    assert format_change(Reason("shape", "x", "3")) == "x: 3 → – (shape)"
     assert format_change(Reason("structure", "x", text="x is another")) == "x is another"
 
 

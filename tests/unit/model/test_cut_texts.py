@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.text import code_parts, cut_end, cut_middle, cut_middles, did_you_mean
+from explorer.model.text import code_parts, cut_end, cut_middle, cut_middles, did_you_mean, with_article
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_of_a_text_its_beginning_is_kept(text, width, cut):
     [
         ("abcdef", 6, "abcdef"),
         ("abcdefg", 6, "abc…fg"),
-        ("abcdefgh", 5, "ab…h"),  # of an odd width it takes one less
+        ("abcdefgh", 5, "ab…gh"),
         ("a  b\n c", 9, "a b c"),
     ],
 )
@@ -32,6 +32,20 @@ def test_of_a_text_in_one_line_the_middle_is_left_out(text, width, cut):
 def test_no_cut_text_is_longer_than_it_may_be(text, width):
     assert len(cut_middle(text, width)) <= width
     assert len(cut_end(text, width)) <= width
+
+
+@given(st.text("abcd", min_size=21, max_size=30), st.integers(1, 20))
+def test_what_is_cut_takes_all_of_its_width(text, width):
+    assert len(cut_middle(text, width)) == len(cut_end(text, width)) == width
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    ["an array", "an Array", "a list of 2", "an int", "a uint8", "a UserState", "a Unit", "an Update", "an unset value",
+     "a OneHot", "an optimizer", "a Utility", "an Unimplemented", "an elephant", "a Euclidean", "an ImmutableDict"],
+)  # fmt: skip
+def test_the_article_goes_by_the_sound(phrase):
+    assert with_article(phrase.partition(" ")[2]) == phrase
 
 
 SAME = "s" * 30

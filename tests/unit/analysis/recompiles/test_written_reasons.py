@@ -202,6 +202,11 @@ YET = "the static argument `cfg` is Config() as before, yet not equal: "
         (static("2.0", "float"), static("2.0", "float32"),  # as NumPy 1 prints its own
          "the static argument `n` is 2.0 as before, but a float32, which was a float",
          "each `n` is a program of its own, which is compiled once; what changes often should be an array argument"),
+        (static("3", "Count"), static("3", "int"),
+         "the static argument `n` is 3 as before, but an int, which was a Count", OUT_IF),
+        (static("", "Tag"), static("b", "Tag"),  # its __repr__ is the user's
+         "the static argument `n` was something that prints as nothing and is now b",
+         "each `n` is a program of its own, which is compiled once; what changes often should be an array argument"),
     ],
 )  # fmt: skip
 def test_a_static_argument_of_another_signature_or_equality(old, new, text, fix):

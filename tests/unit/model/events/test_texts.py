@@ -120,11 +120,11 @@ SHAPE = Reason("shape", "x.shape[0]", "7", "8", "pad x\nto 8", "x.shape[0] is 8"
         ),
         (
             storm(Reason("static", "n", "", "3")),
-            "step (train.py, line 3) was compiled 12 times, 1.23 s in all; `n` changed 11 times (lately  → 3).",
+            "step (train.py, line 3) was compiled 12 times, 1.23 s in all; `n` changed 11 times (lately – → 3).",
         ),
         (
             storm(Reason("static", "n", "3")),
-            "step (train.py, line 3) was compiled 12 times, 1.23 s in all; `n` changed 11 times (lately 3 → ).",
+            "step (train.py, line 3) was compiled 12 times, 1.23 s in all; `n` changed 11 times (lately 3 → –).",
         ),
         (
             storm(Reason("evicted", text="it was thrown out")),

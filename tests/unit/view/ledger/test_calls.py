@@ -174,7 +174,7 @@ def test_what_varied_is_its_ends_where_it_is_numbers_and_its_first_values_else(v
     ("reason", "leaf", "changes", "text"),
     [
         (changed(7, 8), "x", 2, "`x` changed twice, lately `7 → 8`"),
-        (changed("", 8), "x", 1, "`x` changed once, lately ` → 8`"),
+        (changed("", 8), "x", 1, "`x` changed once, lately `– → 8`"),
         (changed("", ""), "x", 1234, "`x` changed 1,234 times"),
         (changed(7, 8), "", 2, "x.shape[0] is 8"),
     ],

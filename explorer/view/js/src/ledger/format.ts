@@ -65,7 +65,9 @@ export function whyText(call: Call): string {
   const { reason } = call;
   if (call.isMiss) return "left the fast path";
   if (reason.kind === "first") return "first call";
-  return reason.leaf ? `${reason.leaf}: ${reason.before} → ${reason.after}` : reason.text || reason.kind;
+  if (!reason.leaf) return reason.text || reason.kind;
+  const both = reason.before || reason.after ? `${reason.before || "–"} → ${reason.after || "–"}` : "";
+  return [reason.leaf, both].filter(Boolean).join(": ");
 }
 
 export const stepsText = (call: { trace: number; lower: number; compile: number }, isHit = false): string =>
