@@ -193,7 +193,8 @@ def _noise(sweep: Sweep) -> list[str]:
     if not noisy:
         return []
     worst = max(row.steady.reach for row in noisy if row.steady)
-    return [f"{len(noisy):,} of {len(sweep.rows):,} times are too noisy to tell, seen to ±{100 * worst:.0f} %"]
+    verb = "is" if len(noisy) == 1 else "are"
+    return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy to tell, seen to ±{100 * worst:.0f} %"]
 
 
 def _failures(sweep: Sweep) -> list[str]:

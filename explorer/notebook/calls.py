@@ -16,6 +16,7 @@ CALLEE = "explore this call"
 # An option, and its value.
 _OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
 _FLAG = re.compile(r"\s*(--[\w-]+)(?=\s|$)")
+_OPTION_AFTER = re.compile(r"(\))\s+(--[A-Za-z][^()]*?)\s*$")  # the shell takes them there, a magic doesn't
 _FLAGS = ("--passes",)
 # What is done to the call of each magic, and to its function.
 _EFFECTS = {
@@ -74,6 +75,8 @@ def single_call(expression: str, line: int, column: int, magic: str = "explore")
     """The call that an expression is, placed at the line and column of the file that it stands in."""
     what = f"%{magic} takes one call"
     hint = f"write the call as ever, %{magic} f(x, y=1); it is {_EFFECTS[magic][0]}"
+    if after := _OPTION_AFTER.search(expression):
+        hint = f"options stand before the call: %{magic} {after[2]} {expression[: after.end(1)].strip()}"
     try:
         body = ast.parse(expression).body
     except SyntaxError as error:

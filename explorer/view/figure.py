@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from explorer.model.text import cut_end
 from explorer.view.scale import Scale
 
 # By role. Okabe and Ito's, darkened: told apart by who sees no red or green, and readable on light and dark pages.
@@ -22,6 +21,7 @@ INK, GREY, GRID = "#1d2129", "#656d78", "#e4e6e9"
 COLOURS = ("#2f7fc1", "#d0640a", "#1a9474", "#b8548c", "#9a7d0a", "#7a6cd8")
 _FIRST, _REST = 10.3, 7.2  # pixels of a letter of a headline, and of the rows below it, about
 _LETTER = 6.3  # pixels of a small letter, about
+_INDENT = 14.0  # pixels, of a row's second line: it is no row of its own
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 
 
@@ -185,10 +185,11 @@ def sentence_rows(text: str, width: int, most: int) -> list[str]:
 
 
 def rows_of_text(figure: Figure, y: float, rows: Sequence[str], *, most: int = 4, x: float = 24) -> float:
-    """Add rows of small text, at most so many, each cut to the figure's width; returns where they end."""
+    """Add rows of small text, at most so many, each broken where the figure ends; returns where they end."""
     more = len(rows) - most + 1
     shown = rows if len(rows) <= most else [*rows[: most - 1], f"and {more:,} more notes in the text"]
     for row in shown:
-        figure.text(x, y, cut_end(row, int(figure.width / _LETTER)), size=11.5, colour=GREY)
-        y += 17
+        for number, line in enumerate(wrap(row, int((figure.width - x) / _LETTER))):
+            figure.text(x + _INDENT if number else x, y, line, size=11.5, colour=GREY)
+            y += 17
     return y

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 
 from explorer.model.results.memory_use import RUNTIME, USES, MemoryRow, MemoryUse
@@ -59,7 +58,7 @@ class MemoryView(FigureView[MemoryUse]):
             y = _curves(page, value, y)
         elif _known(value):
             y = _bars(page, value, y)
-        page.height = rows_of_text(page, y + 12, [row for note in value.notes for row in textwrap.wrap(note, 128)]) + 2
+        page.height = rows_of_text(page, y + 12, value.notes) + 2
         return page
 
 

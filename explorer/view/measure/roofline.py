@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path as FilePath
 
@@ -65,9 +64,8 @@ class RooflineView(FigureView[Roofline]):
         if any(point.bound != "unknown" for point in value.points):
             page.panels.append(_panel(layout_of(value), y + 16))
             y += 16 + HIGH + 58
-        notes = filter(None, (unknown_text(value), *value.notes))
-        rows = [row for note in notes for row in textwrap.wrap(note, 128)]
-        page.height = rows_of_text(page, y, rows, most=6, x=20) + 4
+        notes = [*filter(None, (unknown_text(value), *value.notes))]
+        page.height = rows_of_text(page, y, notes, most=6, x=20) + 4
         return page
 
 

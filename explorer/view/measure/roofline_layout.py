@@ -89,7 +89,7 @@ def layout_of(roofline: Roofline) -> Layout:
     x, y = (left / _ROOM, high * _ROOM), (floor, top * 2.2)
     marks = [mark for mark in marks if mark.y >= floor]
     roofs = _roofs(peaks, ceilings, x)
-    return Layout(x, y, roofs, _sided(marks, roofs, x, y), column)
+    return Layout(x, y, roofs, _sided(_merged(marks, x, y), roofs, x, y), column)
 
 
 def _drawn(roofline: Roofline) -> list[Point]:
@@ -166,6 +166,24 @@ def _mark(point: Point, roofline: Roofline, number: int, column: float, high: fl
     radius = max(_LARGEST * math.sqrt(share / longest), _SMALLEST)
     named = number < _NAMED and share >= _WORTH
     return Mark(x, y, roof, radius, point.bound, _label(point) if named else "", _tooltip(point, share))
+
+
+def _merged(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
+    """Of marks at one place that are called alike, as a layer's are in each layer, the first says how many they are."""
+    counts: dict[int, int] = {}  # by the number of each that keeps its label
+    places = [(_share(mark.x, x) * WIDE, _share(mark.y, y) * HIGH) for mark in marks]
+    for number, mark in enumerate(marks):
+        same = (
+            first
+            for first in counts
+            if marks[first].label == mark.label
+            and math.dist(places[first], places[number]) <= marks[first].radius + mark.radius
+        )
+        if mark.label:
+            first = next(same, number)
+            counts[first] = counts.get(first, 0) + 1
+    labels = {first: marks[first].label + f" ×{count}" * (count > 1) for first, count in counts.items()}
+    return [replace(mark, label=labels.get(number, "")) for number, mark in enumerate(marks)]
 
 
 def _sided(marks: Sequence[Mark], roofs: Sequence[Roof], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:

@@ -35,7 +35,7 @@ def times(numbers, *each, disturbed=False):
         ([row(0, took=1.0)], "1 point"),  # of one point nothing can be said to grow
         (
             [row(0, took=1.0), row(1, took=1.0, disturbed=True)],
-            "whether time depends on n can't be told; 1 of 2 times are too noisy to tell, seen to ±3 %",
+            "whether time depends on n can't be told; 1 of 2 times is too noisy to tell, seen to ±3 %",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from explorer.view.figure import Band, Bars, Figure, Label, Panel, Path, Points, sentence_rows
+from explorer.view.figure import Band, Bars, Figure, Label, Panel, Path, Points, rows_of_text, sentence_rows
 from explorer.view.figure_plotly import plotly_of
 from explorer.view.figure_svg import svg_of
 from explorer.view.scale import Scale, ratio_scale, rows_scale
@@ -83,6 +83,26 @@ def test_code_in_a_sentence_is_set_as_code_by_both_also_where_the_row_ends():
 
 def test_a_sentence_that_is_cut_says_so():
     assert sentence_rows("one two three four", 8, 2) == ["one two", "three …"]
+
+
+def test_a_long_note_is_broken_and_none_of_it_is_lost():
+    page = Figure(640)
+    long = " ".join(f"word{number}" for number in range(30))
+    end = rows_of_text(page, 10, ["short", long, "last"])
+    rows = [(mark.x, mark.y, mark.text) for mark in page.page]
+    assert [row[2] for row in rows if row[0] == 24] == ["short", rows[1][2], "last"]
+    broken = rows[1:-1]
+    assert " ".join(text for _, _, text in broken) == long
+    assert len(broken) == 3
+    assert {x for x, _, _ in broken[1:]} == {38}
+    assert [y for _, y, _ in rows] == [10 + 17 * number for number in range(5)]
+    assert end == 95
+
+
+def test_of_many_notes_the_last_row_says_how_many_more_there_are():
+    page = Figure(640)
+    rows_of_text(page, 0, [f"note {number}" for number in range(6)])
+    assert [mark.text for mark in page.page] == ["note 0", "note 1", "note 2", "and 3 more notes in the text"]
 
 
 def test_in_the_dark_text_lines_and_ground_give_way_and_series_stay():

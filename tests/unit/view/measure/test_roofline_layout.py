@@ -124,6 +124,18 @@ def test_kernels_without_costs_or_a_least_time_are_not_drawn():
     assert [mark.tooltip[0][:1] for mark in made.marks] == ["a"]
 
 
+def test_kernels_at_one_place_that_are_called_alike_have_one_label_with_their_number():
+    same = {"flops": 1e12, "moved": 1e9, "line": 7, "computes": "add, multiply"}
+    made = layout(*(point(name, **same) for name in "abc"))
+    assert [mark.label for mark in made.marks] == ["7: add, multiply ×3", "", ""]
+    assert [bool(mark.side) for mark in made.marks] == [True, False, False]
+    # Another name, or another place, is another label.
+    named = layout(point("a", **same), point("b", **{**same, "computes": "tanh"}))
+    assert {mark.label for mark in named.marks} == {"7: add, multiply", "7: tanh"}
+    apart = layout(point("a", **same), point("b", **{**same, "flops": 1e10}))
+    assert [mark.label for mark in apart.marks] == ["7: add, multiply"] * 2
+
+
 def test_the_five_longest_that_are_worth_it_have_names():
     spread = [point(f"k{n}", flops=2e9 * 1.6**n, moved=1e9, line=n + 1, text=f"t{n}") for n in range(7)]
     labels = [mark.label for mark in layout(*spread).marks]
