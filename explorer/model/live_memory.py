@@ -156,7 +156,7 @@ class LiveMemory:
         """What runs at the peak."""
         return Node(self.graph, int(self.order[self.peak_step])) if len(self.order) else None
 
-    @property
+    @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
         """Every buffer, in the order in which they are made."""
         return tuple(self._buffer(row) for row in range(len(self)))

@@ -78,11 +78,11 @@ def instructions_of(graph: Graph, kernels: Ints) -> Instructions:
     """The instructions of the `hlo` stage by kind and kernel; `kernels` is the kernel that runs each."""
     kernel: list[int] = kernels.tolist()
     op_code: list[int] = graph.op.tolist()
-    flags_of_op = [_flags(op) for op in graph.ops]
-    flags = [flags_of_op[code] for code in op_code]
-    inside = Counter(k for i, k in enumerate(kernel) if k not in (i, -1) and flags[i] & _RUNS)
+    flags = np.asarray([_flags(op) for op in graph.ops], np.int32)[graph.op]
+    is_inside = (flags & _RUNS > 0) & (kernels >= 0) & (kernels != np.arange(len(kernels)))
+    inside: Counter[int] = Counter(kernels[is_inside].tolist())
     code = {op: code for code, op in enumerate(graph.ops)}
-    return Instructions(graph, op_code, graph.type.tolist(), kernel, flags, inside, code)
+    return Instructions(graph, op_code, graph.type.tolist(), kernel, flags.tolist(), inside, code)
 
 
 def _flags(op: str) -> int:

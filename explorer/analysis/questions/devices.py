@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from explorer.analysis.collectives.collectives import group_text
 from explorer.analysis.questions.reply import agree, joined, optimised, reply
 from explorer.model.answers import Answer
@@ -100,9 +102,11 @@ def _value_name(node: Node) -> str:
 
 def entry_parameters(graph: Graph) -> Sequence[Node]:
     """The arguments of the program, in their order."""
-    nodes = [Node(graph, at) for at in range(len(graph)) if graph.ops[int(graph.op[at])] == "parameter"]
-    entry = [node for node in nodes if node.group is not None and node.group.kind == "entry"]
-    return sorted(entry, key=lambda node: int(graph.parameter_number[node.index]))
+    is_parameter = np.asarray([op == "parameter" for op in graph.ops], bool)[graph.op]
+    is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
+    rows = np.flatnonzero(is_parameter & is_entry)
+    in_order = rows[np.argsort(graph.parameter_number[rows], kind="stable")]
+    return [Node(graph, row) for row in in_order.tolist()]
 
 
 def argument_words(capture: Capture) -> set[str]:

@@ -14,7 +14,7 @@ from explorer.analysis.questions.reply import joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
-from explorer.model.graph import Graph
+from explorer.model.graph import Graph, Ints
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
 
@@ -27,6 +27,7 @@ _ALONE = {
     **{"reduce-scatter": "a collective", "collective-permute": "a collective"},
     **{"infeed": "a transfer", "outfeed": "a transfer", "send": "a transfer", "recv": "a transfer"},
 }
+_PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 
 def slow(capture: Capture) -> Answer:
@@ -105,63 +106,61 @@ def unfused(capture: Capture) -> Answer:
     """The pairs of kernels of which one reads the other: known is why where a rule decides by what they are."""
     if (graph := optimised(capture)) is None:
         return reply("unfused", "There is no optimised program in this capture.", "unknown")
-    kernels: list[int] = running_nodes(graph).tolist()
+    kernels = running_nodes(graph)
     if len(kernels) < 2:
-        text = "Nothing stayed apart: all runs in one kernel." if kernels else "No kernel runs."
-        return reply("unfused", text, "exact", "hlo", kernels)
-    pairs = _pairs(graph, kernels)
-    if not pairs:
+        text = "Nothing stayed apart: all runs in one kernel." if len(kernels) else "No kernel runs."
+        return reply("unfused", text, "exact", "hlo", kernels.tolist())
+    makers, readers = _pairs(graph, kernels)
+    if not len(makers):
         text = f"None of the {len(kernels):,} kernels reads another's result: there is nothing to fuse them along."
-        return reply("unfused", text, "exact", "hlo", kernels)
-    reasons = {pair: _reason(graph, pair) for pair in pairs}
-    counts = Counter(filter(None, reasons.values()))
-    rest = [pair for pair, reason in reasons.items() if not reason]
+        return reply("unfused", text, "exact", "hlo", kernels.tolist())
+    reasons = _reasons(graph, makers, readers)
+    counts = Counter(filter(None, reasons))
     why = "; ".join(f"in {count:,} {reason}" for reason, count in counts.most_common(4))
-    where = f"In {count_text(len(pairs), 'place')} a kernel reads what another wrote"
-    text = joined(f"{where}{': ' * bool(why)}{why}.", _unexplained(graph, rest, bool(why)))
-    nodes = sorted({at for pair in (rest or pairs) for at in pair})
+    where = f"In {count_text(len(makers), 'place')} a kernel reads what another wrote"
+    is_rest = np.asarray([not reason for reason in reasons])
+    text = joined(f"{where}{': ' * bool(why)}{why}.", _unexplained(graph, makers[is_rest], readers[is_rest], bool(why)))
+    is_lit = is_rest if is_rest.any() else ~is_rest
+    nodes: list[int] = np.union1d(makers[is_lit], readers[is_lit]).tolist()
     return reply("unfused", text, "inferred" if counts else "unknown", "hlo", nodes)
 
 
-def _unexplained(graph: Graph, pairs: Sequence[tuple[int, int]], is_part: bool) -> str:
-    if not pairs:
+def _unexplained(graph: Graph, makers: Ints, readers: Ints, is_part: bool) -> str:
+    if not len(makers):
         return ""
-    maker, reader = (graph.names[at] for at in pairs[0])
-    return f"The compiler doesn't say {f'of {len(pairs):,} ' * is_part}why, as of {maker} → {reader}."
+    maker, reader = graph.names[makers[0]], graph.names[readers[0]]
+    return f"The compiler doesn't say {f'of {len(makers):,} ' * is_part}why, as of {maker} → {reader}."
 
 
-def _pairs(graph: Graph, kernels: Sequence[int]) -> list[tuple[int, int]]:
-    """Kernels of one computation and those whose result they read, also through what only passes it on."""
-    is_kernel = np.zeros(len(graph.names), bool)
-    is_kernel[kernels] = True
-    passes_on = np.asarray([op in ("bitcast", "get-tuple-element", "tuple", "opt-barrier") for op in graph.ops], bool)
-    operands, start = graph.operand.tolist(), graph.operand_start.tolist()
-    codes: list[int] = graph.op.tolist()
-
-    def makers(node: int) -> list[int]:
-        nodes: list[int] = []
-        todo, seen = operands[start[node] : start[node + 1]], set[int]()
-        while todo:
-            at = todo.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            if is_kernel[at] or graph.ops[codes[at]] in ("while", "conditional"):
-                nodes.append(at)
-            elif passes_on[codes[at]]:
-                todo.extend(operands[start[at] : start[at + 1]])
-        return sorted(nodes)
-
-    return [(maker, kernel) for kernel in kernels for maker in makers(kernel)]
+def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
+    """Makers and the kernels of their computation that read them, also through what only passes it on."""
+    is_maker = np.asarray([op in ("while", "conditional") for op in graph.ops], bool)[graph.op]
+    is_maker[kernels] = True
+    passes_on = np.asarray([op in _PASSES_ON for op in graph.ops], bool)[graph.op] & ~is_maker
+    count = np.int64(len(graph.names))
+    at = readers = kernels
+    pairs, through = kernels[:0].astype(np.int64), kernels[:0].astype(np.int64)  # reader × count + what it reads
+    while len(at):
+        counts = graph.operand_start[at + 1] - graph.operand_start[at]
+        begin = np.repeat(graph.operand_start[at] - np.cumsum(counts) + counts, counts)
+        operands = graph.operand[begin + np.arange(len(begin))]
+        keys = np.repeat(readers, counts) * count + operands
+        pairs = np.append(pairs, keys[is_maker[operands]])
+        new = np.setdiff1d(keys[passes_on[operands]], through)  # damaged text may go in circles: this ends
+        through = np.append(through, new)
+        readers, at = np.divmod(new, count)
+    readers, makers = np.divmod(np.unique(pairs), count)
+    return makers, readers
 
 
-def _reason(graph: Graph, pair: tuple[int, int]) -> str:
-    """Why two kernels stay apart, where a rule decides that by what they are; empty where nobody says it."""
-    for node in pair:
-        if alone := _ALONE.get(graph.ops[int(graph.op[node])]):
-            return f"{alone} runs alone"
-    start, users = graph.user_columns
-    readers: list[int] = sorted(set(users[start[pair[0]] : start[pair[0] + 1]].tolist()))
-    if any(graph.is_root[at] and graph.ops[int(graph.op[at])] == "tuple" for at in readers):
-        return "it is a result of the program too"
-    return "several read it" if len(readers) > 1 else ""
+def _reasons(graph: Graph, makers: Ints, readers: Ints) -> list[str]:
+    """Why the two kernels of each pair stay apart, where a rule decides that by what they are; else empty."""
+    alone = [f"{what} runs alone" if (what := _ALONE.get(op)) else "" for op in graph.ops]
+    is_tuple = np.asarray([op == "tuple" for op in graph.ops], bool)[graph.op]
+    is_result = np.zeros(len(graph.names), bool)
+    is_result[graph.operand[np.repeat(graph.is_root & is_tuple, np.diff(graph.operand_start))]] = True
+    is_shared = np.diff(graph.user_columns[0]) > 1
+    ways = ("", "several read it", "it is a result of the program too")
+    way = np.where(is_result, 2, is_shared)[makers].tolist()
+    pairs = zip(graph.op[makers].tolist(), graph.op[readers].tolist(), way, strict=True)
+    return [alone[maker] or alone[reader] or ways[at] for maker, reader, at in pairs]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from explorer.analysis.facts.lines import line_text
 from explorer.analysis.kernel_facts import kernel_facts
 from explorer.analysis.questions.reply import agree, optimised, reply
@@ -31,8 +29,8 @@ def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
     graph = optimised(capture)
     if graph is None:
         return reply("machine", "There is no optimised program in this capture.", "unknown")
-    nodes = graph.attribution.nodes(file or capture.file, line) if line else np.arange(len(graph))
-    kernels = list(dict.fromkeys(int(kernel) for kernel in graph.kernel[nodes].tolist() if kernel >= 0))
+    kernel = graph.kernel[graph.attribution.nodes(file or capture.file, line)] if line else graph.kernel
+    kernels: list[int] = list(dict.fromkeys(kernel[kernel >= 0].tolist()))
     where = f" for {line_text(capture, file or capture.file, line)}" if line else ""
     if not kernels:
         return reply("machine", f"No kernel runs{where}.")

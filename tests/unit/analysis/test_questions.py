@@ -93,6 +93,37 @@ def test_what_runs_alone_by_what_it_is_is_told_and_nothing_else_is(capture: ex.C
     assert one.ask("what isn't fused").text == "Nothing stayed apart: all runs in one kernel."
 
 
+KERNELS_APART = """HloModule m
+
+ENTRY main {
+  p = f32[8]{0} parameter(0)
+  a = f32[8]{0} exponential(p)
+  view = f32[8]{0} bitcast(a)
+  again = f32[8]{0} bitcast(view)
+  b = f32[8]{0} sine(again)
+  c = f32[8]{0} sort(b)
+  d = f32[8]{0} cosine(a)
+  e = f32[8]{0} add(d, d)
+  ROOT out = (f32[8]{0}, f32[8]{0}) tuple(c, d)
+}
+"""
+
+
+def test_kernels_stay_apart_also_where_a_bitcast_is_between_them():
+    answer = ex.open_hlo(KERNELS_APART).ask("what isn't fused")
+    # a → b by two bitcasts, b → c, a → d, d → e; c is a sort, `view` and d read a, `out` returns d.
+    assert answer.text == (
+        "In 4 places a kernel reads what another wrote: in 2 several read it; in 1 a sort runs alone; "
+        "in 1 it is a result of the program too."
+    )
+    assert answer.nodes == (1, 4, 5, 6, 7)
+
+
+def test_kernels_of_a_text_that_goes_in_circles_are_counted_once():
+    text = KERNELS_APART.replace("bitcast(a)", "bitcast(again)")
+    assert "In 3 places a kernel reads what another wrote" in ex.open_hlo(text).ask("what isn't fused").text
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_the_precision_of_a_product_is_that_of_the_instruction(dtype: str):
     x = jnp.ones((64, 64), dtype)
