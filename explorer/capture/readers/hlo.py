@@ -15,6 +15,7 @@ from explorer.analysis.cost.cost import cost
 from explorer.capture.readers.hlo_lines import LineReader
 from explorer.capture.readers.hlo_rows import Rows
 from explorer.capture.readers.hlo_written import WrittenReader
+from explorer.capture.readers.text_lines import TextLines
 from explorer.errors import UnreadableTextError
 from explorer.model.graph import Graph
 
@@ -42,19 +43,21 @@ def read_hlo(text: str) -> Graph:
 
 
 def _read(text: str) -> Graph:
-    # Not splitlines(): it also breaks at characters that a quoted name may hold, and then no line number fits.
-    lines = text.split("\n")
-    rows = Rows()
-    printed, written = LineReader(rows), WrittenReader(text, lines, rows)
-    at = 0
-    while at < len(lines):
-        at = printed.read(lines, at)
-        line = lines[at] if at < len(lines) else ""
-        if line == "}" and rows.group >= 0:
-            rows.close()
-            at += 1
-        elif printed.opens(line):
-            at += 1
-        elif at < len(lines):
-            at = written.read_line(at)
+    lines, rows = TextLines(text), Rows()
+    printed, written = LineReader(rows), WrittenReader(lines, rows)
+    first = 0
+    while block := lines.block(first):
+        at = 0
+        while at < len(block):
+            line = block[at]
+            if not line or printed.opens(line):
+                at += 1
+            elif line == "}" and rows.group >= 0:
+                rows.close()
+                at += 1
+            elif (after := printed.read(block, at, first)) > at:
+                at = after
+            else:
+                at = written.read_line(first + at) - first
+        first += at
     return rows.graph()

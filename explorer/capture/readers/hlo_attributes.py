@@ -8,8 +8,16 @@ from explorer.capture.readers.attribute_values import shorten_value, unescape
 from explorer.model.graph import CALL_ROLES
 
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
-# A value of which no bracket holds another one, as nearly all are.
-_PLAIN = re.compile(r', ([\w.\-]++)=([^,"(){}\[\]]++|\{[^"{}]*+\}|"[^"\\]*+")')
+_SHORT = r'"[^"\\]*+"'
+
+
+def _bracketed(inner: str) -> str:
+    """A pattern of brackets that hold strings without escapes, and what `inner` is of."""
+    return rf"[({{\[](?:[^\"(){{}}\[\]]++|{_SHORT}{inner})*+[)}}\]]"
+
+
+# A value of which no bracket holds another one, as nearly all are; or as deep as a CPU's backend_config.
+_PLAIN = re.compile(rf', ([\w.\-]++)=([^,"(){{}}\[\]]++|\{{[^"{{}}]*+\}}|{_SHORT}|{_bracketed("|" + _bracketed(""))})')
 _TOKEN = re.compile(rf"{_STRING}|/\*(?:[^*]|\*(?!/))*+\*/|[(){{}}\[\],]|[^\"(){{}}\[\],/]++|/")
 _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')

@@ -38,14 +38,20 @@ class LineReader:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
-    def read(self, lines: Sequence[str], at: int) -> int:
-        """Take lines from `at` on while each is an instruction of which nothing is left over; the first other line."""
+    def read(self, lines: Sequence[str], at: int, number: int) -> int:
+        """Take lines from `at` on while each is an instruction of which nothing is left over; the first other line.
+
+        Args:
+            lines: Some of the text's.
+            at: Index into them.
+            number: Of the first of them in the text.
+        """
         rows, rests, group = self.rows, self.rows.known_rests, self.rows.group
         plain, typed = _PLAIN.match, _TYPED.match
         # Bound once: to look each column up for each of 100,000 lines took a fifth of the time.
         add_name, add_type, add_opcode = rows.names.append, rows.types.append, rows.opcodes.append
         add_operands, add_rest = rows.operands.append, rows.rests.append
-        first = at
+        start = at
         while at < len(lines):
             line = lines[at]
             instruction = plain(line)
@@ -61,7 +67,7 @@ class LineReader:
                 if operands and operands[0] != "%" and opcode not in NO_OPERANDS:
                     operands = _named(operands)
             rest = rests[text]
-            if rest[0] < 0 or operands is None:
+            if rest < 0 or operands is None:
                 break
             if root:
                 rows.roots.append(len(rows.names))
@@ -71,8 +77,8 @@ class LineReader:
             add_operands(operands)
             add_rest(rest)
             at += 1
-        rows.lines.extend(range(first, at))
-        rows.groups.extend(repeat(group, at - first))
+        rows.lines.extend(range(number + start, number + at))
+        rows.groups.extend(repeat(group, at - start))
         return at
 
     def opens(self, line: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -34,24 +35,22 @@ _KIND = {
 _KIND_OF_OP = {"call": "call", "call-start": "call", "custom-call": "apply"}
 _VALUES = {"constant": "literal", "parameter": "parameter_number"}
 
-Rest = tuple[int, int, int]
-"""What follows an instruction's operands: the codes of its attributes and of its op_name, its frame."""
-
-NOTHING: Rest = (0, 0, -1)
+NOTHING = 0
+"""The code of what follows an instruction's operands where nothing does."""
 
 _Attributes = str | tuple[int, str, str]
 """What an instruction has beside its operands: the text after them; or the code of such attributes, with one more."""
 
 
-class _Rests(dict[str, Rest]):
-    """By the text after the operands what it says; the code is -1 if the text is no attributes alone."""
+class _Rests(dict[str, int]):
+    """By the text after the operands its code; -1 if the text is no attributes alone."""
 
     def __init__(self, rows: Rows) -> None:
         super().__init__()
         self._rows = rows
 
-    def __missing__(self, text: str) -> Rest:
-        rest = self[text] = self._rows.rest(text) if is_whole(text) else (-1, 0, -1)
+    def __missing__(self, text: str) -> int:
+        rest = self[text] = self._rows.rest(text) if is_whole(text) else -1
         return rest
 
 
@@ -72,10 +71,12 @@ class Rows:
         self.types: list[str] = []
         self.opcodes: list[str] = []
         self.operands: list[str] = []
-        self.rests: list[Rest] = []
+        self.rests: list[int] = []
         self.groups: list[int] = []
         self.roots: list[int] = []  # rows
         self.known_rests = _Rests(self)  # of this module alone: stacks are numbered anew in each
+        # By the code of what follows the operands: the codes of its attributes and of its op_name, its frame.
+        self._rest_columns = (array("i", [0]), array("i", [0]), array("i", [-1]))
         self._calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
         self._attributes: dict[_Attributes, int] = {
             "": 0
@@ -88,7 +89,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def add(self, line: int, root: str | None, name: str, type_: str, opcode: str, operands: str, rest: Rest) -> None:
+    def add(self, line: int, root: str | None, name: str, type_: str, opcode: str, operands: str, rest: int) -> None:
         if root:
             self.roots.append(len(self.lines))
         self.lines.append(line)
@@ -106,21 +107,21 @@ class Rows:
         while self.roots and self.roots[-1] >= first:
             self.roots.pop()
 
-    def _columns(self) -> tuple[list[int] | list[str] | list[Rest], ...]:
-        return (
-            *(self.lines, self.names, self.types, self.opcodes, self.operands),
-            *(self.rests, self.groups),
-        )
+    def _columns(self) -> tuple[list[int] | list[str], ...]:
+        return self.lines, self.names, self.types, self.opcodes, self.operands, self.rests, self.groups
 
     def set_rest(self, row: int, text: str) -> None:
         """What follows a row's operands."""
         self.rests[row] = self.rest(text)
 
-    def rest(self, text: str) -> Rest:
-        """What a text such as `, dimensions={0}, metadata={op_name="f/sum"}` says."""
+    def rest(self, text: str) -> int:
+        """The code of what a text such as `, dimensions={0}, metadata={op_name="f/sum"}` says."""
         scope, stacked, own, attributes = read_metadata(text)
         frame = self.builder.add_frame(own) if own is not None else self.frame(stacked)
-        return self.code(attributes), self.builder.scope_code(scope), frame
+        values = self.code(attributes), self.builder.scope_code(scope), frame
+        for column, value in zip(self._rest_columns, values, strict=True):
+            column.append(value)
+        return len(self._rest_columns[0]) - 1
 
     def frame(self, stacked: int) -> int:
         """The frame of a row of the module's table, counted from 0; -1 where there is none."""
@@ -180,31 +181,29 @@ class Rows:
         first = len(self.builder)
         if len(self.lines):
             group = np.asarray(self.groups, np.int32)
-            codes, scopes, frames = ([rest[i] for rest in self.rests] for i in range(3))
-            self._note_calls(first, codes)
-            self._note_attributes(codes)
-            scope = np.asarray(scopes, np.int32)
-            frame = np.asarray(frames, np.int32)
+            rest = np.asarray(self.rests, np.int32)
+            attributes, scope, frame = (np.asarray(column, np.int32)[rest] for column in self._rest_columns)
+            self._note_calls(first, attributes)
+            self._note_attributes(attributes)
             self.builder.extend(
                 self.names, self.opcodes, self.types, scope=scope, group=group, frame=frame, line=self.lines
             )
             self.builder.connect_many(*_connections(self.names, self.opcodes, self.operands, group, first))
         self.drop(0)
 
-    def _note_calls(self, first: int, codes: Sequence[int]) -> None:
-        called = self._called
-        for row, code in enumerate(codes):
-            if code not in called:
-                continue
-            for how, names in called[code]:
+    def _note_calls(self, first: int, codes: Ints) -> None:
+        calls = np.zeros(len(self._attributes), bool)
+        calls[list(self._called)] = True
+        for row in np.flatnonzero(calls[codes]).tolist():
+            for how, names in self._called[int(codes[row])]:
                 kind = "fusion" if how == "calls" and self.opcodes[row] == "fusion" else _KIND.get(how, "call")
                 # What is called runs there; a reducer, or what a library is given to compare by, is applied.
                 kind = _KIND_OF_OP.get(self.opcodes[row], kind)
                 self._calls += [(first + row, kind, name.strip().lstrip("%")) for name in names.strip("{}").split(",")]
 
-    def _note_attributes(self, codes_of_rows: Sequence[int]) -> None:
+    def _note_attributes(self, codes_of_rows: Ints) -> None:
         """Keep each row's attributes, with what stands elsewhere: the value between the parentheses, ROOT."""
-        of_row, codes = list(codes_of_rows), self._attributes
+        of_row, codes = codes_of_rows.tolist(), self._attributes
         for row, op in enumerate(self.opcodes):
             if op in _VALUES:
                 of_row[row] = codes.setdefault((of_row[row], _VALUES[op], self.operands[row]), len(codes))

@@ -7,13 +7,12 @@ where they are called, comments anywhere. The grammar is that of xla/hlo/parser/
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable
 
 from explorer.capture.readers.hlo_frames import TABLE_ROW, TABLES
 from explorer.capture.readers.hlo_rows import NO_OPERANDS, NOTHING, Rows
 from explorer.capture.readers.hlo_tokens import SKIP, NotUnderstoodError, Scanner, plain_type, without_noise
+from explorer.capture.readers.text_lines import TextLines
 from explorer.model.graph import CALL_ROLES
 
 _WORD = re.compile(r"[A-Za-z_][\w.\-]*+")
@@ -31,10 +30,9 @@ _DEEPEST = 100  # operands and computations inside each other
 class WrittenReader:
     """Reads one item at a time: an instruction, a heading, a closing brace, a table, a module's first line."""
 
-    def __init__(self, text: str, lines: Sequence[str], rows: Rows) -> None:
-        self.text, self.lines, self.rows = text, lines, rows
-        self.scan = Scanner(text)
-        self.starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    def __init__(self, lines: TextLines, rows: Rows) -> None:
+        self.text, self.lines, self.rows = lines.text, lines, rows
+        self.scan = Scanner(lines.text)
         self.anonymous: dict[str, int] = {}  # how many operands inside operands have an opcode
         self.own_line = -1  # of the last instruction that was read here
         self.depth = 0  # computations inside each other
@@ -42,17 +40,14 @@ class WrittenReader:
 
     def read_line(self, number: int) -> int:
         """Read what begins on a line, and all that begins before the next line that is left; its number."""
-        at = self.scan.skip(self.starts[number])
+        at = self.scan.skip(self.lines.start(number))
         while at < len(self.text):
-            line = self.line_of(at)
-            if line > number and not self.text[self.starts[line] : at].strip():
+            line = self.lines.line_at(at)
+            if line > number and not self.text[self.lines.start(line) : at].strip():
                 return line
             number = line
             at = self.scan.skip(self.item_or_unread(at, self.item))
-        return len(self.lines)
-
-    def line_of(self, at: int) -> int:
-        return bisect_right(self.starts, at) - 1
+        return self.lines.line_at(at) + 1
 
     def item_or_unread(self, at: int, read: Callable[[int], int | None]) -> int:
         """Where ends what `read` reads at `at`; if it reads nothing, the line is unread and the next one follows."""
@@ -66,10 +61,12 @@ class WrittenReader:
 
     def unread(self, at: int) -> int:
         """Mark the line at `at` as unread; where the next one begins."""
-        line = self.line_of(at)
-        if not self.lines[line].lstrip().startswith("#"):  # XLA has no such comments, but people have
+        line = self.lines.line_at(at)
+        end = min(self.lines.start(line + 1), len(self.text))
+        # XLA has no such comments, but people have.
+        if not self.text[self.lines.start(line) : end].lstrip().startswith("#"):
             self.rows.unread.add(line)
-        return min(self.starts[line + 1], len(self.text))
+        return end
 
     def item(self, at: int) -> int:
         text = self.text
@@ -129,7 +126,7 @@ class WrittenReader:
         rows = self.rows
         if not len(rows) or rows.lines[-1] <= self.own_line or rows.groups[-1] != rows.group:
             raise NotUnderstoodError(at)
-        start = self.scan.skip(self.starts[rows.lines[-1]])
+        start = self.scan.skip(self.lines.start(rows.lines[-1]))
         rows.drop(len(rows) - 1)
         after = self.instruction(start)
         if after is None:
@@ -141,7 +138,7 @@ class WrittenReader:
         begins = _BEGINS.match(self.text, at)
         if begins is None:
             return None
-        line = self.own_line = self.line_of(at)
+        line = self.own_line = self.lines.line_at(at)
         type_, opcode, operands, end = self.right_side(begins.end(), 0)
         row = len(self.rows)
         self.rows.add(line, begins[1], begins[2], type_, opcode, operands, NOTHING)
@@ -188,11 +185,11 @@ class WrittenReader:
         if text.startswith("(", after):
             type_, opcode, operands, after = self.right_side(at, depth + 1)
             own = self.own_name(f"{opcode}.anon")
-            self.rows.add(self.line_of(at), None, own, type_, opcode, operands, NOTHING)
+            self.rows.add(self.lines.line_at(at), None, own, type_, opcode, operands, NOTHING)
             return f"%{own}", after
         element = name[1]
         while index := _INDEX.match(text, after):
-            element = self.element(element, int(index[1]), self.line_of(at))
+            element = self.element(element, int(index[1]), self.lines.line_at(at))
             after = scan.skip(index.end())
         return f"%{element}", after
 

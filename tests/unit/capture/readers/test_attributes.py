@@ -28,6 +28,15 @@ from explorer.capture.readers.stablehlo import read_stablehlo
             ', backend_config="{\\"known_trip_count\\":{\\"n\\":\\"7\\"}}"',
             [("known_trip_count", "7"), ("backend_config", '{"known_trip_count":{"n":"7"}}')],
         ),
+        (
+            ', calls=%f, backend_config={"fusion_config":{"kind":"a, {b"},"partitions":["2"]}, kind=kLoop',
+            [
+                ("calls", "f"),
+                ("backend_config", '{"fusion_config":{"kind":"a, {b"},"partitions":["2"]}'),
+                ("kind", "kLoop"),
+            ],
+        ),
+        (", deep={{{{{%a, 1}}}}}, last=(2, [3])", [("deep", "{{{{{%a, 1}}}}}"), ("last", "(2, [3])")]),
         (", slice={[0:8], [0:4:2]}, damaged={", [("slice", "{[0:8], [0:4:2]}"), ("damaged", "{")]),
     ],
 )  # fmt: skip
