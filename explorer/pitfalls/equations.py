@@ -135,6 +135,7 @@ class Program:
         self.main = Body(getattr(closed, "jaxpr", closed), consts=getattr(closed, "consts", ()))
         self.bodies = [self.main]
         self.equations: list[Equation] = []
+        self._around: dict[Body, tuple[Body | None, tuple[Frame, ...]]] = {}
         self._stacks: dict[tuple[Any, int], tuple[Frame, ...]] = {}
         self._places: dict[int, tuple[bool, Frame | None]] = {}
         self._walk(self.main)
@@ -144,6 +145,7 @@ class Program:
         for body in self.bodies:
             vars(body).clear()
         self.bodies.clear()
+        self._around.clear()
         self.equations.clear()
 
     def _walk(self, body: Body) -> None:
@@ -168,6 +170,18 @@ class Program:
                     self.bodies.append(inner_body)
                     self._walk(inner_body)
 
+    def of(self, *ops: str) -> list[Equation]:
+        """Its equations of some primitives, in the order of the program."""
+        return [self.equations[number] for number in sorted(n for op in set(ops) for n in self.by_op.get(op, ()))]
+
+    @cached_property
+    def by_op(self) -> dict[str, list[int]]:
+        """The numbers of the equations of each primitive: most rules look at a few of the hundred there are."""
+        by_op: dict[str, list[int]] = {}
+        for number, equation in enumerate(self.equations):
+            by_op.setdefault(equation.op, []).append(number)
+        return by_op
+
     def frame(self, equation: Equation) -> Frame | None:
         """Where it stands in the user's own text; None for what a library does, or nobody knows."""
         is_own, frame = self._place(equation)
@@ -179,28 +193,38 @@ class Program:
 
     def stack(self, equation: Equation) -> tuple[Frame, ...]:
         """All frames of it in the function and outside of JAX, innermost first; the same object for the same stack."""
-        equation = _outside_of_jax(equation)
-        jitted = equation.body.jitted
-        outer = self.stack(jitted.caller) if jitted is not None and jitted.caller is not None else ()
-        key = equation.raw.source_info.traceback, id(outer)  # equal for equal stacks, and looked up at once
-        if key not in self._stacks:
+        body = equation.body
+        around = self._around.get(body)
+        if around is None:
+            around = self._around[body] = self._stack_around(body)
+        jitted, outer = around
+        if body.is_of_jax:
+            return outer
+        key = equation.raw.source_info.traceback, id(outer)  # equal for equal stacks; to hash it takes a while
+        stack = self._stacks.get(key)
+        if stack is None:
             stack = tuple(takewhile(lambda frame: not _is_runner(frame.file), user_stack(key[0])))
             # Of a function that was traced before, JAX has the lines of who called it then.
             own = next((i for i in range(len(stack), 0, -1) if jitted and jitted.is_in(stack[i - 1])), 0)
-            self._stacks[key] = (*stack[:own], *outer) if own else stack
-        return self._stacks[key]
+            self._stacks[key] = stack = (*stack[:own], *outer) if own else stack
+        return stack
+
+    def _stack_around(self, body: Body) -> tuple[Body | None, tuple[Frame, ...]]:
+        """The user's jitted function that a body is in, and its caller's stack; of JAX's own the latter alone."""
+        jitted = None if body.is_of_jax else body.jitted
+        caller = body.caller if body.is_of_jax else jitted.caller if jitted is not None else None
+        return jitted, self.stack(caller) if caller is not None else ()
 
     def _place(self, equation: Equation) -> tuple[bool, Frame | None]:
         """Whether it is the user's own, and their innermost frame."""
-        equation = _outside_of_jax(equation)
         stack = self.stack(equation)
         place = self._places.get(id(stack))
         if place is None:
             at = next((i for i, frame in enumerate(stack) if not is_library_file(frame.file)), -1)
             place = self._places[id(stack)] = at == 0, stack[at] if at >= 0 else None
-        caller = equation.body.caller
-        if place[1] is None and caller is not None:  # JAX cuts the stacks of loop bodies
-            return self._place(caller)
+        if place[1] is None:  # JAX cuts the stacks of loop bodies
+            caller = _outside_of_jax(equation).body.caller
+            return place if caller is None else self._place(caller)
         return place
 
     def owner(self, equation: Equation) -> Equation:

@@ -13,7 +13,7 @@ from explorer.pitfalls.equations import Body, Equation, Program
 def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
     """The variables that the results need, and the equations that no result depends on, the last first."""
     dead: list[Equation] = []
-    return _mark(program.main, set(map(_key, program.main.raw.outvars)), dead), dead
+    return _mark(program.main, set(_variables(program.main.raw.outvars)), dead), dead
 
 
 def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
@@ -26,8 +26,8 @@ def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
     """
     # From the last: an equation is reached after all that could use it.
     for equation in reversed(body.equations):
-        if equation.raw.effects or any(output in used for output in equation.outputs):
-            used.update(map(_key, _needed(equation, used, dead)))
+        if equation.raw.effects or not used.isdisjoint(equation.outputs):
+            used.update(_variables(_needed(equation, used, dead)))
         else:
             dead.append(equation)
     return used
@@ -42,11 +42,11 @@ def _needed(equation: Equation, used: set[Any], dead: list[Equation]) -> Sequenc
         results = inner.raw.outvars
         if equation.is_call and len(results) == len(equation.outputs):
             results = [result for result, out in zip(results, equation.outputs, strict=True) if out in used]
-        inside = _mark(inner, set(map(_key, results)), dead)
+        inside = _mark(inner, set(_variables(results)), dead)
         if equation.is_call:
             needed = [o for o, v in zip(equation.inputs, inner.raw.invars, strict=True) if v in inside]
     return needed
 
 
-def _key(atom: Any) -> Any:
-    return None if isinstance(atom, Literal) else atom
+def _variables(atoms: Sequence[Any]) -> list[Any]:
+    return [atom for atom in atoms if not isinstance(atom, Literal)]  # which have no hash

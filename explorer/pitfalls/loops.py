@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from explorer.capture.sources import Span, parse, read_source
 from explorer.pitfalls.syntax_trees import last_name
@@ -93,15 +94,30 @@ def _in_order(name: ast.Name) -> tuple[int, bool]:
     return name.lineno, isinstance(name.ctx, ast.Store)
 
 
-def loop_around(file: str, span: Span) -> Loop | None:
-    """The innermost loop whose turns run what is at a span, in the same function."""
+class FileLoops(NamedTuple):
+    """The loops of a file, and the functions that they stand in."""
+
+    loops: Sequence[Loop] = ()
+    functions: Sequence[Span] = ()
+
+    def around(self, span: Span) -> Loop | None:
+        """The innermost loop whose turns run what is at a span, in the same function."""
+        if not self.loops:
+            return None
+        function = min((function for function in self.functions if span in function), key=_size, default=None)
+        around = (loop for loop in self.loops if loop.function == function and any(span in part for part in loop.body))
+        return min(around, key=lambda loop: _size(loop.body[0]), default=None)
+
+
+def loops_of(file: str) -> FileLoops:
+    """The loops of a file as it is now; none if its text can't be had."""
     source = read_source(file)
-    loops, functions = _loops(source.text) if source is not None else ((), ())
-    if not loops:
-        return None
-    function = min((function for function in functions if span in function), key=_size, default=None)
-    around = (loop for loop in loops if loop.function == function and any(span in part for part in loop.body))
-    return min(around, key=lambda loop: _size(loop.body[0]), default=None)
+    return _loops(source.text) if source is not None else FileLoops()
+
+
+def loop_around(file: str, span: Span) -> Loop | None:
+    """The innermost loop of a file whose turns run what is at a span, in the same function."""
+    return loops_of(file).around(span)
 
 
 def _size(span: Span) -> tuple[int, int]:
@@ -109,12 +125,12 @@ def _size(span: Span) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=32)
-def _loops(text: str) -> tuple[Sequence[Loop], Sequence[Span]]:
+def _loops(text: str) -> FileLoops:
     tree = parse(text)
     if tree is None:
-        return (), ()
+        return FileLoops()
     functions: list[Span] = []
-    return tuple(_inside(tree, None, functions)), tuple(functions)
+    return FileLoops(tuple(_inside(tree, None, functions)), functions)
 
 
 def _inside(node: ast.AST, function: Span | None, functions: list[Span]) -> Iterator[Loop]:

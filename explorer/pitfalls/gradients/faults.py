@@ -142,9 +142,9 @@ def _shown(far: Results, probes: Probes, is_related: bool) -> bool:
 
 
 def _choices(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
-    for equation in program.equations:
-        names = _CHOICES.get(equation.op, ())
-        if not names or not is_float(equation.outputs[0]) or _has_own_rule(equation):
+    for equation in program.of(*_CHOICES):
+        names = _CHOICES[equation.op]
+        if not is_float(equation.outputs[0]) or _has_own_rule(equation):
             continue
         if equation.op == "select_n" and len(equation.inputs) != 3:
             continue
@@ -174,8 +174,8 @@ def _is_chosen_by_itself(node: ast.expr) -> bool:
 def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
     """Roots and their like at which a derivative may end by themselves, in what is differentiated or may well be."""
     is_loss = _is_loss(program)
-    for equation in program.equations:
-        if equation.op not in ENDS or singularity(equation) is None or _has_own_rule(equation):
+    for equation in program.of(*ENDS):
+        if singularity(equation) is None or _has_own_rule(equation):
             continue
         if not is_float(equation.outputs[0]) or not (is_loss or "jvp" in equation.transform):
             continue
@@ -227,8 +227,8 @@ def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
         file, line: Where the value stands now.
     """
     column = span_of(fault.frame).column
-    for equation in program.equations:
-        frame = program.called_from(equation) if equation.op in _SINKS and not _has_own_rule(equation) else None
+    for equation in program.of(*_SINKS):
+        frame = program.called_from(equation) if not _has_own_rule(equation) else None
         if frame is None or (frame.file, *span_of(frame)[:2]) != (file, line, column):
             continue
         sliced = ValueSlice(program, equation)

@@ -40,8 +40,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _callbacks(evidence: Evidence) -> Iterator[Finding]:
     """Callbacks in compiled loops."""
     program = evidence.program
-    for equation in program.equations:
-        if equation.op in ("io_callback", "pure_callback") and in_loop(equation):
+    for equation in program.of("io_callback", "pure_callback"):
+        if in_loop(equation):
             frame = program.called_from(equation)
             yield RULE.finding(
                 f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",

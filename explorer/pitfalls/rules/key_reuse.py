@@ -114,7 +114,7 @@ def _bytes(value: Any) -> Hashable:
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    uses = [equation for equation in program.equations if equation.op in _USES and _is_forward(equation)]
+    uses = list(filter(_is_forward, program.of(*_USES)))
     if not uses:
         return
     values = _Values(program)

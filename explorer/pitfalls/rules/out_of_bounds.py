@@ -27,8 +27,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     constants = ConstantValues(program)
     reported: set[Frame] = set()
-    for equation in program.equations:
-        if (equation.op in _OPS or equation.op.startswith("scatter")) and "transpose" not in equation.transform:
+    for equation in program.of(*_OPS, *(op for op in program.by_op if op.startswith("scatter"))):
+        if "transpose" not in equation.transform:
             frame = program.frame(equation)
             finding = _check(equation, frame, constants) if frame is not None and frame not in reported else None
             if frame is not None and finding is not None:

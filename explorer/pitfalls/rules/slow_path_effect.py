@@ -17,12 +17,13 @@ CALLBACKS = {
     "io_callback": "io_callback",
     "pure_callback": "pure_callback",
 }
+_ON_REFERENCES = ("get", "swap", "addupdate")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     reported: set[tuple[str, str, int]] = set()
-    for equation in program.equations:
+    for equation in program.of(*CALLBACKS, *_ON_REFERENCES):
         name = _effect(equation)
         frame = program.called_from(equation) if name else None
         place = (name, "", 0) if frame is None else (name, frame.file, frame.line)
@@ -45,7 +46,7 @@ def _effect(equation: Equation) -> str:
         is_transfer = equation.op in ("io_callback", "pure_callback") and in_loop(equation)
         return "" if is_transfer else CALLBACKS[equation.op]
     # Of a reference from outside: those that a function makes for itself are gone when it returns.
-    is_outer = equation.body.caller is None and equation.op in ("get", "swap", "addupdate")
+    is_outer = equation.body.caller is None and equation.op in _ON_REFERENCES
     return "a mutable reference" if is_outer and equation.inputs[0] in equation.body.raw.constvars else ""
 
 

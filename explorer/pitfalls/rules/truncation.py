@@ -131,8 +131,8 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
     """`jnp.full((3,), 300).astype(jnp.uint8)`: constants that the type which they are cast to can't hold."""
     constants = ConstantValues(evidence.program)
     reported: set[Frame] = set()
-    for equation in evidence.program.equations:
-        lost = _lost_in_cast(equation, constants) if equation.op == "convert_element_type" else None
+    for equation in evidence.program.of("convert_element_type"):
+        lost = _lost_in_cast(equation, constants)
         frame = evidence.program.frame(equation) if lost is not None else None
         if lost is not None and frame is not None and frame not in reported:
             reported.add(frame)

@@ -74,10 +74,17 @@ def _kept(evidence: Evidence) -> Iterator[Finding]:
         node = waiting.pop()
         waiting += reversed(node.children())
         kind, data = node.node_data() or (None, None)
+        if kind is None or any(
+            kind is one for one in _WITHOUT_FIELDS
+        ):  # not `in`: a metaclass may have an `==` of its own
+            continue
         array = None if kind in reported else next(_arrays(data), None)
-        if kind is not None and array is not None:
+        if array is not None:
             reported.add(kind)
             yield _compared(evidence, kind, array)
+
+
+_WITHOUT_FIELDS = (dict, list, tuple)  # nodes of a tree that keep nothing but their keys, which have a hash
 
 
 def _arrays(data: Any, depth: int = 0) -> Iterator[Any]:

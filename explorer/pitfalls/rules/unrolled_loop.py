@@ -13,7 +13,7 @@ from explorer.model.source import is_library_file
 from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location, span_of
-from explorer.pitfalls.loops import Loop, loop_around
+from explorer.pitfalls.loops import FileLoops, Loop, loops_of
 from explorer.pitfalls.rule import Rule
 
 # Turns and equations. A model of a few layers is written as a loop by everybody, and compiles in no time.
@@ -63,12 +63,12 @@ class _Seen:
 def _loops(program: Program) -> dict[Loop, _Seen]:
     """By loop, what came of it."""
     by_loop: dict[Loop, _Seen] = {}
-    of_frame: dict[int, Loop | None] = {}
+    loop_of = _LoopsOfFrames()
     of_stack: dict[int, list[_Seen]] = {}
     for equation in program.equations:
         stack = program.stack(equation)
         if id(stack) not in of_stack:
-            loops = [(loop, frame.file) for frame in stack if (loop := _loop_of(frame, of_frame)) is not None]
+            loops = [(loop, frame.file) for frame in stack if (loop := loop_of(frame)) is not None]
             outer = [loop for loop, _ in loops[1:]] + [None]
             of_stack[id(stack)] = [
                 by_loop.setdefault(loop, _Seen(file, around))
@@ -84,14 +84,26 @@ def _loops(program: Program) -> dict[Loop, _Seen]:
 
 def _operation(equation: Equation, stack: Sequence[Frame]) -> tuple[Any, ...]:
     """What is equal for the same operation of the text in each turn: stack, primitive, first shapes."""
-    ends: list[Any] = [atom.aval for atom in (*equation.inputs[:1], *equation.outputs[:1])]
-    return id(stack), equation.op, *(getattr(aval, "shape", None) for aval in ends)
+    inputs, outputs = equation.inputs, equation.outputs  # a list of both took four times as long
+    first = getattr(inputs[0].aval, "shape", None) if inputs else None
+    return id(stack), equation.op, first, getattr(outputs[0].aval, "shape", None) if outputs else None
 
 
-def _loop_of(frame: Frame, of_frame: dict[int, Loop | None]) -> Loop | None:
-    if id(frame) not in of_frame:
-        of_frame[id(frame)] = loop_around(frame.file, span_of(frame)) if not is_library_file(frame.file) else None
-    return of_frame[id(frame)]
+class _LoopsOfFrames:
+    """Each frame is looked up once, and each file read once: a stack has those of most others."""
+
+    def __init__(self) -> None:
+        self._of_frame: dict[int, Loop | None] = {}
+        self._of_file: dict[str, FileLoops] = {}
+
+    def __call__(self, frame: Frame) -> Loop | None:
+        """The loop around a frame of the user's; None for one of a library."""
+        if id(frame) not in self._of_frame:
+            file = frame.file
+            if file not in self._of_file:
+                self._of_file[file] = FileLoops() if is_library_file(file) else loops_of(file)
+            self._of_frame[id(frame)] = self._of_file[file].around(span_of(frame))
+        return self._of_frame[id(frame)]
 
 
 def _turns(repeats: Counter[Any]) -> int:

@@ -34,6 +34,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
     """The arguments without a result, paired as JAX does when it lowers: by shape and dtype first, then by size."""
+    if not donated:
+        return donated
     used = {id(operand) for equation in raw.eqns for operand in equation.invars} | set(map(id, raw.outvars))
     # JAX leaves out arguments that nothing uses, and keeps their arrays.
     donated = [argument for argument in donated if id(argument.variable) in used]
