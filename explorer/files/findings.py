@@ -33,6 +33,7 @@ def to_dict(findings: Findings) -> dict[str, Any]:
         "faults": list(findings.faults),
         "failure": findings.failure,
         "asked": list(findings.rules),
+        **({"target": findings.target} if findings.target else {}),
     }
 
 
@@ -45,7 +46,8 @@ def from_dict(values: dict[str, Any]) -> Findings:
             raise ValueError(f"{finding.severity!r} is no severity")
     # Captures of the first versions say neither what failed nor which rules ran.
     failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
-    return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules)
+    target = text(values.get("target", ""))
+    return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules, target=target)
 
 
 def to_json(findings: Findings) -> str:
@@ -57,7 +59,7 @@ def _summary(findings: Findings) -> list[str]:
     counted = ", ".join(count_text(count, severity) for severity, count in counts.items() if count)
     lines = [finding.sentence for finding in findings]
     failed = [f"it could not be traced: {findings.failure}"] if findings.failure else []
-    return [f"{findings.function}: {counted or 'nothing was found'}.", *failed, *lines]
+    return [f"{findings.subject}: {counted or 'nothing was found'}.", *failed, *lines]
 
 
 def from_json(text: str) -> Findings:

@@ -171,7 +171,9 @@ class Observation:
 
     def findings(self) -> Findings:
         """What the rules say."""
-        return check_rules(self.evidence, self.rules, self.levels)
+        findings = check_rules(self.evidence, self.rules, self.levels)
+        findings.target = "" if self.backend is None else str(self.backend.target)
+        return findings
 
     def findings_of_trace(self) -> Findings:
         """What the rules say that look at no compiled program; the rest is what `findings_of_program` gives."""

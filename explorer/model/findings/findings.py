@@ -27,6 +27,7 @@ class Findings(Sequence[Finding], Displayable):
         rules: The names of the rules that ran.
         record: What the linter keeps of the trace, for `fix` and `recheck`; None where there is none, as in findings
             that were loaded or belong to a capture.
+        target: Which hardware the program was compiled for, as `target=` names it; empty if that was not asked for.
 
     Example:
         >>> import explorer as ex
@@ -43,6 +44,7 @@ class Findings(Sequence[Finding], Displayable):
         failure: str = "",
         rules: Sequence[str] = (),
         record: Any = None,
+        target: str = "",
     ) -> None:
         self._findings = tuple(sorted(findings, key=_gravest_first))
         self.function = function
@@ -50,6 +52,7 @@ class Findings(Sequence[Finding], Displayable):
         self.failure = failure
         self.rules = tuple(rules)
         self.record = record
+        self.target = target
 
     @overload
     def __getitem__(self, index: int) -> Finding: ...
@@ -74,7 +77,7 @@ class Findings(Sequence[Finding], Displayable):
 
     @property
     def _all(self) -> tuple[Any, ...]:
-        return self._findings, self.function, self.faults, self.failure, self.rules
+        return self._findings, self.function, self.faults, self.failure, self.rules, self.target
 
     def of(self, rule: str) -> Findings:
         """Those of one rule, by name or number."""
@@ -108,7 +111,9 @@ class Findings(Sequence[Finding], Displayable):
 
     def changed(self, findings: Iterable[Finding], record: Any = None) -> Findings:
         """Other findings about the same function."""
-        return Findings(findings, self.function, self.faults, self.failure, self.rules, record or self.record)
+        return Findings(
+            findings, self.function, self.faults, self.failure, self.rules, record or self.record, self.target
+        )
 
     @attached
     def recheck(self) -> Findings:
@@ -153,11 +158,22 @@ class Findings(Sequence[Finding], Displayable):
         """
         self.fix(finding).apply()
 
+    @property
+    def subject(self) -> str:
+        """What was looked at: `step`, or `step for 8xh100`; empty where it has no name.
+
+        Example:
+            >>> import explorer
+            >>> explorer.Findings([], "step", target="8xh100").subject
+            'step for 8xh100'
+        """
+        return " for ".join(filter(None, (self.function or ("it" if self.target else ""), self.target)))
+
     def __repr__(self) -> str:
         counts = Counter(finding.severity for finding in self)
         summary = ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name in SEVERITIES if (n := counts[name]))
         ended = f"; its trace failed: {self.failure}" if self.failure else ""
-        named = f"{self.function}: " if self.function else ""
+        named = f"{self.subject}: " if self.subject else ""
         return f"Findings({named}{summary or 'nothing found'}{ended})"
 
     def __str__(self) -> str:

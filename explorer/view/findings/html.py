@@ -62,6 +62,7 @@ def _head(findings: Findings, groups: Sequence[Group]) -> str:
     )
     place = f'<span class="xf-file">{escape(groups[0].label)}</span>' if len(groups) == 1 and groups[0].label else ""
     name = f"<code>{escape(findings.function)}</code> " if findings.function else ""
+    name += f"for <code>{escape(findings.target)}</code> " if findings.target else ""
     return f'<div class="xf-head">{name}{summary or _none(findings)}{place}</div>'
 
 

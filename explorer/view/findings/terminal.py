@@ -31,7 +31,10 @@ def tree(findings: Findings) -> RenderableType:
     """What `rich.print(findings)` shows."""
     findings = printable(findings)
     count = format_counts(findings) or ("could not be traced" if findings.failure else "nothing found")
-    parts: list[RenderableType] = [Text.assemble((findings.function, "bold"), "  " if findings.function else "", count)]
+    target = f" for {findings.target}" if findings.target else ""
+    parts: list[RenderableType] = [
+        Text.assemble((findings.function, "bold"), target, "  " if findings.subject else "", count)
+    ]
     if findings.failure:
         parts.append(Text(f"the trace failed: {findings.failure}", "yellow"))
     if not findings:

@@ -56,7 +56,7 @@ def printable(findings: Findings) -> Findings:
     """Findings whose texts can stand in a page and in a terminal: no control letters, no half of a surrogate pair."""
     clean = findings.changed(map(_printable, findings))
     clean.function, clean.failure = _visible(findings.function), _visible(findings.failure)
-    clean.faults = tuple(map(_visible, findings.faults))
+    clean.faults, clean.target = tuple(map(_visible, findings.faults)), _visible(findings.target)
     return findings if clean == findings else clean
 
 
@@ -109,8 +109,9 @@ def describe_no_findings(findings: Findings) -> str:
     if findings.rules:
         rules = "1 rule" if len(findings.rules) == 1 else f"{len(findings.rules)} rules"
         looked_at = "the calls that its Python makes, its jaxpr, and the state that it reaches"
-        return f"{rules} looked at one trace of {of}: {looked_at}."
-    return f"No rule found anything in {of}."
+        compiled = f", compiled for {findings.target}" if findings.target else ""
+        return f"{rules} looked at one trace of {of}{compiled}: {looked_at}."
+    return f"No rule found anything in {findings.subject or of}."
 
 
 def silencing(finding: Finding) -> str:

@@ -26,6 +26,7 @@ def test_devices_that_all_do_the_same_are_found_though_none_is_here(fixture, tar
 
     findings = ex.lint(layer, array((4096, 4096)), array((1024, 4096)), target=target)
     assert {finding.rule for finding in findings} == {"idle-axis"}
+    assert (findings.target, findings.subject) == (target, f"layer for {target}")
     assert not ex.lint(layer, array((4096, 4096), None, "data"), array((1024, 4096)), target=target).failure
 
 

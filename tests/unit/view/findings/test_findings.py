@@ -1,5 +1,6 @@
 """How findings are shown: as HTML, in a terminal, in a capture; and how a cure becomes a cell."""
 
+import json
 import re
 import sys
 from html.parser import HTMLParser
@@ -150,6 +151,25 @@ def test_nothing_found_says_what_was_looked_at():
     some = ex.lint(lambda x: x * 2, jnp.ones(3), rules="EX001")
     assert some.rules == ("impure-print",)
     assert "1 rule looked at" in "".join(shown(some).text)
+
+
+def test_what_it_was_compiled_for_is_named_wherever_findings_are_shown():
+    there = Findings([calm := Finding("r", "note", "m")], "step", rules=["r"], target="8xh100")
+    for findings in (there, there.errors, Findings([calm], "step", target="8xh100")):
+        assert "".join(shown(findings).text).startswith("step for 8xh100 ")
+        assert render(terminal.tree(findings), 100).startswith("step for 8xh100  ")
+        assert repr(findings).startswith("Findings(step for 8xh100: ")
+        assert findings.to_text().startswith("step for 8xh100: ")
+    assert "one trace of step, compiled for 8xh100: the calls" in "".join(shown(there.errors).text)
+    assert "i" not in [tag for tag, _ in shown(Findings([], "step", target="<i>")).tags]
+
+
+def test_hardware_is_kept_in_files_and_older_ones_name_none():
+    there, here = (Findings([], "step", target=target) for target in ("v5e:2x4", ""))
+    assert there != here
+    assert [Findings.from_json(each.to_json()) for each in (there, here)] == [there, here]
+    assert json.loads(there.to_json())["summary"] == ["step for v5e:2x4: nothing was found."]
+    assert "target" not in here.to_dict()
 
 
 def test_a_failed_trace_is_never_called_clean():
