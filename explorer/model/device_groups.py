@@ -13,12 +13,13 @@ import numpy as np
 Groups = tuple[tuple[int, ...], ...]
 
 _LISTED = re.compile(r"\{\s*([\d,\s]*)\}")
-_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+# XLA prints these without blanks, and reads them with some.
+_IOTA = re.compile(r"\[([\d,\s]+)\]\s*<=\s*\[([\d,\s]+)\](?:\s*T\s*\(([\d,\s]+)\))?")
 _MESH = re.compile(r"mesh\[([^\]]*)\](?:,\s*device_ids=\(([^{]*)\))?\s*\{([^}]*)\}")
 _AXIS = re.compile(r"['\"]?([^'\"=:,]+)['\"]?=(\d+)")
 # An axis, or of an axis that is written as `before × size × after` the part in the middle: `'x':(before)size`.
 _PART = re.compile(r"['\"]?([^'\":,()]+)['\"]?(?::\((\d+)\)(\d+))?")
-_DEVICES = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_DEVICES = re.compile(r"\[([\d,\s]+)\](?:\s*T\s*\(([\d,\s]+)\))?")
 _MOST = 1 << 20  # devices of all groups: more are a text that wants memory
 
 
@@ -160,4 +161,4 @@ def _rows(devices: np.ndarray) -> Groups:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    return tuple(map(int, re.findall(r"\d+", text)))

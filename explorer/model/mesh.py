@@ -18,7 +18,7 @@ from explorer.model.device_groups import Groups
 Axes = tuple[int, ...]
 """Axes of a mesh, by their place in it."""
 
-_TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))")
+_TILES = re.compile(r"devices=\[([\d,\s]+)\]\s*(?:<=\s*\[([\d,\s]+)\](?:\s*T\s*\(([\d,\s]+)\))?|(\d[\d,\s]*))")
 
 
 @dataclass(frozen=True)
@@ -150,4 +150,4 @@ def _iota(reshape: tuple[int, ...], transpose: tuple[int, ...]) -> NDArray[np.in
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    return tuple(map(int, re.findall(r"\d+", text)))

@@ -18,8 +18,9 @@ _BRACKET = re.compile(rf"{_STRING}|{_COMMENT}|[(){{}}\[\]]|\"|/\*|\n(?={_INSTRUC
 _ELEMENT = re.compile(r"[a-z]\w*+(?=\s*+[\[/])")
 _BUFFER = re.compile(r"b\s*+(?=\()")
 _NOISE = re.compile(rf"({_STRING})|({_COMMENT})|(?<==)\s++|\s++", re.S)
-# What an attribute's value may go on with after white space, as no instruction begins: `f32[2] {1, 2}`, `[2,4] <= [8]`.
-_OTHER_HALF = re.compile(r"<=|[\[({\-\d]|(?:true|false|nan|inf)(?![\w.\-]|\s*+=)")
+# What an attribute's value may go on with after white space, as no instruction begins: `f32[2] {1, 2}`,
+# `[2,4] <= [8] T(0)`.
+_OTHER_HALF = re.compile(r"<=|[\[({\-\d]|T\s*+\(|(?:true|false|nan|inf)(?![\w.\-]|\s*+=)")
 _NEXT = re.compile(r",(?=[a-z(])")  # of a tuple's types; a dimension is no word
 _WORD = re.compile(r"[^\s,\"'(){}\[\]/=]++")
 _IN_LAYOUT = tuple("0123456789:")

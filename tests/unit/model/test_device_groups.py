@@ -75,6 +75,7 @@ def test_a_shift_along_an_axis_is_told_from_the_others(sizes, data) -> None:
         *("mesh['x'=8] {'x':(3)2}", "mesh['x'=8] {'x':(2)8}", "mesh['x'=8] {'x':(0)2}", "mesh['x'=8] {'y'}"),
         *("mesh['x'=2], device_ids=(0,0) {'x'}", "mesh['x'=2], device_ids=([3]T(0)) {'x'}"),
         "mesh['x'=2], device_ids=(what) {'x'}",
+        "[2 4]<=[8 8]",
     ],
 )
 def test_what_makes_no_groups_is_none(text: str) -> None:

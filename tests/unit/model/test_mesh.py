@@ -97,6 +97,9 @@ def test_a_sharding_is_split_as_jax_splits_it(order, first, second):
         ("{devices=[8]<=[8]}", 2, None),  # of fewer dimensions
         ("{devices=[8,1]<=[8]}", 2, (0b101, ((0, 2), ()))),
         ("{devices=[1,8]<=[4,2]T(1,0)}", 2, (0b101, ((), (2, 0)))),
+        ("{devices=[1, 8] <= [4,2] T(1,0)}", 2, (0b101, ((), (2, 0)))),
+        ("{devices=[4,1,2] <= [8] last_tile_dim_replicate}", 2, (0b001, ((0,), ()))),
+        ("{devices=[1,8] 0,2, 4,6,1,3,5,7}", 2, (0b101, ((), (2, 0)))),
         ("{devices=[1,8]0,2,4,6,1,3,5,7}", 2, (0b101, ((), (2, 0)))),
         ("{devices=[1,8]0,2,1,3,4,6,5,7}", 2, (0b101, None)),  # made of no whole axes
         ("{devices=[4,1,2]<=[8] last_tile_dim_replicate}", 2, (0b001, ((0,), ()))),

@@ -7,6 +7,8 @@ from jaxlib import _hlo
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
+from explorer.model.device_groups import parse_groups
+from explorer.model.mesh import DeviceMesh
 from tests.corpus_hlo.compare import differences
 from tests.corpus_hlo.xla import computations
 
@@ -493,3 +495,37 @@ def test_what_is_cut_out_of_a_module_leaves_no_gap_in_silence(text, at, size):
     except ex.UnreadableTextError:
         pytest.fail("XLA reads it")
     assert graph.unread or differences(graph, module) == []
+
+
+COLLECTIVE = """
+HloModule m, num_partitions=8
+sum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  x = f32[8,4]{{1,0}} parameter(0), sharding={sharding}
+  ROOT r = f32[8,4]{{1,0}} all-reduce(x), replica_groups={groups}, channel_id=1, to_apply=sum
+}}"""
+
+
+@pytest.mark.parametrize("groups", [
+    "[4,2]<=[8]", "[2,4] <= [4,2] T(1,0)", "[2,4]<= [4,2]T (1,0)", "[ 2, 4 ] <=[4 ,2] T( 1, 0 )",
+    "[2,4]<=[4,2] /*c*/ T(1,0)", "{{0, 1},{2,3}, {4,5},{6,7}}",
+])  # fmt: skip
+@pytest.mark.parametrize("sharding", [
+    "{devices=[4,1,2] <= [8] last_tile_dim_replicate}", "{devices=[2,1,4]<=[4,2] T(1,0) last_tile_dim_replicate}",
+    "{devices=[4, 2] 0,2, 4,6,1,3,5,7}",
+])  # fmt: skip
+def test_devices_are_the_same_however_their_numbers_are_spaced(groups, sharding):
+    text = COLLECTIVE.format(groups=groups, sharding=sharding)
+    ours, printed = assert_read_alike(text), read_hlo(_hlo.hlo_module_from_text(text).to_string())
+    mesh = DeviceMesh(("a", "b"), (4, 2))
+    (of_groups, of_tiles), *others = (
+        (
+            parse_groups(next(node.attributes["replica_groups"] for node in graph.nodes if node.op == "all-reduce")),
+            mesh.split(next(node.attributes["sharding"] for node in graph.nodes if "sharding" in node.attributes), 2),
+        )
+        for graph in (printed, ours)
+    )
+    assert of_groups
+    assert of_tiles is not None
+    assert others == [(of_groups, of_tiles)]
+    assert next(node.attributes["to_apply"] for node in ours.nodes if node.op == "all-reduce") == "sum"
