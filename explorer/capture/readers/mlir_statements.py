@@ -34,6 +34,16 @@ _TOKEN = re.compile(
     r"|(?P<alias>[#!][\w$.]++\s*+=)|(?P<other>[@#!%]?[\w$.\-]++|->|.)",
     re.S,
 )
+_INNER = r"[^<>()]++|\([^()]*+\)"
+_TYPE = rf"(?:!?[\w.$]++(?:<(?:{_INNER}|<(?:{_INNER}|<(?:{_INNER})*+>)*+>)*+>)?|\((?:[^()]++|\([^()]*+\))*+\))"
+# An operation up to its type, and what may still follow on the next line: anything else there is no part of it.
+_LOCATED = rf"(?:\s*+loc\((?:[^()\"]++|{_STRING}|\([^()]*+\))*+\))?+"
+_TYPED = re.compile(rf"(?::|->)\s*+{_TYPE}(?:\s*+,\s*+{_TYPE})*+{_LOCATED}\s*+$")
+_CONTINUES = re.compile(
+    r"//|->|,(?!\s*+%)|[{(<=:]|(?:loc|to|into|in|init|inits|ins|outs|iter_args|step|attributes|applies|across|cond|do"
+    r"|else|then|reducer|default|case)\b"
+)
+_LONGEST_TYPE = 2_000  # characters; of a longer one nobody looks whether it is whole
 _SKIP = re.compile(_SKIPPED)
 _COMMENT = re.compile(r"//[^\n]*+")
 _LONGEST_RETURN = len('"stablehlo.')  # before the word, where it is a line's own operation
@@ -112,8 +122,11 @@ class _Cutter:
                 self.pending += " " if self.pending and not self.pending.endswith(" ") else ""
                 self.at = token.end()
                 # At the start of a line, after a whole statement: the lines themselves go on.
-                if "\n" in word and not self.stack and self.at > begin and self.begins_line():
-                    break
+                if "\n" in word and not self.stack and self.at > begin:
+                    if self.begins_line():
+                        break
+                    if self.ends_before_line():
+                        yield self.take()
                 continue
             if self.begins(kind, word) and self.pending.strip():
                 yield self.take()
@@ -158,6 +171,11 @@ class _Cutter:
             and not self.text.startswith("//", self.at)
             and self.text[self.text.rfind("\n", 0, self.at) + 1 : self.at].strip() == ""
         )
+
+    def ends_before_line(self) -> bool:
+        """Whether what was read is a whole operation, and what the next line begins with no part of one."""
+        at = max(len(self.pending) - _LONGEST_TYPE, 0)
+        return _TYPED.search(self.pending, at) is not None and _CONTINUES.match(self.text, self.at) is None
 
     def begins(self, kind: str, word: str) -> bool:
         """Whether a token begins a statement."""

@@ -229,3 +229,34 @@ def test_what_is_not_understood_is_listed_and_costs_nothing_else(line):
     assert graph.unread == (2,)
     assert [node.op for node in graph.nodes][-1] == "return"
     assert [node.op for node in graph.nodes][1] == "arith.addi"
+
+
+@pytest.mark.parametrize("line", [
+    "this is no operation", "what it %y : says", "1234", "???", "%q = ???", "x = 5", "word", "%7 = word", ") : index",
+    ", %x", "stray : tensor<9xf32>",
+])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type_", "location"),
+    [
+        ("index", ""),
+        ("index", ' loc("a b"(#loc))'),
+        ("tensor<2x!quant.uniform<i8:f32, 1.0>>", ""),
+        ("(index, index)", ""),
+    ],
+)
+def test_a_line_that_is_no_operation_is_no_part_of_the_one_above(line, type_, location):
+    operations = f"  %y = some.thing %x : {type_}{location}\n{line}\n  return %x : index"
+    text = f"func.func @f(%x: index) -> index {{\n{operations}\n}}"
+    graph = read_stablehlo(text)
+    assert graph.unread == (2,)
+    assert [(node.op, node.type) for node in graph.nodes][1:] == [("some.thing", type_), ("return", "index")]
+
+
+@pytest.mark.parametrize("rest", [
+    "-> tensor<f32>", ", index", "to tensor<2xf32>", "loc(unknown)", "// more\n -> tensor<f32>", "{\n}",
+])  # fmt: skip
+def test_what_goes_on_on_the_next_line_is_a_part(rest):
+    text = f"func.func @f(%x: index) -> index {{\n  %y = some.thing %x : index\n  {rest}\n  return %x : index\n}}"
+    graph = read_stablehlo(text)
+    assert graph.unread == ()
+    assert [node.op for node in graph.nodes][1:] == ["some.thing", "return"]
