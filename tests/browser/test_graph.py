@@ -69,6 +69,20 @@ def stage(page: Page, name: str) -> None:
     whole(page)
 
 
+def test_the_small_picture_is_drawn_again_when_the_theme_changes(page: Page):
+    page.get_by_role("button", name="zoom in").click()
+    small = page.locator(".minimap canvas")
+    expect(small).to_be_visible()
+    light = small.evaluate("canvas => canvas.toDataURL()")
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator(".explorer").first).to_contain_class("dark")
+    dark = small.evaluate("canvas => canvas.toDataURL()")
+    assert dark != light
+    page.emulate_media(color_scheme="light")
+    expect(page.locator(".explorer").first).not_to_contain_class("dark")
+    assert small.evaluate("canvas => canvas.toDataURL()") == light
+
+
 def test_the_first_view_tells_the_story_of_the_step(page: Page):
     stage(page, "jaxpr")
     expect(box(page, "forward")).to_have_attribute("aria-expanded", "true")

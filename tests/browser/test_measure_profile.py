@@ -68,6 +68,18 @@ def line(shown: Locator, text: str) -> Locator:
     return shown.locator(".pf-hot", has_text=text)
 
 
+def test_threads_are_drawn_again_when_the_theme_changes(browser: Browser, tmp_path: Path):
+    measured = ex.profile(layered, jnp.ones((256, 256)), jnp.ones((256, 256)), runs=3)
+    page_file = measured.to_html(tmp_path / "measured.html")
+    in_the_dark = opened(browser, page_file, dark=True).locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    shown = opened(browser, page_file)
+    canvas = shown.locator("canvas")
+    assert canvas.evaluate("canvas => canvas.toDataURL()") != in_the_dark
+    shown.page.emulate_media(color_scheme="dark")
+    expect(shown).to_contain_class("dark")
+    assert canvas.evaluate("canvas => canvas.toDataURL()") == in_the_dark
+
+
 def test_the_hottest_line_is_said_first_and_in_sight(browser: Browser, page_file: Path):
     shown = opened(browser, page_file)
     expect(shown.locator(".pf-title")).to_contain_text(

@@ -2,6 +2,9 @@
 
 import { whileInPage } from "./life";
 
+/** What a canvas hears when the theme has changed: no style sheet changes what was drawn on it. */
+export const THEMED = "themed";
+
 /** The host's theme, or else the system's: JupyterLab and Notebook, VS Code, Colab, plain pages. */
 function isDark(): boolean {
   const { dataset, classList } = document.body;
@@ -17,7 +20,11 @@ function isDark(): boolean {
 /** Keep an element's class `dark` as the page's theme is, while it is in the page; returns what ends it. */
 export function followTheme(root: HTMLElement): () => void {
   return whileInPage(root, () => {
-    const apply = () => root.classList.toggle("dark", isDark());
+    const apply = () => {
+      if (root.classList.contains("dark") === isDark()) return;
+      root.classList.toggle("dark");
+      for (const canvas of root.querySelectorAll("canvas")) canvas.dispatchEvent(new Event(THEMED));
+    };
     apply();
     const observer = new MutationObserver(apply);
     const watched = {

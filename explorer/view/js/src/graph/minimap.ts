@@ -2,6 +2,7 @@
 
 import { element } from "../core/dom";
 import { isGroup } from "../core/item";
+import { THEMED } from "../core/theme";
 import type { GraphCanvas } from "./canvas";
 import type { Scene } from "./scene";
 
@@ -26,6 +27,7 @@ export class Minimap {
     private readonly move: () => void,
   ) {
     this.root.append(this.#picture, this.#frame);
+    this.#picture.addEventListener(THEMED, () => this.#drawn && this.#paint(this.#drawn));
     let held = false;
     this.root.addEventListener("pointerdown", (event) => {
       held = true;

@@ -1,6 +1,7 @@
 // When each thread worked for which kernel, in one of the calls: work, waiting, and the gaps of the device.
 
 import { element } from "../core/dom";
+import { THEMED } from "../core/theme";
 import { secondsText } from "../core/units";
 import type { Chosen, Data, Kernel } from "./data";
 import { box, hostText, shareText, strength } from "./format";
@@ -54,7 +55,7 @@ export class Threads {
       ...hostText(data.message.host),
     );
     new ResizeObserver(() => this.draw()).observe(this.root);
-    new MutationObserver(() => this.draw()).observe(this.root, { attributes: true });
+    this.canvas.addEventListener(THEMED, () => this.draw());
     this.#listen();
   }
 
