@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Never, cast
 
 import jax
 from jax.sharding import Mesh
@@ -30,7 +30,7 @@ from explorer.model.results.dynamic_report import DynamicChoice
 def compile(
     function: Callable[..., Any],
     optimization_level: int = 3,
-    *,
+    *misplaced: Never,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     donate: str | int | Sequence[str | int] = (),
@@ -56,6 +56,7 @@ def compile(
         function: Any callable: a function, a module with its weights, a bound method.
         optimization_level: 0 to 5; what each tells XLA is in `explorer.aot.levels`. 3, the default, is what `jax.jit`
             does; 5 measures candidates on the shape to optimise for and keeps the fastest: see `.autotuning`.
+        misplaced: None: the function's own arguments stand in `args`.
         args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`) and `DimensionInputInfo`, also inside
             lists, tuples, dicts and other pytrees, stand for what is given at run time; all else, arrays too, is a
             constant of the program (`InputInfo.like(x)` makes an input of an array).
@@ -105,7 +106,7 @@ def compile(
     __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.\n{called_at()}")
-    _check_level(optimization_level)
+    _check_level(optimization_level, misplaced)
     options = options_of(optimization_level)
     devices = checked_mesh(mesh)
     bound = _bound(function, args, {} if kwargs is None else kwargs)
@@ -174,16 +175,20 @@ class Compiler:
         return compile(self.function, optimization_level, args=args, kwargs=kwargs)
 
 
-def _check_level(level: Any) -> None:
-    """Refuse what stands at the place of the level and is meant as an argument of the function."""
+def _check_level(level: Any, misplaced: Sequence[Any]) -> None:
+    """Refuse what stands at the place of the level, and after it, and is meant as arguments of the function."""
     __tracebackhide__ = True
     leaves = jax.tree.leaves(level, is_leaf=is_input)
-    if any(
-        is_input(leaf) or getattr(leaf, "shape", ()) for leaf in leaves
-    ):  # a number of NumPy's is a level that is none
+    # A number of NumPy's is a level that is none.
+    is_argument = any(is_input(leaf) or getattr(leaf, "shape", ()) for leaf in leaves)
+    if is_argument or misplaced:
+        meant = [level, *misplaced] if is_argument or type(level) is not int else misplaced
+        is_list = len(meant) == 1 and isinstance(meant[0], list)
+        written = _shortened(meant[0]) if is_list else f"[{', '.join(map(_shortened, meant))}]"
+        came = f"it came as {_shortened(level)}" + f", with {len(misplaced):,} more after it" * bool(misplaced)
         raise ArgumentsError(
-            f"compile's second argument is the optimization_level; it came as {_shortened(level)}.\n{called_at()}"
-            f"  Hint: compile(f, args=[{_shortened(level)}])."
+            f"compile's second argument is the optimization_level; {came}.\n{called_at()}"
+            f"  Hint: compile(f, args={written})."
         )
 
 

@@ -26,6 +26,24 @@ def test_inputs_where_the_level_is_are_refused_with_args_in_the_hint(given):
     assert "Hint: compile(f, args=[" in message
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        (({"w": jnp.ones(2)}, INFO), "args=[{'w': Array([1., 1.], dtype=float32)}, InputInfo((2, 3), float32)]"),
+        ((INFO, jnp.ones(2), 3), "args=[InputInfo((2, 3), float32), an array, 3]"),
+        ((3, INFO), "args=[InputInfo((2, 3), float32)]"),
+        ((True, INFO), "args=[True, InputInfo((2, 3), float32)]"),
+        (([INFO, INFO],), "args=[InputInfo((2, 3), float32), InputInfo((2, 3), float32)]"),
+    ],
+)
+def test_arguments_as_in_a_call_are_refused_with_how_they_are_written(given, hint):
+    message = refused(ex.ArgumentsError, lambda: ex.compile(jnp.add, *given))
+    assert message.startswith("compile's second argument is the optimization_level; it came as ")
+    assert message.endswith(f"Hint: compile(f, {hint}).")
+    more = f", with {len(given) - 1} more after it"
+    assert (more in message) == (len(given) > 1)
+
+
 @pytest.mark.parametrize("shape", [(2, 3), [2, 3], ((1, 2, 64), 3), (BATCH, 3), BATCH], ids=str)
 def test_a_shape_is_no_input(shape):
     message = refused(ex.ArgumentsError, lambda: ex.compile(lambda x: jnp.zeros(()), args=[shape]))
