@@ -16,6 +16,7 @@ from explorer.model.events.key import Function, Key, Leaf
 _Name = TypeVar("_Name", int, str)
 _STEPS = ("trace", "lower", "compile")
 _KNOWN = "it was compiled before it was watched; nothing was compiled now"
+_UNKNOWN = Reason("unknown")
 _ASKED = Reason(
     "unknown", text="it was asked for ahead of time, where `.lower()` and `.compile()` may have options of their own"
 )
@@ -86,7 +87,7 @@ class Causes:
             self._calls += 1
             function = key.function if key is not None else Function(name)
             number = f"[{name}/{self._history.number(function)}]"
-            reason = Reason("unknown")
+            reason = _UNKNOWN
             if key is not None:
                 try:
                     reason = self._why(key, happened, error)

@@ -55,7 +55,9 @@ class Functions:
             if description is None:
                 description = read_function(function, *key)
                 made = (*made, "pmap") if of_pmap is not None else made
-                description = self._read[key] = replace(description, made=(*made, *description.made))
+                if made:
+                    description = replace(description, made=(*made, *description.made))
+                self._read[key] = description
                 if len(self._read) > _MANY:
                     self._read.popitem(last=False)
             return description
@@ -82,7 +84,7 @@ def read_function(function: Any, identity: int, wrapper: int) -> Function:
         tuple(made for made in map(_maker_of, layers) if made),
         identity,
         wrapper,
-        _is_eager(function),
+        _is_eager(function, code),
     )
 
 
@@ -126,10 +128,17 @@ def _layers(function: Any) -> Iterator[Any]:
             function = cast(Any, function.func)
         elif isinstance(function, MethodType):
             function = function.__func__
-        elif callable(wrapped := inspect.getattr_static(function, "__wrapped__", None)) or hasattr(wrapped, "__code__"):
+        elif callable(wrapped := _wrapped_by(function)) or hasattr(wrapped, "__code__"):
             function = wrapped  # or what stands for it: explorer.jit keeps no function alive
         else:
             return
+
+
+def _wrapped_by(function: Any) -> Any:
+    """What a function says it wraps, without running any code of an object's."""
+    if type(function) is FunctionType:  # mostly, and much sooner looked up
+        return function.__dict__.get("__wrapped__")
+    return inspect.getattr_static(function, "__wrapped__", None)
 
 
 def _code(function: Any) -> CodeType | None:
@@ -143,7 +152,7 @@ def _maker_of(layer: Any) -> str:
     if isinstance(layer, MethodType):
         return "method"
     code = _code(layer)
-    if inspect.getattr_static(layer, "__wrapped__", None) is None:
+    if _wrapped_by(layer) is None:
         return "lambda" if code is not None and code.co_name == "<lambda>" else ""
     if getattr(layer, "__module__", "") == "explorer.jitted.program":
         return ""
@@ -155,11 +164,11 @@ def _maker_of(layer: Any) -> str:
     return maker.removesuffix(".__call__").rpartition(".")[2]
 
 
-def _is_eager(function: Any) -> bool:
+def _is_eager(function: Any, innermost: CodeType | None) -> bool:
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     # grad(f) is of JAX's module or of f's, as its wrapper pleases; the wrapped function decides.
-    code = _code([*_layers(function)][-1])
-    return package == "jax" and code is not None and ("/jax/" in code.co_filename or "\\jax\\" in code.co_filename)
+    file = innermost.co_filename if innermost is not None else ""
+    return package == "jax" and ("/jax/" in file or "\\jax\\" in file)
 
 
 def clean(text: str, longest: int = 400) -> str:

@@ -41,8 +41,8 @@ class _OfRest(dict[_Type, int]):
     def __missing__(self, of: _Type) -> int:
         (shape, dtype, weak), (given, committed, (sharding, devices, spread), layout) = of, self._rest
         content = Content(
-            tuple(size if isinstance(size, int) else str(size) for size in shape),
-            str(getattr(dtype, "name", dtype)),
+            tuple([size if isinstance(size, int) else str(size) for size in shape]),
+            _dtype_name(dtype),
             bool(weak),
             given,
             committed,
@@ -143,6 +143,11 @@ def _layout(layout: str, rank: int) -> str:
     """A layout where it is not the default; its tiling is the device's own way."""
     order = layout.partition(":")[0].rstrip("}")
     return "" if order == _plain(rank) else order + "}"
+
+
+@cache
+def _dtype_name(dtype: Any) -> str:
+    return str(getattr(dtype, "name", dtype))  # which NumPy puts together each time
 
 
 @cache

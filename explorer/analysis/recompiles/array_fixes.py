@@ -107,7 +107,7 @@ class _Padding(NamedTuple):
 
     def code(self, case: Case, remark: str) -> str:
         """Code that pads every array that changed with the one that is named."""
-        places = set[int]().union(*(d.places for d in case.causes if d.axis in self.amounts)) - {case.chosen.at}
+        places = {at for d in case.causes if d.axis in self.amounts for at in d.places if at != case.chosen.at}
         leaves = case.leaves_at([case.chosen.at, *sorted(places)])
         if len(leaves) > 1 and is_all_of(case.key, leaves):
             tree = root(leaves.paths[0])
@@ -133,40 +133,52 @@ def _pad_to_buckets(case: Case, leaf: Leaf) -> str:
 
     Nobody has proven it here: which of both it is, compile() says.
     """
-    steps = {axis: _step(case.sizes_of(axis)) for axis in range(len(leaf.shape)) if len(case.sizes_of(axis)) > 1}
+    ranges = {
+        axis: _Range(sizes, min(sizes), max(sizes))
+        for axis, sizes in enumerate(map(case.sizes_of, range(len(leaf.shape))))
+        if len(sizes) > 1
+    }
+    steps = {axis: sizes.step() for axis, sizes in ranges.items()}
     padding = _Padding({axis: f"-{{}}.shape[{axis}] % {step}" for axis, step in steps.items()})
-    code = padding.code(case, f"{_fewer(case, steps)}; mask what is added")
-    info = f"InputInfo({_bounds(case, leaf)}, {dtype_of(leaf.dtype)})"
+    axis = case.chosen.axis
+    code = padding.code(case, f"{ranges[axis].fewer(steps[axis])}; mask what is added")
+    info = f"InputInfo({_bounds(leaf, ranges)}, {dtype_of(leaf.dtype)})"
     alone = leaf.path.isidentifier() and len(case.key.leaves) == 1
     compiled = f'ex.compile({case.name}, args=[{info if alone else "…"}], dynamic="auto")'
     compiled += "" if alone else f" with {info}"
     return f"{code}\n# or a few programs for all sizes, where padding is proven exact (else one for each): {compiled}"
 
 
-def _step(sizes: tuple[int, ...]) -> int:
-    """A power of two of which a range of sizes has about four multiples, which merges a third of them."""
-    step = max(8, 1 << (-(-(max(sizes) - min(sizes)) // 4) - 1).bit_length())
-    # One that is as large as the largest holds all but a size of 0, which stays as it is.
-    while step < max(sizes) and len({-(-size // step) for size in sizes}) > len(sizes) * 2 // 3:
-        step *= 2
-    return step
+class _Range(NamedTuple):
+    """The sizes that one dimension has had, with the least and the largest."""
+
+    sizes: tuple[int, ...]
+    least: int
+    most: int
+
+    def step(self) -> int:
+        """A power of two of which the range has about four multiples, which merges a third of the sizes."""
+        sizes, least, most = self
+        step = max(8, 1 << (-(-(most - least) // 4) - 1).bit_length())
+        # One that is as large as the largest holds all but a size of 0, which stays as it is.
+        while step < most and len({-(-size // step) for size in sizes}) > len(sizes) * 2 // 3:
+            step *= 2
+        return step
+
+    def fewer(self, step: int) -> str:
+        """How many sizes are left, in steps."""
+        count = -(-self.most // step) - -(-self.least // step) + 1
+        text = "1 size" if count == 1 else f"{count} sizes at most"
+        return f"{text} for {self.least} … {self.most}"
 
 
-def _fewer(case: Case, steps: dict[int, int]) -> str:
-    sizes = case.sizes_of(case.chosen.axis)
-    step = steps[case.chosen.axis]
-    count = -(-max(sizes) // step) - -(-min(sizes) // step) + 1
-    return f"{count} size{'' if count == 1 else 's'} {'' if count == 1 else 'at most '}for {min(sizes)} … {max(sizes)}"
-
-
-def _bounds(case: Case, leaf: Leaf) -> str:
+def _bounds(leaf: Leaf, ranges: dict[int, _Range]) -> str:
     """The shape, with a named dimension wherever there were several sizes."""
     dimensions: list[str] = []
     for axis, size in enumerate(leaf.shape):
-        sizes = case.sizes_of(axis)
-        if len(sizes) > 1:
-            range_text = f"{min(sizes)}, {sizes[-1]}, {max(sizes)}"
-            dimensions.append(f'NamedDimension("{_dimension(leaf, axis)}", {range_text})')
+        if axis in ranges:
+            sizes, least, most = ranges[axis]
+            dimensions.append(f'NamedDimension("{_dimension(leaf, axis)}", {least}, {sizes[-1]}, {most})')
         else:
             dimensions.append(str(size))
     return f"({', '.join(dimensions)}{',' if len(dimensions) == 1 else ''})"

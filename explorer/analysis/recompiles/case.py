@@ -108,9 +108,9 @@ class Case:
         leaf = self.leaf
         if leaf is None:
             return []
-        rank = len(leaf.shape)
-        contents = LeafColumns.contents_at(self.chosen.at, leaf.path, [key.leaves for key in (*self.earlier, self.key)])
-        return [content.shape for content in contents if len(content.shape) == rank]
+        calls = [key.leaves for key in (*self.earlier, self.key)]
+        shapes = [content.shape for content in LeafColumns.contents_at(self.chosen.at, leaf.path, calls)]
+        return [shape for shape in shapes if len(shape) == len(leaf.shape)]
 
     @cached_property
     def static_values(self) -> tuple[tuple[int, str], ...]:

@@ -78,10 +78,8 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     _, *of_before = in_columns(leaves, *[old.leaves for old in before])
     bounds = _least_weights(leaves, of_before) if traced else [0.0] * len(before)
     for at, (old, old_leaves, bound) in enumerate(zip(before, of_before, bounds, strict=True), 1):
-        if at >= _WEIGHED and traced and len(_changed(leaves, old_leaves)) >= fewest:
-            continue
         weight = _function_weight(key.function, old.function)
-        if weight + bound >= least:
+        if weight + bound >= least or (at >= _WEIGHED and traced and len(_changed(leaves, old_leaves)) >= fewest):
             continue
         weight = _weight(key, old, traced, weight)
         if weight + bound < least:
@@ -97,7 +95,7 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
 
 
 def _function_weight(new: Function, old: Function) -> float:
-    return 0.0 if new is old else 1.5 * (new.identity != old.identity) + 3.0 * (new.family != old.family)
+    return 0.0 if new is old else 1.5 * (new.identity != old.identity) + 3.0 * (not new.is_of_family(old))
 
 
 def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
@@ -339,6 +337,8 @@ def _donation(new: Key, old: Key) -> Difference:
 
 
 def _static_pairs(new: Key, old: Key) -> list[tuple[str, Static | None, Static | None]]:
+    if new.statics is old.statics:
+        return []
     here, there = {s.path: s for s in new.statics}, {s.path: s for s in old.statics}
     paths = [*here, *(path for path in there if path not in here)]
     return [(p, here.get(p), there.get(p)) for p in paths if _unequal(here.get(p), there.get(p))]

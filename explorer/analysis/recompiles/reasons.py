@@ -111,12 +111,12 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
     A cell that was changed and run again is another file with other lines; in a script these are two functions.
     """
-    function, family = key.function, key.function.family
+    function, is_hot = key.function, key.function.is_hot
     cell = function.name != "<lambda>" and defined_in_a_cell(function)
 
     def is_relative(other: Function) -> bool:
-        is_same = other.family == family or (cell and other.name == function.name and defined_in_a_cell(other))
-        return is_same and other.is_hot is function.is_hot
+        is_same = function.is_of_family(other) or (cell and other.name == function.name and defined_in_a_cell(other))
+        return is_same and other.is_hot is is_hot
 
     return [old for old in earlier if old.function is function or is_relative(old.function)]
 

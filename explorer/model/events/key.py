@@ -50,6 +50,10 @@ class Function:
         """What functions have in common that a person would call the same."""
         return self.name, self.file, self.line
 
+    def is_of_family(self, other: Function) -> bool:
+        """Whether both have one family, without naming it: a call is held against dozens of others."""
+        return self.line == other.line and self.name == other.name and self.file == other.file
+
 
 class Leaf(NamedTuple):
     """One array argument, or one array inside an argument.
