@@ -13,9 +13,10 @@ import numpy as np
 
 from explorer.errors import OptionError
 
-# Of one letter those of `_SHORT` alone, not NumPy's `d` and `m8`: `d[0]` is an item of the user's `d`.
+# Of one letter those of `_SHORT` alone and with their bits, not NumPy's `d`, `f` and `m8`: `f[3]` is an item of the
+# user's `f`.
 _TYPED = re.compile(
-    r"\s*((?:[fisuc]|[a-z]{2,})\d*(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE
+    r"\s*((?:[fisuc]\d+|[a-z]{2,}\d*)(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE
 )
 _SYMBOLIC = re.compile(r"([^\[]+)\[\s*([^\]]*?)\s*,?\s*\]\s*")
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}

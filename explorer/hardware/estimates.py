@@ -28,7 +28,10 @@ def target_of(capture: Capture) -> Target | None:
 
 
 def collectives(capture: Capture) -> Collectives:
-    """What the devices of a program send each other, with the time that its links need for that at the least."""
+    """What the devices of a program send each other, with the time that its links need for that at the least.
+
+    That is the bytes over the links' bandwidth; their latency, most of the time of a small message, isn't in it.
+    """
     rows, target = all_collectives(capture), target_of(capture)
     if target is None or not target.device.links:
         return rows
@@ -70,5 +73,5 @@ def peaks_of(device: Hardware) -> Peaks:
 
     Of functions that take longer than a multiply-add nothing is published, so they count as one.
     """
-    note = f"published figures of {device.name}: estimates, not measured"
+    note = f"published figures of {device.name}: estimates, not measured, and without the latency of launches"
     return Peaks(device.name, bandwidth=device.bandwidth, matmul=device.flops, fma=device.vector, notes=(note,))

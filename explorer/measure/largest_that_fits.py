@@ -219,8 +219,7 @@ class _Search:
         """Between two sizes, where a curve through what is known meets the capacity, or the middle."""
         # What a compiler says that it would take is rounded: of what fits the bytes are exact.
         needed = {at: trial.needed for at, trial in self.trials.items() if trial.fits and math.isfinite(trial.needed)}
-        near = sorted(needed)[-3:]
-        guess = fitted_size(near, [needed[at] for at in near], self.level) if near else math.nan
+        guess = fitted_size([*needed], [*needed.values()], self.level) if needed else math.nan
         if math.isnan(guess) or (halves and not is_open):
             return min(2 * below, above - 1) if is_open else (below + above) // 2
         # Of what grows in steps a curve knows little far away: from one size on, no farther than 64 times it.

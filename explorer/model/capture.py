@@ -431,7 +431,8 @@ class Capture(Pictured):
     def collectives(self) -> Collectives:
         """What the devices of a sharded program send each other: kind, mesh axis, groups, bytes, line.
 
-        Where the capture names a `target`, also the time that its links need for that, at the least: an estimate.
+        Where the capture names a `target`, also the time that its links need for that, at the least and without their
+        latency: an estimate.
         Empty for a program of one device.
 
         Example:

@@ -14,7 +14,8 @@ _HEAD = ("target", "hardware", "fits", "memory", "of", "kernels", "FLOPs", "byte
 _FITS = {True: "yes", False: "no", None: "not known"}
 _NOTE = (
     "Of one device and one run. Nothing is measured: the compiler's own model of the device estimates its time where "
-    "it has one, else published figures do; they also give the least that kernels and links can need."
+    "it has one, else published figures do; they also give the least that kernels and links can need, "
+    "without the latency of launches and links."
 )
 
 

@@ -11,15 +11,13 @@ import numpy as np
 from explorer.analysis.cost.kernel_kind import KernelKinds, kernel_kinds
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.least_time import copies_beside, least_times
-from explorer.analysis.cost.lines import line_parts
+from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import Point, Roofline
 from explorer.model.stage import Stage
 from explorer.model.units import count_text, duration_text
-
-Lines = Sequence[tuple[str, int, float]]
 
 
 def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()) -> Roofline:
@@ -53,7 +51,7 @@ def _point(
     peaks: Peaks,
     node: int,
     seconds: float,
-    lines: Lines,
+    lines: LineShares,
     texts: Mapping[tuple[str, int], str],
 ) -> Point:
     file, line = lines[0][:2] if lines else ("", 0)
@@ -91,7 +89,7 @@ def _beside(times: Floats) -> list[str]:
     return [f"{count_text(len(times), 'copy').replace('copys', 'copies')} beside the kernels: {duration_text(seconds)}"]
 
 
-def _lines(capture: Capture, seconds: Floats) -> dict[int, Lines]:
+def _lines(capture: Capture, seconds: Floats) -> dict[int, LineShares]:
     """Of each kernel the lines that its time comes from with their share of it, the largest first."""
     stage, graph = capture.hlo, capture.hlo.graph
     text = stage.text
@@ -106,9 +104,4 @@ def _lines(capture: Capture, seconds: Floats) -> dict[int, Lines]:
     for node, file, line, part in line_parts(replace(capture, stages=stages)):
         of_node = sums.setdefault(node, {})
         of_node[file, line] = of_node.get((file, line), 0.0) + part
-    return {node: _largest_first(of_node) for node, of_node in sums.items()}
-
-
-def _largest_first(parts: Mapping[tuple[str, int], float]) -> Lines:
-    total = math.fsum(parts.values())
-    return sorted(((file, line, part / total) for (file, line), part in parts.items()), key=lambda row: -row[2])
+    return {node: shares_by_line(of_node) for node, of_node in sums.items()}

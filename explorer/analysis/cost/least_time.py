@@ -17,7 +17,8 @@ _COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-
 def least_times(graph: Graph, peaks: Peaks) -> Floats:
     """Seconds for each node of an optimised program, shape `[n]`, all its runs together; 0 for what is no kernel.
 
-    Of a kernel whose arithmetic or bytes nobody knows, as of a library's, it is NaN.
+    Arithmetic and bytes alone: the latency of launches and of memory is left out, so of many small kernels it is far
+    less than what they take. Of a kernel whose arithmetic or bytes nobody knows, as of a library's, it is NaN.
     """
     seconds = np.zeros(len(graph.names))
     kinds, measures = kernel_kinds(graph), graph.measures

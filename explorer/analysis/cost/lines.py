@@ -13,6 +13,7 @@ to, `analysis/attribution.py` decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,6 +29,9 @@ from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.source import Source
 from explorer.model.types import elements
+
+LineShares = Sequence[tuple[str, int, float]]
+"""Of some seconds, each line's share: file, line, from 0 to 1; the largest first."""
 
 _BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
 _DEEPEST = 16  # calls in each other: of loops, branches and fusions
@@ -185,6 +189,13 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
     File and line are empty and 0 for what no line is known for; none at all where no time was measured.
     """
     return split_by_line(capture).parts()
+
+
+def shares_by_line(seconds: Mapping[tuple[str, int], float]) -> LineShares:
+    """Of what a kernel takes on each line, by file and line: each line's share of it; of equal ones by place."""
+    total = math.fsum(seconds.values())
+    rows = [(file, line, part / total) for (file, line), part in seconds.items()]
+    return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
 class _CostRows(NamedTuple):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from explorer.analysis.attribution import own_frame
-from explorer.analysis.cost.lines import line_parts
+from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
 from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
 from explorer.analysis.profile.first_touch import first_touch_note
 from explorer.model.results.peaks import Peaks
@@ -18,8 +18,6 @@ from explorer.model.results.roofline import Point, Roofline
 
 _MUCH = 0.02  # of the time: what is worth a note
 _OVER = 1.1  # times the peak: more than what measuring is uncertain by
-
-Parts = Sequence[tuple[str, int, float]]
 
 
 def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
@@ -47,7 +45,7 @@ def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
     )
 
 
-def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: Parts, texts: Mapping[tuple[str, int], str]) -> Point:
+def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Mapping[tuple[str, int], str]) -> Point:
     how: Any = {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
     work = (cost.flops, cost.bytes, cost.dtype)
     frame = own_frame(op.stack)
@@ -82,7 +80,7 @@ def _ratio(flops: float, moved: float) -> float:
     return math.inf if flops > 0 else math.nan
 
 
-def _parts(profile: Profile) -> dict[tuple[int, str], Parts]:
+def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
     """Of each op, the lines that its time comes from with their share of it, the largest first."""
     parts: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
     for program, capture in profile.captures.items():
@@ -90,13 +88,7 @@ def _parts(profile: Profile) -> dict[tuple[int, str], Parts]:
         for node, file, line, seconds in line_parts(capture):
             of_op = parts.setdefault((program, names[node]), {})
             of_op[file, line] = of_op.get((file, line), 0.0) + seconds
-    return {key: _largest_first(of_op) for key, of_op in parts.items()}
-
-
-def _largest_first(seconds: Mapping[tuple[str, int], float]) -> Parts:
-    total = math.fsum(seconds.values())
-    rows = [(file, line, part / total) for (file, line), part in seconds.items()]
-    return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+    return {key: shares_by_line(of_op) for key, of_op in parts.items()}
 
 
 def _unknown_note(roofline: Roofline) -> str:

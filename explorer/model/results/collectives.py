@@ -32,8 +32,8 @@ class Collective:
         file, line: Of the source; empty and 0 where no line is known.
         text: What stands in the line.
         overlaps: Kernels that run between its start and its end; none where it is waited for at once.
-        seconds: Estimated, never measured: `wire` over the published bandwidth of the hardware's links. None where
-            the hardware is not known.
+        seconds: Estimated, never measured: `wire` over the published bandwidth of the hardware's links, without their
+            latency. None where the hardware is not known.
 
     Example:
         >>> import explorer

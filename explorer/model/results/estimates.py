@@ -21,7 +21,7 @@ class Estimate:
         node: The instruction that runs it.
         seconds: Of all its runs in one run of the program; a loop of unknown length counts as one.
         by: Who expects it: `"XLA's cost model"`, `"the TPU compiler's cycles at 1.5 GHz"`, or `"published peaks"`, the
-            least that its work needs by them.
+            least that its work needs by them, without the latency of its launch.
         runs: How often it runs.
 
     Example:

@@ -38,7 +38,7 @@ class TargetResult:
         flops, bytes: What they do.
         wire: Bytes that a device sends to the others.
         seconds: The least time that all kernels and links need by published figures: an estimate, never measured. A
-            kernel whose work isn't known, as a library's, is left out.
+            kernel whose work isn't known, as a library's, is left out, and so is the latency of launches and links.
         is_complete: Whether `seconds` has all kernels.
 
     Example:

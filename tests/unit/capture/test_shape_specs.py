@@ -51,6 +51,7 @@ def struct(shape, dtype):
         ("a[0]", None, None),
         ("b[1]", None, None),
         ("m8[1]", None, None),
+        *((f"{letter}[3]", None, None) for letter in "fisucF"),
         ("jnp.ones(3)", None, None),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.cost.lines import kernel_lines
+from explorer.analysis.cost.lines import kernel_lines, shares_by_line
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
@@ -245,3 +245,8 @@ def test_the_costs_of_kernels_on_lines_are_those_of_the_table_split_and_no_kerne
     assert sorted(zip(costs.kernel.tolist(), costs.line.tolist(), strict=True)) == [
         *zip(costs.kernel.tolist(), costs.line.tolist(), strict=True)
     ]
+
+
+def test_lines_have_shares_the_largest_first_and_equal_ones_by_their_place():
+    seconds = {("b.py", 1): 1.0, ("a.py", 20): 1.0, ("a.py", 3): 1.0, ("z.py", 9): 5.0}
+    assert shares_by_line(seconds) == [("z.py", 9, 0.625), ("a.py", 3, 0.125), ("a.py", 20, 0.125), ("b.py", 1, 0.125)]
