@@ -11,23 +11,12 @@ from explorer.model.attributes import Attributes
 from explorer.model.graph import Frame, Graph, Group, Ints
 
 
-class _Codes:
+class _Codes(dict[str, int]):
     """A string table in the making: each distinct string gets the next number."""
 
-    def __init__(self) -> None:
-        self._code: dict[str, int] = {}
-
-    def __getitem__(self, string: str) -> int:
-        return self._code.setdefault(string, len(self._code))
-
-    def many(self, strings: Sequence[str]) -> list[int]:
-        code = self._code
-        for string in dict.fromkeys(strings):
-            code.setdefault(string, len(code))
-        return [code[string] for string in strings]
-
-    def strings(self) -> list[str]:
-        return list(self._code)
+    def __missing__(self, string: str) -> int:
+        code = self[string] = len(self)
+        return code
 
 
 class GraphBuilder:
@@ -78,8 +67,8 @@ class GraphBuilder:
     ) -> None:
         """Add many nodes without operands; `scope` holds what `scope_code` gave, all have shape `[rows]`."""
         self.names.extend(names)
-        self._op.extend(self._ops.many(ops))
-        self._type.extend(self._types.many(types))
+        self._op.extend(map(self._ops.__getitem__, ops))
+        self._type.extend(map(self._types.__getitem__, types))
         self._line.extend(line)
         for column, values in ((self._scope, scope), (self.group_of, group), (self._frame, frame)):
             column.frombytes(np.ascontiguousarray(values, np.int32).tobytes())
@@ -117,9 +106,9 @@ class GraphBuilder:
             group=_ints(self.group_of),
             frame=_ints(self._frame),
             line=_ints(self._line),
-            ops=self._ops.strings(),
-            types=self._types.strings(),
-            scopes=self._scopes.strings(),
+            ops=list(self._ops),
+            types=list(self._types),
+            scopes=list(self._scopes),
             groups=self.groups,
             frames=self.frames,
             attributes=module or {},

@@ -98,11 +98,11 @@ def _halves(piece: str) -> tuple[str, str, str]:
 
 def _pieces(text: str) -> list[str]:
     """The text between the commas that are in no brackets and no string; without comments."""
-    pieces, depth = [""], 0
+    pieces, depth = [[""]], 0
     for token in _TOKEN.findall(text):
         if token == "," and depth <= 0:
-            pieces.append("")
+            pieces.append([])
         elif not token.startswith("/*"):
             depth += _STEP.get(token, 0)
-            pieces[-1] += token
-    return pieces
+            pieces[-1].append(token)
+    return ["".join(piece) for piece in pieces]
