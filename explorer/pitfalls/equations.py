@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import takewhile
 from typing import Any, cast
 
@@ -28,7 +27,6 @@ _CALLS = (
     *("jit", "pjit", "closed_call", "core_call", "remat2", "remat", "checkpoint"),
     *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
 )
-_is_runner = lru_cache(maxsize=4_096)(is_runner)  # who calls the function is no part of it
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -203,7 +201,7 @@ class Program:
         key = equation.raw.source_info.traceback, id(outer)  # equal for equal stacks; to hash it takes a while
         stack = self._stacks.get(key)
         if stack is None:
-            stack = tuple(takewhile(lambda frame: not _is_runner(frame.file), user_stack(key[0])))
+            stack = tuple(takewhile(lambda frame: not is_runner(frame.file), user_stack(key[0])))
             # Of a function that was traced before, JAX has the lines of who called it then.
             own = next((i for i in range(len(stack), 0, -1) if jitted and jitted.is_in(stack[i - 1])), 0)
             self._stacks[key] = stack = (*stack[:own], *outer) if own else stack

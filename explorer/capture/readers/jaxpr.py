@@ -90,9 +90,7 @@ class _Reader:
         self.lines: list[str] = []
         self.attributes: list[dict[str, str]] = []  # of each node
         self.fresh = count()
-        self.frame_of_traceback: dict[tuple[int, int], int] = {}
-        self.stack_of_traceback: dict[int, tuple[Frame, ...]] = {}
-        self.tracebacks: list[Any] = []  # kept alive: the table above is keyed by their identity
+        self.frame_of_traceback: dict[tuple[Any, int], int] = {}
 
     def read(self, jaxpr: Any, title: str, body: _Body) -> None:
         """Read one jaxpr into the group of `body`."""
@@ -105,7 +103,6 @@ class _Reader:
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
         equations: list[Any] = jaxpr.eqns
         inner = [inner_jaxprs(equation.params) for equation in equations]
-        self.read_stacks(equations)
         for equation, jaxprs in zip(equations, inner, strict=True):
             self.read_equation(equation, jaxprs, body)
         self.note_returned(jaxpr.outvars, body)
@@ -165,14 +162,6 @@ class _Reader:
             for key, text in self.notes.get(variable, {}).items()
         }
 
-    def read_stacks(self, equations: Sequence[Any]) -> None:
-        """Read the stacks of all tracebacks that are not known yet; few are, as a line makes many equations."""
-        for equation in equations:
-            traceback = equation.source_info.traceback
-            if traceback is not None and id(traceback) not in self.stack_of_traceback:
-                self.stack_of_traceback[id(traceback)] = user_stack(traceback)
-                self.tracebacks.append(traceback)
-
     def read_frames(self, traceback: Any, caller: int) -> int:
         """The index of a traceback's innermost user frame.
 
@@ -180,14 +169,15 @@ class _Reader:
         """
         if traceback is None:
             return caller
-        innermost = self.frame_of_traceback.get((id(traceback), caller))
+        key = traceback, caller  # equal for equal stacks, of which a line makes many
+        innermost = self.frame_of_traceback.get(key)
         if innermost is None:
-            stack, outer = users_part(self.stack_of_traceback[id(traceback)]), self.outermost(caller)
+            stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
             innermost = caller if is_cut else -1
             for frame in reversed(stack):
                 innermost = self.builder.add_frame(replace(frame, parent=innermost))
-            self.frame_of_traceback[id(traceback), caller] = innermost
+            self.frame_of_traceback[key] = innermost
         return innermost
 
     def outermost(self, frame: int) -> Frame | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from explorer.model.graph import Frame
 
@@ -21,6 +22,7 @@ _RUNNERS = re.compile(
 )
 
 
+@lru_cache(maxsize=16_384)  # of each frame of each stack; a program has few files
 def is_runner(file: str) -> bool:
     """Whether a file belongs to what runs the user's code, not to the code."""
     return _RUNNERS.search(file) is not None

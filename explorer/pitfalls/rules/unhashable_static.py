@@ -74,9 +74,8 @@ def _kept(evidence: Evidence) -> Iterator[Finding]:
         node = waiting.pop()
         waiting += reversed(node.children())
         kind, data = node.node_data() or (None, None)
-        if kind is None or any(
-            kind is one for one in _WITHOUT_FIELDS
-        ):  # not `in`: a metaclass may have an `==` of its own
+        # Not `in`: a metaclass may have an `==` of its own.
+        if kind is None or any(kind is one for one in _WITHOUT_FIELDS):
             continue
         array = None if kind in reported else next(_arrays(data), None)
         if array is not None:
