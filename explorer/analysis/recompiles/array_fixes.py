@@ -107,7 +107,9 @@ class _Padding(NamedTuple):
 
     def code(self, case: Case, remark: str) -> str:
         """Code that pads every array that changed with the one that is named."""
-        places = {at for d in case.causes if d.axis in self.amounts for at in d.places if at != case.chosen.at}
+        places: set[int] = set()
+        places.update(*[difference.places for difference in case.causes if difference.axis in self.amounts])
+        places.discard(case.chosen.at)
         leaves = case.leaves_at([case.chosen.at, *sorted(places)])
         if len(leaves) > 1 and is_all_of(case.key, leaves):
             tree = root(leaves.paths[0])

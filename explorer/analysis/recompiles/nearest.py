@@ -151,12 +151,13 @@ def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> li
     """
     if len(leaves) <= _MOST_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
         return [0.0] * len(of_earlier)
-    contents, here = leaves.contents, leaves.array
-    rows = np.concatenate([old.array for old in of_earlier]).reshape(len(of_earlier), -1)
     # Where something lies elsewhere, what comes after may weigh less.
-    if not contents.is_one_place and (contents.places[rows] != contents.places[here]).any():
-        return [0.0] * len(of_earlier)
-    counts: list[int] = np.count_nonzero(contents.shapes[rows] != contents.shapes[here], 1).tolist()
+    if leaves.place < 0 or any(old.place != leaves.place for old in of_earlier):
+        places = leaves.contents.places
+        if any((places[old.array] != places[leaves.array]).any() for old in of_earlier):
+            return [0.0] * len(of_earlier)
+    rows = np.concatenate([old.shapes for old in of_earlier]).reshape(len(of_earlier), -1)
+    counts: list[int] = np.count_nonzero(rows != leaves.shapes, 1).tolist()
     more = 1 - _MOST_WEIGHED
     return [_MANY_CHANGED + _MORE * (count + more) if count >= _MOST_WEIGHED else 0.0 for count in counts]
 
@@ -261,9 +262,8 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
     numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
     changed = changed_places(numbers, before)
     of_pairs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    pairs = zip(map(numbers.__getitem__, changed), map(before.__getitem__, changed), strict=True)
-    for at, pair in zip(changed, pairs, strict=True):
-        of_pairs[pair].append(at)
+    for at in changed:
+        of_pairs[numbers[at], before[at]].append(at)
     rows = leaves.contents.rows
     ways: dict[tuple[object, ...], Difference] = {}
     for (here, there), places in of_pairs.items():

@@ -52,11 +52,6 @@ class Contents:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def is_one_place(self) -> bool:
-        """All of them lie in one place."""
-        return len(self._parts[2]) == 1
-
     def number(self, content: Content) -> int:
         number = self._numbers.get(content)
         if number is None:
@@ -78,6 +73,15 @@ class Contents:
         return number
 
 
+class _Arrays(NamedTuple):
+    """What is compared of many calls at once, of one; `of` are the numbers that it was made of."""
+
+    of: tuple[int, ...]
+    numbers: Numbers
+    shapes: Numbers
+    place: int
+
+
 class LeafColumns(Sequence[Leaf]):
     """The array arguments of one call: their paths, and the number of each one's content. Equal to the tuple of them.
 
@@ -87,12 +91,12 @@ class LeafColumns(Sequence[Leaf]):
         contents: What the numbers stand for.
     """
 
-    __slots__ = ("_array", "_columns", "_mark", "paths")
+    __slots__ = ("_arrays", "_columns", "_mark", "paths")
 
     def __init__(self, paths: tuple[str, ...], numbers: tuple[int, ...], contents: Contents) -> None:
         self.paths = paths
         self._columns = numbers, contents  # in one, for another thread may read while `rebase` writes
-        self._array: tuple[tuple[int, ...], Numbers] | None = None
+        self._arrays: _Arrays | None = None
         self._mark = 0
 
     @classmethod
@@ -107,10 +111,26 @@ class LeafColumns(Sequence[Leaf]):
     @property
     def array(self) -> Numbers:
         """The numbers, for comparing many calls at once; those of two are sooner compared than numpy begins with it."""
-        numbers, made = self._columns[0], self._array
-        if made is None or made[0] is not numbers:
-            made = self._array = numbers, np.array(numbers, np.int32)
-        return made[1]
+        return self._in_arrays().numbers
+
+    @property
+    def shapes(self) -> Numbers:
+        """The numbers of their shapes, as in `Contents.shapes`."""
+        return self._in_arrays().shapes
+
+    @property
+    def place(self) -> int:
+        """The number of the place where all of them lie; -1 if there are several."""
+        return self._in_arrays().place
+
+    def _in_arrays(self) -> _Arrays:
+        (numbers, contents), arrays = self._columns, self._arrays
+        if arrays is None or arrays.of is not numbers:
+            array = np.array(numbers, np.int32)
+            places = contents.places[array]
+            place = int(places[0]) if len(places) and (places == places[0]).all() else -1
+            arrays = self._arrays = _Arrays(numbers, array, contents.shapes[array], place)
+        return arrays
 
     @property
     def contents(self) -> Contents:
@@ -125,7 +145,8 @@ class LeafColumns(Sequence[Leaf]):
     def take(self, places: Sequence[int]) -> LeafColumns:
         """Some of them, in an order of their own."""
         numbers, contents = self._columns
-        return LeafColumns(tuple([self.paths[at] for at in places]), tuple([numbers[at] for at in places]), contents)
+        paths = tuple(map(self.paths.__getitem__, places))
+        return LeafColumns(paths, tuple(map(numbers.__getitem__, places)), contents)
 
     def numbers_at(self, paths: tuple[str, ...]) -> tuple[int, ...]:
         """The content of each path; -1 of one that is none of these."""
