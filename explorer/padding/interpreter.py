@@ -25,6 +25,8 @@ from explorer.padding.substitution import at_bucket, mentions_symbols
 from explorer.padding.values import UNIFORM, Fill, Layout, Value, make_value
 
 Notes = dict[Any, dict[str, str]]
+# Those that have 0, 1, -1 and the infinities, as not all of 8 bits and fewer do.
+_FLOATS = frozenset(map(np.dtype, (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16)))
 # Between a maximum and what it is subtracted from: of those rules too that have no padded axis left.
 _OF_MAXIMUM = frozenset(("broadcast_in_dim", "max", "stop_gradient"))
 HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of the compiled function'
@@ -141,7 +143,7 @@ class Interpreter:
         is_of_maximum = name in _OF_MAXIMUM and any(value.greatest_of is not None for value in inputs)
         is_padded = any(value.padded_axes for value in inputs) or mentions_symbols(avals) or mentions_symbols(params)
         if not (is_padded or is_of_maximum):
-            arrays = bind_with(equation, params, [value.array for value in inputs])
+            arrays = _converted(equation, inputs) or bind_with(equation, params, [value.array for value in inputs])
             return [make_value(array, aval) for array, aval in zip(arrays, avals, strict=True)]
         if name not in RULES:
             raise Refused(f"`{name}` has no rule for padded axes", HINT_OPAQUE)
@@ -320,6 +322,21 @@ def _is_finite(fill: Fill) -> bool:
 
 def _same(one: Fill, other: Fill) -> bool:
     return one is not None and one == other
+
+
+def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
+    """A number in another dtype, as `jnp.where` and `jnp.pad` first make of what fills: it stays one that is known."""
+    if equation.primitive.name != "convert_element_type":
+        return []
+    (value,), dtype = inputs, equation.outvars[0].aval.dtype
+    return [np.asarray(value.array).astype(dtype)] if _is_exact(scalar_fill(value), dtype) else []
+
+
+def _is_exact(number: Fill, dtype: Any) -> bool:
+    """Whether a dtype has exactly this number, so that NumPy and any compiler convert it alike."""
+    if dtype in _FLOATS:
+        return number in (0, 1, -1, np.inf, -np.inf)
+    return number in (0, 1) and (dtype == np.bool_ or jnp.issubdtype(dtype, jnp.integer))
 
 
 def scalar_fill(value: Value) -> Fill:

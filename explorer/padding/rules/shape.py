@@ -230,7 +230,8 @@ def pad(call: Call) -> Value:
         array = call.masked(value, constant, changed)
     for axis in changed:
         array = _padded(call, array, filler.array, axis)
-    fills = [constant if axis in changed else None for axis in range(value.rank)]
+    # Along another axis padding goes on to hold what it held only if the filler is the same.
+    fills = [constant if axis in changed or value.fills[axis] == constant else None for axis in range(value.rank)]
     return call.value(array, call.in_one_piece(value, changed), fills)
 
 

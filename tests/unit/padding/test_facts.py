@@ -99,7 +99,7 @@ MOVED = {
     "joined behind what has no padding": (
         lambda x: jnp.concatenate([jnp.zeros((x.shape[0], 2)), x], 1), [(0, 0)], 0, 0),
     "joined behind ones": (lambda x: jnp.concatenate([jnp.ones((x.shape[0], 2)), x], 1), [(ANY, 0)], 0, 0),
-    "padded with what is there": (lambda x: behind(x, 0), [(ANY, 0)], 0, 0),
+    "padded with what is there": (lambda x: behind(x, 0), [(0, 0)], 0, 0),
     "padded with another number": (lambda x: behind(x, 7), [(ANY, 7)], 1, 0),
     "padded with what isn't known": (
         lambda x: lax.pad(x, x[0, 0], ((0, 0, 0), (0, 1, 0))), [(ANY, ANY)], 0, 0),
@@ -205,3 +205,27 @@ def test_all_of_it_is_true_of_the_numbers_and_results_are_those_without_padding(
 def test_an_array_that_nobody_wrote_to_is_zeros_all_along():
     assert facts(lambda x: lax.empty(x.shape, x.dtype), MATRIX) == ([(0, 0)], 0, 0)
     assert facts(lambda x: lax.empty(x.shape, x.dtype).reshape(-1), MATRIX) == ([(0,)], 0, 0)
+
+
+# What a number that JAX's own functions convert first fills: 0 goes in, and each sum and product is of that fill.
+CHOSEN = {
+    "a choice of 0": (lambda x: jnp.where(x > 1, x, 0), [(0, 0)], 0),
+    "a choice of -inf": (lambda x: jnp.where(x > 1, x, -jnp.inf), [(-INF, -INF)], 0),
+    "a choice of 1": (lambda x: jnp.where(x == 0, 1, x), [(1, 1)], 0),
+    "a choice of -1 as 16 bits": (lambda x: jnp.where(x == 0, jnp.bfloat16(-1), 1).astype(x.dtype), [(ANY, ANY)], 0),
+    "a choice of 7": (lambda x: jnp.where(x > 1, x, 7), [(ANY, ANY)], 0),
+    "the sum of a choice": (lambda x: jnp.where(x > 1, x, 0).sum(), [()], 0),
+    "the maximum of a choice": (lambda x: jnp.where(x > 1, x, -jnp.inf).max(), [()], 0),
+    "padded": (lambda x: jnp.pad(x, ((0, 2), (1, 1))), [(0, 0)], 0),
+    "the sum of what is padded": (lambda x: jnp.pad(x, ((0, 0), (1, 1))).sum(), [()], 0),
+    "padded with 1": (lambda x: jnp.pad(x, ((0, 0), (1, 1)), constant_values=1), [(ANY, 1)], 1),
+    "padded with 7": (lambda x: jnp.pad(x, ((0, 0), (1, 1)), constant_values=7), [(ANY, ANY)], 0),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_number_that_is_converted_on_its_way_stays_known(name):
+    function, fills, masks = CHOSEN[name]
+    assert facts(function, MATRIX)[:2] == (fills, masks)
+    check(function, MATRIX)
+    check(function, MATRIX, fill=0)
