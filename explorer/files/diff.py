@@ -16,6 +16,7 @@ def encode_diff(diff: Diff) -> bytes:
     header = {
         "diff": {
             "titles": [f"{one.function}{one.signature}" for one in (diff.a, diff.b)],
+            "headline": diff.headline,
             "functions": [diff.a.function, diff.b.function],
             "values": [_value(value) for value in diff.values],
             "durations": [_value(value) for value in diff.durations],

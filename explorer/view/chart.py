@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -17,6 +18,7 @@ from typing import Any
 from explorer.view.page import document
 
 PLOTLY = "application/vnd.plotly.v1+json"
+_FIGURE = re.compile(r"[≈±<>+−-]? ?\d[\d.,]*(?:$|[%×]| (?:…|±|[kMGTPEnµm]?[sBgW]\b|[kMGTPE]?FLOPs?\b))")
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,15 @@ def static_html(svg: str, description: str, tables: Sequence[Table], between: st
 def html_table(table: Table, is_open: bool = False) -> str:
     """A table under its title, folded away unless `is_open`."""
 
+    # A notebook sets all cells to the right, as is right for figures alone.
+    styles = [
+        "" if any(_FIGURE.match(row[i]) for row in table.rows if i < len(row)) else ' style="text-align:left"'
+        for i in range(len(table.head))
+    ]
+
     def cells(kind: str, row: Sequence[str]) -> str:
-        return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in row)}</tr>"
+        styled = zip(row, styles, strict=False)  # a row may be shorter
+        return f"<tr>{''.join(f'<{kind}{style}>{escape(cell)}</{kind}>' for cell, style in styled)}</tr>"
 
     body = "".join(cells("td", row) for row in table.rows)
     more = f"<p>{escape(table.more)}</p>" if table.more else ""

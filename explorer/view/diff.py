@@ -53,8 +53,8 @@ def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
     ]
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     head = f"<tr><th>fact</th><th>{escape(one)}</th><th>{escape(other)}</th></tr>"
-    verdict = "<p>Nothing differs.</p>" if diff.is_empty else ""
-    return f"{verdict}<table><thead>{head}</thead><tbody>{cells}</tbody></table>"
+    verdict = escape(f"{diff.headline[0].upper()}{diff.headline[1:]}.")
+    return f"<p><strong>{verdict}</strong></p><table><thead>{head}</thead><tbody>{cells}</tbody></table>"
 
 
 def _texts(diff: Diff) -> str:

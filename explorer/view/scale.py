@@ -76,9 +76,9 @@ def scale_of(
     """
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
-    if low > 0 and high > _WIDE * low:
+    if low >= sys.float_info.min and high > _WIDE * low:
         edge = room * math.log(high / low)
-        low, high = low * math.exp(-edge), high * math.exp(edge)
+        low, high = max(low * math.exp(-edge), sys.float_info.min), min(high * math.exp(edge), sys.float_info.max)
         ticks = marked or [(tick, text(tick)) for tick in log_ticks(low, high, most)]
         return _scale(low, high, ticks, True)
     if marked:
@@ -99,7 +99,7 @@ def _scale(low: float, high: float, ticks: Sequence[tuple[float, str]], is_log: 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
     """1, 2, 5, 10 … where these are few, else powers of ten, else some of them."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
     for steps in (_STEPS, (1.0,)):
         ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from explorer.analysis.diff.headline import headline
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.cached import cached_property
@@ -186,6 +187,18 @@ class Diff(Displayable):
             for step in one
             if step in other
         )
+
+    @property
+    def headline(self) -> str:
+        """What differs, in a sentence.
+
+        Example:
+            >>> import explorer, jax, jax.numpy as jnp
+            >>> before = explorer.explore(jnp.tanh, jnp.ones(8))
+            >>> explorer.diff(before, explorer.explore(jax.checkpoint(jnp.tanh), jnp.ones(8))).headline
+            'the compiled program is the same, though jaxpr differs'
+        """
+        return headline(self)
 
     @property
     def is_empty(self) -> bool:

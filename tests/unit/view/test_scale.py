@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from explorer.view.scale import Scale, log_ticks, ratio_scale, rows_scale, scale_of, without_crowding
@@ -150,6 +150,9 @@ def test_rows_begin_at_the_top():
     assert (rows.ticks, rows.texts) == ((), ())
 
 
+@example([1.0, 2.2250738585072014e-308], 2)  # the least there is but for those that have fewer digits
+@example([1.0, 5e-324], 2)
+@example([1.7e308, 1.0], 3)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=8), st.integers(2, 8))
 def test_any_scale_holds_its_values_and_its_ticks_and_these_are_few(values, most):
     scale = scale_of(values, "{:.12g}".format, most=most)

@@ -229,3 +229,19 @@ def test_the_words_of_a_module_without_signs_that_are_names():
         "· = f32[8]{0} fusion(·), kind=kLoop, calls=·",
         "ROOT · = f32[8]{0} add(·, ·)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        (PLAIN, "nothing differs but times and the numbers in names"),
+        (PLAIN.replace("x.1", "y.1"), "no operation differs, but signature"),
+        (PLAIN.replace("sine", "cosine"), "the compiled program differs: 2 kernels as before"),
+        (
+            entry("x.1 = f32[8] parameter(0)", "ROOT n.1 = f32[8] negate(x.1)"),
+            "the compiled program differs: 2 → 1 kernel, 0.50× the FLOPs, 0.50× the bytes moved",
+        ),
+    ],
+)
+def test_a_diff_is_one_sentence(after, sentence):
+    assert diff(PLAIN, after).headline == sentence

@@ -17,6 +17,7 @@ type Fusion = [name: string, holds: string, lines: string];
 /** What explorer/files/diff.py writes. */
 export interface DiffHeader {
   titles: [string, string];
+  headline: string;
   functions: [string, string];
   values: Value[];
   durations: Value[];
@@ -46,21 +47,16 @@ export class DiffViewer {
     blobs: Uint8Array,
     id: string,
   ) {
-    const stages = (this.#stages = header.stages.map((stage) => readPasses(stage, blobs)));
+    this.#stages = header.stages.map((stage) => readPasses(stage, blobs));
     const [a, b] = header.functions;
     this.#sides = a === b ? ["before", "after"] : [a, b];
     const [from, to] = header.titles;
-    const title = element(
-      "h2.function",
-      { title: `${from} → ${to}` },
-      element("b", `${a} → ${b}`),
-      element("small", `  what differs`),
-    );
-    const panes = element("div.panes.diff-panes", this.#facts(stages), this.#middle);
+    const title = element("h2.function", { title: `${from} → ${to}` }, element("b", `${a} → ${b}`));
+    const panes = element("div.panes.diff-panes", this.#facts(), this.#middle);
     this.root = element(
       "section.explorer",
       { "data-diff": id, "aria-label": `${a} → ${b}`, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
-      element("div.bar", title),
+      element("div.bar", title, element("b.verdict", header.headline)),
       panes,
     );
     this.root.addEventListener("keydown", (event) => event.stopPropagation());
@@ -98,11 +94,9 @@ export class DiffViewer {
     this.#changes?.dispose();
   }
 
-  #facts(stages: Passes[]): HTMLElement {
+  #facts(): HTMLElement {
     const { values, durations, fusions } = this.header;
     const parts: Node[] = [];
-    if (!values.length && stages.every((stage) => !stage.shown.length))
-      parts.push(element("p.note", "Nothing differs but times and the numbers in names."));
     if (values.length) parts.push(element("h3", "facts and figures"), table(values));
     for (const [kind, style, sign] of KINDS)
       if (fusions[kind].length)
