@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.model.displayable import Displayable
+
 CERTAINTIES = ("exact", "inferred", "unknown")
 """`exact`: the compiler's own text or records say it. `inferred`: it follows from structure, counts or rules.
 `unknown`: nobody says it, and `Answer.hint` is what would."""
@@ -34,7 +36,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Displayable):
     """The answer to a question.
 
     Args:
@@ -64,6 +66,11 @@ class Answer:
     nodes: tuple[int, ...] = ()
     hint: str = ""
 
+    @property
+    def certainty_text(self) -> str:
+        """As a sentence has it: `exact`, `inferred`, `not known`."""
+        return "not known" if self.certainty == "unknown" else self.certainty
+
     def __repr__(self) -> str:
-        mark = "" if self.certainty == "exact" else f" ({'not known' if self.certainty == 'unknown' else 'inferred'})"
+        mark = "" if self.certainty == "exact" else f" ({self.certainty_text})"
         return f"{self.text}{mark}" + (f"\n  {self.hint}" if self.hint else "")

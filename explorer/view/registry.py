@@ -14,6 +14,7 @@ from typing import Any
 from explorer.view.interface import View
 
 _VIEWS = {
+    "Answer": "explorer.view.answer:AnswerView",
     "Capture": "explorer.view.capture:CaptureView",
     "CheckResult": "explorer.view.check:CheckView",
     "Collectives": "explorer.view.collectives:CollectivesView",
