@@ -33,7 +33,7 @@ def to_dict(findings: Findings) -> dict[str, Any]:
         "faults": list(findings.faults),
         "failure": findings.failure,
         "asked": list(findings.rules),
-        **({"target": findings.target} if findings.target else {}),
+        "target": findings.target or None,
     }
 
 
@@ -46,7 +46,7 @@ def from_dict(values: dict[str, Any]) -> Findings:
             raise ValueError(f"{finding.severity!r} is no severity")
     # Captures of the first versions say neither what failed nor which rules ran.
     failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
-    target = text(values.get("target", ""))
+    target = text(values.get("target") or "")
     return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules, target=target)
 
 

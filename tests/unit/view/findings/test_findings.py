@@ -169,7 +169,9 @@ def test_hardware_is_kept_in_files_and_older_ones_name_none():
     assert there != here
     assert [Findings.from_json(each.to_json()) for each in (there, here)] == [there, here]
     assert json.loads(there.to_json())["summary"] == ["step for v5e:2x4: nothing was found."]
-    assert "target" not in here.to_dict()
+    assert [there.to_dict()["target"], here.to_dict()["target"]] == ["v5e:2x4", None]
+    older = {name: value for name, value in json.loads(here.to_json()).items() if name != "target"}
+    assert Findings.from_json(json.dumps(older)) == here
 
 
 def test_a_failed_trace_is_never_called_clean():
