@@ -17,6 +17,7 @@ import jax
 from jax.core import Tracer
 
 from explorer._jax.arguments import trace_again, trace_context
+from explorer.analysis.recompiles.key_history import same_last
 from explorer.analysis.recompiles.nearest import nearest
 from explorer.analysis.recompiles.reasons import relatives
 from explorer.capture.explore import CompileRequest, compile_stages
@@ -187,7 +188,7 @@ class Replays:
         related = [key for key in relatives(replay.key, keys) if key.function.made == replay.key.function.made]
         if not related:
             raise NotRecordedError(f"{event.function} has no earlier call in this ledger that could be looked at.")
-        return earlier[id(nearest(replay.key, related, replay.happened))]
+        return earlier[id(nearest(replay.key, same_last(replay.key, related), replay.happened))]
 
     def _of(self, event: Event) -> Replay:
         replay = self._kept.get(event.call)

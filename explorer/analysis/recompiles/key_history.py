@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from explorer.model.events.key import Function, Key, Leaf, Static
-from explorer.model.events.leaves import LeafColumns
+from explorer.model.events.leaves import in_columns
 
 _RECENT = 48  # keys of one function that a new one is compared with
 _LEAVES = 2_400  # and fewer of them where they have many leaves, but 8: together these
@@ -46,7 +46,10 @@ class History:
         self._compiled.clear()
 
     def earlier(self, key: Key) -> Sequence[Key]:
-        """Those to compare with, oldest first: the very same one, if there was one, and the most recent."""
+        """Those to compare with, oldest first: the most recent, and last the very same one, if there was one.
+
+        It is the one that is looked at first: what other calls came since is not why it is compiled again.
+        """
         family = self._family(key)
         most = max(8, _LEAVES // (len(key.leaves) + 1))
         start = max(0, len(family.recent) - most)
@@ -59,8 +62,8 @@ class History:
             if session == current or old.function.identity == identity
         ]
         same = family.by_mark.get(_mark(key))
-        if same is not None and same.function.identity == identity and not any(old is same for old in comparable):
-            comparable.insert(0, same)
+        if same is not None and same.function.identity == identity:
+            comparable = [*(old for old in comparable if old is not same), same]
         return comparable
 
     def add(self, key: Key) -> None:
@@ -108,8 +111,14 @@ def _place(key: Key, static: Static) -> tuple[str, int, str]:
     return key.function.file, key.function.line, static.path
 
 
+def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
+    """The same keys as `History.earlier` orders them: those that equal `key` are the last."""
+    mark = _mark(key)
+    return sorted(earlier, key=lambda old: _mark(old) == mark)
+
+
 def _leaves_mark(leaves: Sequence[Leaf]) -> int:
-    return leaves.mark() if isinstance(leaves, LeafColumns) else hash(tuple(leaves))
+    return in_columns(leaves)[0].mark()
 
 
 def _mark(key: Key) -> int:

@@ -36,14 +36,16 @@ class Contents:
 
     Args (all to be read only):
         rows: The contents, by number.
+        hashes: Theirs, by number: what equal contents have in common that another `Contents` numbers.
         shapes, types, places: By number, and longer than `rows`: numbers of what is compared alone, which are its
             shape, its type (dtype and weakness), and where it lies (commitment, sharding, devices and layout).
     """
 
-    __slots__ = ("_lock", "_numbers", "_parts", "places", "rows", "shapes", "types")
+    __slots__ = ("_lock", "_numbers", "_parts", "hashes", "places", "rows", "shapes", "types")
 
     def __init__(self) -> None:
         self.rows: list[Content] = []
+        self.hashes: list[int] = []
         self.shapes, self.types, self.places = (np.zeros(64, np.int32) for _ in range(3))
         self._numbers: dict[Content, int] = {}
         self._parts: tuple[dict[object, int], ...] = ({}, {}, {})
@@ -70,6 +72,7 @@ class Contents:
         for column, numbers, part in zip((self.shapes, self.types, self.places), self._parts, parts, strict=True):
             column[number] = numbers.setdefault(part, len(numbers))
         self.rows.append(content)
+        self.hashes.append(hash(content))
         return number
 
 
@@ -179,8 +182,10 @@ class LeafColumns(Sequence[Leaf]):
         return [contents.rows[number] for number in {*numbers}]
 
     def mark(self) -> int:
-        """Equal for equal leaves that were numbered alike when it was asked for first."""
-        self._mark = self._mark or hash((self.paths, self.numbers))
+        """Equal for equal leaves, however they are numbered."""
+        if not self._mark:
+            numbers, contents = self._columns
+            self._mark = hash((self.paths, tuple(map(contents.hashes.__getitem__, numbers))))
         return self._mark
 
     def __iter__(self) -> Iterator[Leaf]:

@@ -337,6 +337,16 @@ def test_a_binary_from_the_persistent_cache_is_a_hit_with_what_it_saved(persiste
     assert again[-1].reason.kind == "evicted"
 
 
+def test_a_call_that_was_forgotten_is_said_to_be_though_another_size_came_between():
+    step = jax.jit(lambda x: x + 1)
+    with ex.watch() as ledger:
+        step(SMALL)
+        step(LARGE)
+        jax.clear_caches()
+        step(SMALL)
+    assert [event.reason.kind for event in ledger if event.kind == "compile"] == ["first", "shape", "evicted"]
+
+
 def test_a_trace_that_fails_is_told_with_its_error_and_is_no_earlier_call():
     @jax.jit
     def choose(x):

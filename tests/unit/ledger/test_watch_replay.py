@@ -93,6 +93,17 @@ def test_the_difference_is_to_the_nearest_earlier_call():
     assert (difference.a.signature, difference.b.signature) == ("(x: f32[41,2])", "(x: i32[41,2])")
 
 
+def test_a_call_that_jax_forgot_is_held_against_the_same_one():
+    double = jax.jit(lambda x: x * 2)
+    with ex.watch() as ledger:
+        double(jnp.ones(30))
+        double(jnp.ones(40))
+        jax.clear_caches()
+        double(jnp.ones(30))
+    difference = ledger.diff(compiles(ledger)[-1])
+    assert (difference.a.signature, difference.b.signature) == ("(x: f32[30])", "(x: f32[30])")
+
+
 def test_of_a_first_call_there_is_no_difference():
     double = jax.jit(lambda x: x * 2)
     with ex.watch() as ledger:
