@@ -93,11 +93,12 @@ def static_html(svg: str, description: str, tables: Sequence[Table], between: st
 def html_table(table: Table, is_open: bool = False) -> str:
     """A table under its title, folded away unless `is_open`."""
 
-    # A notebook sets all cells to the right, as is right for figures alone.
-    styles = [
-        "" if any(_FIGURE.match(row[i]) for row in table.rows if i < len(row)) else ' style="text-align:left"'
-        for i in range(len(table.head))
-    ]
+    # A notebook sets all cells to the right, as is right for figures alone. What is folded away goes without: a style
+    # for each cell is much of a notebook with many views.
+    def is_words(i: int) -> bool:
+        return is_open and not any(_FIGURE.match(row[i]) for row in table.rows if i < len(row))
+
+    styles = [' style="text-align:left"' * is_words(i) for i in range(len(table.head))]
 
     def cells(kind: str, row: Sequence[str]) -> str:
         styled = zip(row, styles, strict=False)  # a row may be shorter
