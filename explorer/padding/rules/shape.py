@@ -232,6 +232,10 @@ def pad(call: Call) -> Value:
         array = _padded(call, array, filler.array, axis)
     # Along another axis padding goes on to hold what it held only if the filler is the same.
     fills = [constant if axis in changed or value.fills[axis] == constant else None for axis in range(value.rank)]
+    for axis in changed:
+        _, high, _ = config[axis]
+        if not is_at_least(high, 0):  # what is cut off at the end lies in the padding now, as after a slice
+            fills[axis] = None
     return call.value(array, call.in_one_piece(value, changed), fills)
 
 

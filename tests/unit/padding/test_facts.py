@@ -159,6 +159,9 @@ OTHERS = {
     "front and rest": (LONG, lambda x: lax.split(x, [3, x.shape[1] - 3], 1), [(0,), (0, ANY)], 0),
     "but the last three": (LONG, lambda x: lax.slice_in_dim(x, 0, x.shape[1] - 3, axis=1), [(0, ANY)], 0),
     "but the first three": (LONG, lambda x: lax.slice_in_dim(x, 3, x.shape[1], axis=1), [(0, 0)], 0),
+    "less than nothing behind": (LONG, lambda x: lax.pad(x, np.float64(0), ((0, 0, 0), (1, -2, 0))), [(0, ANY)], 0),
+    "apart and cut": (LONG, lambda x: lax.pad(x, np.float64(0), ((0, 0, 0), (0, -1, 1))), [(0, ANY)], 0),
+    "less than nothing in front": (LONG, lambda x: lax.pad(x, np.float64(0), ((0, 0, 0), (-2, 1, 0))), [(0, 0)], 0),
 }
 
 
@@ -200,6 +203,13 @@ ALL = {
 def test_all_of_it_is_true_of_the_numbers_and_results_are_those_without_padding(group):
     spec, functions = ALL[group]
     check(lambda x: [function(x) for function in functions], spec, fill=0)
+
+
+def test_what_padding_cuts_off_the_end_is_in_no_sum():
+    def squares(x):
+        return (jnp.cumsum(jnp.pad(x, (1, 2))) ** 2).sum()
+
+    check(lambda x: (lax.pad(x, np.float64(0), ((0, -1, 0),)).sum(), jax.grad(squares)(x).sum()), (("b",), np.float64))
 
 
 def test_an_array_that_nobody_wrote_to_is_zeros_all_along():
