@@ -35,8 +35,3 @@ def page_of(browser: Browser, tmp_path: Path, head: str, body: str) -> Page:
     file = tmp_path / "page.html"
     file.write_text(f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}</head>{body}</html>')
     return browser.open_file(file)
-
-
-def forgive(browser: Browser, *reasons: str) -> None:
-    """Forget the errors of these reasons: what a policy forbids is an error in the console."""
-    browser.errors = [error for error in browser.errors if not any(reason in error for reason in reasons)]

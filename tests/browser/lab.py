@@ -137,8 +137,10 @@ class Browser:
 
     def __init__(self, context: BrowserContext) -> None:
         self.context = context
-        self.errors: list[str] = []
-        self.foreign: list[str] = []
+        self._errors: list[str] = []
+        self._addresses: list[str] = []
+        self._reasons: list[str] = []
+        self._known: list[Callable[[str], bool]] = []
         context.on("request", lambda request: self._request(request.url))
         context.on("weberror", lambda event: self._error(str(event.error.stack)))
         context.on("console", self._console)
@@ -146,22 +148,37 @@ class Browser:
     def _request(self, url: str) -> None:
         local = ("http://127.0.0.1:", "http://localhost:", "blob:", "data:", "file:", "about:")
         if not url.startswith(local):
-            self.foreign.append(url)
+            self._addresses.append(url)
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error" and not any(part in message.location["url"] for part in THEIRS):
-            self.errors.append(f"{message.text} ({message.location['url'][:100]})")
+            self._errors.append(f"{message.text} ({message.location['url'][:100]})")
 
     def _error(self, error: str) -> None:
         if not any(part in error for part in THEIRS):
-            self.errors.append(error)
+            self._errors.append(error)
 
-    def forgive(self, url: Callable[[str], bool]) -> None:
-        """Forget requests to these addresses, and that they failed."""
-        self.errors = [
-            error for error in self.errors if not any(address[:100] in error for address in filter(url, self.foreign))
-        ]
-        self.foreign = [address for address in self.foreign if not url(address)]
+    @property
+    def foreign(self) -> list[str]:
+        """The addresses on the network that were asked for."""
+        return [address for address in self._addresses if not self._expected(address)]
+
+    @property
+    def errors(self) -> list[str]:
+        """What a console or an uncaught error said."""
+        blocked = [address[:100] for address in self._addresses if self._expected(address)]
+        return [error for error in self._errors if not any(part in error for part in (*self._reasons, *blocked))]
+
+    def _expected(self, address: str) -> bool:
+        return any(known(address) for known in self._known)
+
+    def forgive(self, *reasons: str) -> None:
+        """Errors with these words are none, be they seen or still to come: a console is often late."""
+        self._reasons += reasons
+
+    def forgive_requests(self, known: Callable[[str], bool]) -> None:
+        """Nor are requests to these addresses, and that they failed."""
+        self._known.append(known)
 
     def open_file(self, path: Path, dark: bool = False) -> Page:
         page = self.context.new_page()

@@ -20,7 +20,7 @@ from urllib.request import urlopen
 import jax.numpy as jnp
 import nbformat
 import pytest
-from hosts import EDITOR, EDITORS_POLICY, forgive, page_of, policy
+from hosts import EDITOR, EDITORS_POLICY, page_of, policy
 from lab import Browser, Lab
 from playwright.sync_api import Frame, Page, expect
 from view import READY, View
@@ -191,7 +191,7 @@ def test_in_an_editors_webview_the_view_is_interactive_and_dark(
     browser.keep(page, f"editor-{'policed' if policed else 'free'}")
     # Under that policy no worker can start from a blob: the layout is done on the page's own thread.
     if policed:
-        forgive(browser, "worker")
+        browser.forgive("worker")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -215,7 +215,7 @@ def test_where_only_scripts_of_the_hosts_choice_may_run_the_view_starts_from_a_b
     html = fragment(capture).replace('<script type="module">', '<script type="module" nonce="theirs">')
     page = page_of(browser, tmp_path, policy("script-src 'nonce-theirs'"), f"<body>{html}</body>")
     assert_interactive(page)
-    forgive(browser, "inline script", "worker")
+    browser.forgive("inline script", "worker")
 
 
 # Where it can't run ---------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_where_only_scripts_of_the_hosts_choice_may_run_the_view_starts_from_a_b
 def test_where_no_script_may_run_the_picture_stays(browser: Browser, capture: ex.Capture, tmp_path: Path):
     page = page_of(browser, tmp_path, policy("script-src 'none'"), f"<body>{fragment(capture)}</body>")
     assert_drawn(page)
-    forgive(browser, "inline script")
+    browser.forgive("inline script")
 
 
 def test_where_the_viewer_may_not_run_the_picture_stays_and_one_line_says_so(
@@ -236,7 +236,7 @@ def test_where_the_viewer_may_not_run_the_picture_stays_and_one_line_says_so(
     page = page_of(browser, tmp_path, policy(f"script-src 'sha256-{known}'"), f"<body>{html}</body>")
     expect(page.locator(NOTE)).to_contain_text("could not start: this page allows no script of its own")
     assert_drawn(page)
-    forgive(browser, "Content Security Policy")
+    browser.forgive("Content Security Policy")
 
 
 def test_an_old_browser_says_what_it_lacks(browser: Browser, capture: ex.Capture, tmp_path: Path):

@@ -264,7 +264,7 @@ def test_a_page_that_forbids_style_sheets_in_the_text_has_them_all_the_same(brow
     html = fragment(ex.lint(noisy, jnp.ones(3)))
     page = hosts.page_of(browser, tmp_path, hosts.policy("style-src 'none'"), f"<body>{html}</body>")
     expect(shown(page)).to_have_css("border-radius", "8px")
-    hosts.forgive(browser, "inline style")
+    browser.forgive("inline style")
 
 
 def test_where_no_script_may_run_everything_is_there_but_the_button(browser: Browser, tmp_path: Path):
@@ -274,7 +274,7 @@ def test_where_no_script_may_run_everything_is_there_but_the_button(browser: Bro
     expect(view).to_have_css("border-radius", "8px")
     expect(view).to_contain_text('jax.debug.print("seen {}", x)')
     expect(page.get_by_role("button")).to_have_count(0)
-    hosts.forgive(browser, "inline script")
+    browser.forgive("inline script")
 
 
 def test_hostile_texts_are_texts(browser: Browser, tmp_path: Path):

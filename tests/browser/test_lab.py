@@ -57,10 +57,11 @@ def test_a_cell_that_fails_fails_the_run(lab: Lab, browser: Browser):
 def test_a_request_to_the_network_is_seen_and_goes_nowhere(lab: Lab, browser: Browser, notebook: str):
     opened = browser.open(lab, notebook)
     fetched = "fetch('https://example.invalid/x').then(() => 'loaded', () => 'blocked')"
-    assert opened.page.evaluate(fetched) == "blocked"
+    with opened.page.expect_console_message(lambda message: message.type == "error"):
+        assert opened.page.evaluate(fetched) == "blocked"
     assert browser.foreign == ["https://example.invalid/x"]
     assert browser.errors
-    browser.forgive(lambda url: url == "https://example.invalid/x")
+    browser.forgive_requests(lambda url: url == "https://example.invalid/x")
     assert browser.foreign == browser.errors == []
     opened.shut_down()
 
@@ -70,8 +71,9 @@ def test_an_error_in_the_script_of_an_output_is_seen(lab: Lab, browser: Browser)
     opened = browser.open(
         lab, lab.write("throws.ipynb", f"from IPython.display import HTML, display\ndisplay(HTML({script!r}))")
     )
-    opened.run_all()
+    with browser.context.expect_event("weberror"):
+        opened.run_all()
     opened.page.wait_for_selector("body[data-ran]", state="attached")
     assert any("from an output" in error for error in browser.errors)
-    browser.errors.clear()
+    browser.forgive("from an output")
     opened.shut_down()

@@ -80,7 +80,7 @@ def test_nbconvert_makes_an_interactive_page(browser: Browser, tutorial: nbforma
     browser.keep(opened, "nbconvert")
     # nbconvert's own page asks for these, and does without them.
     own = {urlsplit(url).netloc for url in (exporter.require_js_url, exporter.mathjax_url, exporter.jquery_url)}
-    browser.forgive(lambda url: urlsplit(url).netloc in own)
+    browser.forgive_requests(lambda url: urlsplit(url).netloc in own)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
