@@ -10,6 +10,7 @@ _WIDTH = 60
 _VOWEL = re.compile(
     r"(?!uint|uni[^mn]|us|uti|eu|one)[aeiou]"
 )  # `user`, `one` and `uint8` begin with a consonant's sound
+_CODE = re.compile(r"`([^`]*)`")
 _BEFORE = 24  # characters that are left before the first one that differs
 
 
@@ -72,11 +73,13 @@ def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]
 def code_parts(text: str) -> list[tuple[str, bool]]:
     """The parts of a sentence, each with whether it is code, which stands between backticks; none is empty.
 
+    A backtick without a second one is a letter.
+
     Example:
         >>> code_parts("line 3, `y = x @ w`: 2 ms")
         [('line 3, ', False), ('y = x @ w', True), (': 2 ms', False)]
     """
-    return [(part, number % 2 == 1) for number, part in enumerate(text.split("`")) if part]
+    return [(part, number % 2 == 1) for number, part in enumerate(_CODE.split(text)) if part]
 
 
 def list_names(names: Sequence[str]) -> str:

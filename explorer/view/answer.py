@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from explorer.model.answers import Answer
-from explorer.model.text import code_parts
 from explorer.view.interface import View
+from explorer.view.page import sentence
 
 
 class AnswerView(View[Answer]):
@@ -17,10 +15,5 @@ class AnswerView(View[Answer]):
 
     def html(self, value: Answer) -> str:
         sure = "" if value.certainty == "exact" else f" <em>({value.certainty_text})</em>"
-        hint = f"<p>{_sentence(value.hint)}</p>" if value.hint else ""
-        return f'<div class="explorer-static"><p><strong>{_sentence(value.text)}</strong>{sure}</p>{hint}</div>'
-
-
-def _sentence(text: str) -> str:
-    parts = (f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in code_parts(text))
-    return "".join(parts).replace("\n", "<br>")
+        hint = f"<p>{sentence(value.hint)}</p>" if value.hint else ""
+        return f'<div class="explorer-static"><p><strong>{sentence(value.text)}</strong>{sure}</p>{hint}</div>'

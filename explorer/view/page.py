@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from explorer.model.text import code_parts
 from explorer.view.base85 import pack
 from explorer.view.scripts import elements, loader
 
@@ -42,6 +43,17 @@ def interactive(
         f'<script type="text/plain" data-part="{part}">{pack(data)}</script>{elements(code, chunks, later)}</div>'
         f'<script type="module">{loader(name, code)}</script>'
     )
+
+
+def sentence(text: str) -> str:
+    """Text as HTML, its lines kept: what stands between backticks is code.
+
+    Example:
+        >>> sentence("`y = x @ w`: 2 < 3")
+        '<code>y = x @ w</code>: 2 &lt; 3'
+    """
+    parts = ((html.escape(part), is_code) for part, is_code in code_parts(text))
+    return "".join(f"<code>{part}</code>" if is_code else part for part, is_code in parts).replace("\n", "<br>")
 
 
 def document(title: str, body: str) -> str:

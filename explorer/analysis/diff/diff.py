@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 
 from explorer.analysis.diff.headline import headline
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
+from explorer.analysis.diff.value import Value, number_value, ratio_of
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
@@ -20,32 +20,6 @@ from explorer.model.graph import Node
 
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
 _MOST_HELD = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One figure or fact of both sides, as text; `ratio` is b/a where both are numbers above 0.
-
-    Example:
-        >>> import explorer, jax.numpy as jnp
-        >>> before = explorer.explore(lambda x: x + 1, jnp.ones(1000))
-        >>> after = explorer.explore(lambda x: x + 1, jnp.ones(2000))
-        >>> for value in explorer.diff(before, after).values:
-        ...     if value.ratio: print(value.name, value.a, value.b, value.ratio)
-        flops 1,000 2,000 2.0
-        bytes accessed 8,000 16,000 2.0
-        argument bytes 4,000 8,000 2.0
-        output bytes 4,000 8,000 2.0
-    """
-
-    name: str
-    a: str
-    b: str
-    ratio: float | None = None
-
-    def __str__(self) -> str:
-        times = f" (×{self.ratio:.3g})" if self.ratio is not None and abs(self.ratio - 1) >= 0.005 else ""
-        return f"{self.a or '–'} → {self.b or '–'}{times}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +146,9 @@ class Diff(Displayable):
             Value("signature", a.signature, b.signature),
             Value("failure", a.failure, b.failure),
             *(Value(key, a.environment.get(key, ""), b.environment.get(key, "")) for key in _keys(a, b, "environment")),
-            *(_number(key, a.cost.get(key), b.cost.get(key)) for key in _keys(a, b, "cost")),
-            *(_number(f"{key} bytes", a.memory.get(key), b.memory.get(key)) for key in _keys(a, b, "memory")),
-            _number("constant bytes", *(sum(constant.bytes for constant in c.constants) for c in (a, b))),
+            *(number_value(key, a.cost.get(key), b.cost.get(key)) for key in _keys(a, b, "cost")),
+            *(number_value(f"{key} bytes", a.memory.get(key), b.memory.get(key)) for key in _keys(a, b, "memory")),
+            number_value("constant bytes", *(sum(constant.bytes for constant in c.constants) for c in (a, b))),
         ]
         return tuple(row for row in rows if row.a != row.b)
 
@@ -183,7 +157,7 @@ class Diff(Displayable):
         """Seconds of each step that was done for both compilations: of a cached one nothing can be compared."""
         one, other = self.a.durations.done, self.b.durations.done
         return tuple(
-            Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", _ratio(one[step], other[step]))
+            Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", ratio_of(one[step], other[step]))
             for step in one
             if step in other
         )
@@ -198,7 +172,7 @@ class Diff(Displayable):
             >>> explorer.diff(before, explorer.explore(jax.checkpoint(jnp.tanh), jnp.ones(8))).headline
             'the compiled program is the same, though jaxpr differs'
         """
-        return headline(self)
+        return headline(self.stages, self.values, self.a, self.b)
 
     @property
     def is_empty(self) -> bool:
@@ -292,17 +266,3 @@ def _ranked(fusions: Sequence[Fusion]) -> list[tuple[Fusion, int]]:
 
 def _keys(a: Capture, b: Capture, field: str) -> list[str]:
     return list(dict.fromkeys([*getattr(a, field), *getattr(b, field)]))
-
-
-def _number(name: str, a: float | None, b: float | None) -> Value:
-    return Value(name, _amount(a), _amount(b), _ratio(a, b))
-
-
-def _ratio(a: float | None, b: float | None) -> float | None:
-    return b / a if a and b and a > 0 and b > 0 else None
-
-
-def _amount(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if float(value).is_integer() else re.sub(r"\.?0+$", "", f"{value:,.3f}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
@@ -11,11 +10,11 @@ from pathlib import Path
 
 from explorer.model.results.session import SessionItem, SessionReport, SessionRow
 from explorer.model.units import bytes_text, count_text, duration_text
+from explorer.view.page import sentence
 from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _MOST = 200  # rows
-_CODE = re.compile(r"`([^`]+)`")
 _STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
 
 
@@ -45,23 +44,18 @@ def content(report: SessionReport, is_live: bool = True) -> str:
     rows = "".join(_row(row, widest) for row in report.rows[:_MOST])
     left = len(report.rows) - _MOST
     notes = [*report.notes, *([f"{count_text(left, 'more function')}, each cheaper."] if left > 0 else [])]
-    paragraphs = "".join(f'<p class="xf-nothing">{marked(note)}</p>' for note in notes)
+    paragraphs = "".join(f'<p class="xf-nothing">{sentence(note)}</p>' for note in notes)
     return f'{_head(report, is_live)}<div class="sp-rows" role="list">{rows}</div>{paragraphs}'
-
-
-def marked(text: str) -> str:
-    """Text with what stands between backticks as code."""
-    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _head(report: SessionReport, is_live: bool) -> str:
     headline, *rest = report.summary or ("",)
     is_on = is_live and report.watching == "now"
     watching = '<span class="sp-on"><b aria-hidden="true">●</b> watching</span> ' if is_on else ""
-    more = f"<p>{marked(' '.join(rest))}</p>" if rest else ""
+    more = f"<p>{sentence(' '.join(rest))}</p>" if rest else ""
     legend = "".join(f'<span><i class="sp-{step}"></i>{name}</span>' for step, name in _STEPS)
     key = f'<p class="sp-key">{watching}{legend}</p>' if report.rows or watching else ""
-    return f'<div class="sp-head"><h2>{marked(headline)}</h2>{more}{key}</div>'
+    return f'<div class="sp-head"><h2>{sentence(headline)}</h2>{more}{key}</div>'
 
 
 def _row(row: SessionRow, widest: float) -> str:
@@ -114,7 +108,7 @@ def _why(row: SessionRow) -> str:
         if row.cure
         else ""
     )
-    return f'<div class="sp-why"><p>{marked(row.why)}</p>{cure}</div>'
+    return f'<div class="sp-why"><p>{sentence(row.why)}</p>{cure}</div>'
 
 
 def _items(items: Sequence[SessionItem]) -> str:

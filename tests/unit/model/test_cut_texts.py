@@ -90,6 +90,8 @@ def test_a_name_that_is_near_is_asked_for(name, allowed, question):
         ("`x`", [("x", True)]),
         ("a `x` b `y`", [("a ", False), ("x", True), (" b ", False), ("y", True)]),
         ("``a", [("a", False)]),
+        ("it's ` alone", [("it's ` alone", False)]),
+        ("`x` then ` alone", [("x", True), (" then ` alone", False)]),
     ],
 )
 def test_code_stands_between_backticks(text, parts):
