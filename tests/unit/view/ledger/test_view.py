@@ -93,7 +93,8 @@ def test_what_varied_is_told_by_its_ends_or_its_first_values(values: list[str], 
 
 @given(st.text())
 def test_backticks_tell_code_from_words_and_nothing_is_lost(text: str):
-    assert flat(code_parts(text)) == text.replace("`", "")
+    paired = text.count("`") // 2 * 2  # one that is left over is a letter
+    assert flat(code_parts(text)) == text.replace("`", "", paired)
 
 
 # Calls ----------------------------------------------------------------------------------------------------------------
