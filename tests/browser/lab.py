@@ -250,7 +250,7 @@ class Notebook:
 
     def wait_until(self, expression: str) -> None:
         """Wait until an expression is true in the kernel, to which the browser's messages are on their way."""
-        for _ in range(50):
+        for _ in range(300):
             if self.python(expression) == "True":
                 return
             self.page.wait_for_timeout(100)
