@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lab import Browser, Lab, running_lab, running_notebook
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
@@ -24,6 +24,8 @@ FLAGS = [
     "--no-first-run",
     "--disable-dev-shm-usage",  # a container's shared memory is small
 ]
+# For as long as an action waits for what it acts on: a machine may be slow, and do other things, too.
+expect.set_options(timeout=30_000)
 # Names other than this machine's don't resolve, so nothing can load from a network even if a test forgot to look.
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 

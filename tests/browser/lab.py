@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import nbformat
 from nbformat.sign import NotebookNotary
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, ViewportSize
 
 ARTEFACTS = Path(__file__).parent / "artefacts"
 START_SECONDS = 90
@@ -180,8 +180,10 @@ class Browser:
         """Nor are requests to these addresses, and that they failed."""
         self._known.append(known)
 
-    def open_file(self, path: Path, dark: bool = False) -> Page:
+    def open_file(self, path: Path, dark: bool = False, size: ViewportSize | None = None) -> Page:
         page = self.context.new_page()
+        if size is not None:  # from the start: what follows a change of it does so in the next frame
+            page.set_viewport_size(size)
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.goto(path.as_uri())
         return page
@@ -250,7 +252,7 @@ class Notebook:
 
     def wait_until(self, expression: str) -> None:
         """Wait until an expression is true in the kernel, to which the browser's messages are on their way."""
-        for _ in range(50):
+        for _ in range(300):
             if self.python(expression) == "True":
                 return
             self.page.wait_for_timeout(100)

@@ -22,6 +22,8 @@ HereBackend.compile = when_looked_at
 def curve(x):
     return jnp.tanh(x) * jnp.exp(x) + jnp.sort(x)
 """.strip()
+# Where one is, which is kept a moment after one went there.
+KEPT = """() => /"stage":"jaxpr".*"selection"/.test(localStorage.getItem("explorer.places"))"""
 START = "void window.jupyterapp.commands.execute('notebook:run-all-cells');"
 
 
@@ -36,7 +38,7 @@ def test_the_stages_before_can_be_used_while_it_compiles(lab: Lab, browser: Brow
     view.get_by_role("tab", name="jaxpr").click()
     view.locator("g.box", has_text="tanh").click()
     expect(view.locator("g.box.chosen")).to_contain_text("tanh")
-    page.wait_for_timeout(500)  # where one is is kept a quarter of a second later
+    page.wait_for_function(KEPT)
     browser.keep(page, "compiling")
     (lab.root / "looked").touch()
     notebook.idle()

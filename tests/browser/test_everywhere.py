@@ -75,8 +75,9 @@ def test_in_notebook_7_the_view_is_live_and_still_there_without_a_kernel(noteboo
     name = notebook7.write("seven.ipynb", CODE.format(rows=8).replace("ex.explore", "cap = ex.explore") + "\ncap")
     opened = browser.open(notebook7, name)
     opened.run_all()
+    View(opened.page).link()
     assert_interactive(opened.page)
-    assert opened.python("cap.selection == cap.nodes_at(5) != ()") == "True"
+    opened.wait_until("cap.selection == cap.nodes_at(5) != ()")
     browser.keep(opened.page, "notebook7")
     opened.save()
     opened.shut_down()
@@ -93,7 +94,7 @@ PANES = ("text", "table", "lines", "why", "memory")
 def assert_panes(view: View, *modes: str) -> None:
     for mode in modes:
         view.show(mode)
-        expect(view.root.locator(".middle > .shown")).to_be_visible()
+        expect(view.root.locator(f".middle > .shown.explorer-{mode}")).to_be_visible()
         expect(view.root.locator(".explorer-missing")).to_have_count(0)
 
 
@@ -102,7 +103,7 @@ def test_a_view_lives_whatever_became_of_the_outputs_before_it(lab: Lab, browser
     name = lab.write("many.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10)))
     opened = browser.open(lab, name)
     opened.run_all()
-    expect(opened.page.locator(READY)).to_have_count(3)
+    expect(opened.page.locator(READY)).to_have_count(3, timeout=60_000)
     assert opened.page.evaluate("Object.keys(window.explorerCore).length") == 1  # the code runs once
     assert_panes(View(opened.page), *PANES)  # found in the first output
     opened.save()
@@ -114,7 +115,7 @@ def test_a_view_lives_whatever_became_of_the_outputs_before_it(lab: Lab, browser
     opened.page.close()  # the kernel lives on
     again = browser.open(lab, name)
     expect(again.page.locator(READY)).to_have_count(1, timeout=60_000)
-    view = View(again.page)
+    view = View(again.page).link()
     view.click_line("jnp.tanh")
     assert_panes(view, *PANES)  # the kernel sends them
     again.shut_down()
@@ -127,6 +128,7 @@ def test_a_view_lives_whatever_became_of_the_outputs_before_it(lab: Lab, browser
     expect(view.root.locator(".explorer-missing")).to_contain_text("run this cell again")
     view.show("graph")
     alone.run_all()
+    expect(alone.page.locator(READY)).to_have_count(3, timeout=60_000)
     assert_panes(View(alone.page), *PANES)
     alone.shut_down()
 

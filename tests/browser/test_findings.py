@@ -94,7 +94,8 @@ def test_the_keyboard_writes_it_too_and_what_the_proof_prints_is_in_no_cell(lab:
     view.get_by_role("button", name="write it into a new cell").focus()
     live.page.keyboard.press("Enter")
     expect(view.locator(".xf-said")).to_contain_text("in the cell below", timeout=60_000)
-    live.page.keyboard.type("# mine\n")  # the new cell has the keyboard
+    expect(live.page.locator(".jp-Cell.jp-mod-active .cm-content")).to_be_focused()  # the new cell has the keyboard
+    live.page.keyboard.type("# mine\n")
     assert sources(live)[2].startswith("# mine\ndef loss(x):")
     browser.keep(live.page, "findings-cured-dark")
     assert len(live.outputs()) == before

@@ -28,9 +28,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(browser: Browser, report: Path, width: int = 1400, height: int = 900) -> View:
-    page = browser.open_file(report)
-    page.set_viewport_size({"width": width, "height": height})
-    return View(page)
+    return View(browser.open_file(report, size={"width": width, "height": height}))
 
 
 def width_of(part: Locator) -> float:
@@ -107,12 +105,13 @@ def test_f_fills_the_screen_or_else_the_window_and_leaves_it(browser: Browser, r
     view.page.keyboard.press("f")
     expect(view.root).to_contain_class("full")
     view.page.wait_for_function("() => Boolean(document.fullscreenElement)" if not denied else "() => true")
-    box = view.root.bounding_box()
-    assert box == {"x": 0, "y": 0, "width": 1400, "height": 900}
+    expect(view.root).to_have_css("width", "1400px")
+    expect(view.root).to_have_css("height", "900px")
+    assert view.root.bounding_box() == {"x": 0, "y": 0, "width": 1400, "height": 900}
     expect(view.root.get_by_role("button", name="leave the full screen (f)")).to_be_visible()
     view.page.keyboard.press("Escape" if denied else "f")
     expect(view.root).not_to_contain_class("full")
-    assert view.page.evaluate("document.fullscreenElement") is None
+    view.page.wait_for_function("() => !document.fullscreenElement")
 
 
 def test_letters_that_are_typed_are_no_keys_of_the_frame(browser: Browser, report: Path):

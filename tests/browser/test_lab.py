@@ -3,6 +3,7 @@
 import nbformat
 import pytest
 from lab import Browser, Lab
+from playwright.sync_api import expect
 
 HTML = """<div class="static">still here</div>
 <script type="module">
@@ -41,9 +42,10 @@ def test_an_untrusted_notebook_keeps_the_html_and_drops_the_script(lab: Lab, bro
 
 def test_the_theme_can_be_switched(lab: Lab, browser: Browser, notebook: str):
     opened = browser.open(lab, notebook)
-    assert opened.page.evaluate("document.body.dataset.jpThemeName") == "JupyterLab Light"
+    body = opened.page.locator("body")
+    expect(body).to_have_attribute("data-jp-theme-name", "JupyterLab Light")
     opened.set_theme("JupyterLab Dark")
-    assert opened.page.evaluate("document.body.dataset.jpThemeName") == "JupyterLab Dark"
+    expect(body).to_have_attribute("data-jp-theme-name", "JupyterLab Dark")
     opened.shut_down()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from view import READY
 
 import explorer as ex
@@ -141,7 +142,7 @@ def test_a_box_of_the_overview_leads_to_what_it_is_of_and_the_keyboard_reaches_e
     number = line.locator("b").inner_text()
     line.click()
     chosen = page.locator(f'.explorer-source [data-line="{number}"]')
-    assert "lit" in (chosen.get_attribute("class") or "").split()
+    expect(chosen).to_contain_class("lit")
     colours = [
         shown.evaluate("e => getComputedStyle(e).getPropertyValue('--c')")
         for shown in (line, chosen.locator("i").first)
@@ -149,19 +150,16 @@ def test_a_box_of_the_overview_leads_to_what_it_is_of_and_the_keyboard_reaches_e
     assert colours[0] == colours[1]
     kernel = page.locator(".overview .part.kernel").first
     kernel.click()
-    assert page.locator(".explorer-graph g.box.chosen").count() == 1
-    assert page.locator(".overview [tabindex='0']").count() == 1
+    expect(page.locator(".explorer-graph g.box.chosen")).to_have_count(1)
+    expect(page.locator(".overview [tabindex='0']")).to_have_count(1)
     kernel.press("ArrowUp")
-    focused = page.evaluate("document.activeElement.className")
-    assert "line" in focused.split()
+    expect(page.locator(":focus")).to_contain_class("line")
 
 
 def test_another_measure_is_that_of_every_share(page: Page, pages: Mapping[str, Path]):
     show(page, pages["step"], 1400)
-    assert page.locator(".share-of").inner_text().startswith("% of the bytes moved")
+    expect(page.locator(".share-of")).to_have_text(re.compile("^% of the bytes moved"))
     page.locator(".overview header button").click()
     for place in (".share-of", ".overview header", ".explorer-graph"):
-        assert "of the FLOPs" in page.locator(place).inner_text() or "of the FLOPs" in (
-            page.locator(place).text_content() or ""
-        )
-    assert "of the bytes" not in (page.locator(".explorer-graph").text_content() or "")
+        expect(page.locator(place)).to_contain_text("of the FLOPs")
+    expect(page.locator(".explorer-graph")).not_to_contain_text("of the bytes")

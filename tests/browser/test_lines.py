@@ -69,7 +69,7 @@ def test_a_row_of_the_line_table_lights_its_line_everywhere(view: View, browser:
     expect(details).to_contain_text("bytes moved")
     browser.keep(view.page, "lines")
     view.show("graph")
-    assert view.root.locator(".explorer-graph .box.lit").count() > 0
+    expect(view.root.locator(".explorer-graph .box.lit")).not_to_have_count(0)
 
 
 def test_the_line_table_is_sorted_by_any_column(view: View, capture: ex.Capture):

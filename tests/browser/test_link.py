@@ -53,6 +53,7 @@ def test_python_steers_every_live_view_of_a_capture(lab: Lab, browser: Browser):
 def test_what_is_searched_in_the_view_is_the_selection_in_python(lab: Lab, browser: Browser):
     live = opened(lab, browser, SETUP, "cap")
     view = View(live.page)
+    expect(view.lit_nodes).to_have_count(1)  # what was set before is shown, and no longer on its way
     view.root.locator('button[data-stage="hlo"]').click()
     query = "bytes >= 256 and not op:parameter"
     view.root.locator('input[type="search"]').fill(query)
@@ -66,6 +67,7 @@ def test_what_is_searched_in_the_view_is_the_selection_in_python(lab: Lab, brows
 def test_a_sentence_on_top_leads_to_what_it_speaks_of(lab: Lab, browser: Browser):
     live = opened(lab, browser, SETUP, "cap")
     view = View(live.page)
+    expect(view.lit_nodes).to_have_count(1)
     facts = view.root.locator(".summary button")
     expect(facts.first).to_have_text(live.python("cap.summary[0].text").strip("'"))
     facts.first.click()

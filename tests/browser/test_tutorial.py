@@ -18,7 +18,7 @@ def test_the_tutorial_runs_links_lines_to_kernels_and_survives_its_kernel(lab: L
     shutil.copy(notebooks / NAME, lab.root / NAME)
     live = browser.open(lab, NAME)
     live.run_all()
-    view = View(live.page)
+    view = View(live.page).link()
     expect(view.root).to_have_attribute("data-stage", "hlo")
 
     fusion = view.open_fusion()
@@ -31,12 +31,13 @@ def test_the_tutorial_runs_links_lines_to_kernels_and_survives_its_kernel(lab: L
     # What the view lights and what Python answers are the same instructions, or the kernels that hold them.
     nodes = f"cap.nodes_at({view.line(LINE).get_attribute('data-line')})"
     assert live.python(f"{{*{lit}}} <= {{i for node in {nodes} for i in (node.index, node.group.caller)}}") == "True"
-    assert live.python(f"cap.selection == {nodes} != ()") == "True"
+    live.wait_until(f"cap.selection == {nodes} != ()")
 
     view.show("text")
     expect(view.root.locator(".explorer-text [data-row].lit").first).to_be_visible()
     live.screenshot("tutorial-text", READY)
 
+    live.wait_until("cap.bookmark.pane == 'text'")
     live.save()
     live.shut_down()
     saved = nbformat.read(lab.root / NAME, as_version=4)

@@ -26,8 +26,8 @@ def test_a_selection_in_the_widget_is_a_trait(lab: Lab, browser: Browser):
     view = View(live.page)
     view.click_line("jnp.tanh")
     expect(view.root.locator(".explorer-details")).to_contain_text("line 5")
-    assert "tanh" in live.python("widget.selection")
-    assert live.python("cap.selection == cap.nodes_at(5) != ()") == "True"
+    live.wait_until("any('tanh' in name for name in widget.selection)")
+    live.wait_until("cap.selection == cap.nodes_at(5) != ()")
     live.shut_down()
 
 

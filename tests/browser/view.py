@@ -5,6 +5,11 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 READY = '.explorer[data-ready="true"]'
+# Of several outputs the one that is ready first isn't the last one of the page.
+ALL_READY = """ready => {
+  const outputs = [...document.querySelectorAll("[data-explorer][data-started]")];
+  return document.querySelector(ready) && outputs.every((output) => output.querySelector(ready));
+}"""
 
 # The middle of the first box that fits a selector, lies inside the pane and is not covered by another.
 IN_SIGHT = """(pane, selector) => {
@@ -27,10 +32,16 @@ class View:
     """One viewer of a page; `number` counts from the last one, -1."""
 
     def __init__(self, page: Page, number: int = -1) -> None:
-        page.wait_for_selector(READY, timeout=60_000)
+        page.wait_for_function(ALL_READY, arg=READY, timeout=60_000)
         self.page = page
         self.root = page.locator(READY).nth(number)
         self.graph = self.root.locator(".explorer-graph")
+
+    def link(self) -> View:
+        """This view, once it is linked to its kernel: who is quicker is told nothing, and tells nobody."""
+        capture = self.root.get_attribute("data-capture")
+        self.page.wait_for_function("id => window.explorerModels?.has(id)", arg=capture, timeout=60_000)
+        return self
 
     def centre(self) -> None:
         self.graph.evaluate("pane => pane.scrollIntoView({ block: 'center', behavior: 'instant' })")
