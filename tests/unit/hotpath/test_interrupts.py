@@ -19,6 +19,9 @@ from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.options import Options
 from explorer.hotpath.workers import at_once
 
+# What measures coverage has locks of its own, which an interrupt leaves closed.
+pytestmark = pytest.mark.no_cover
+
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)
 SCALE = jnp.float32(3)
 
@@ -68,10 +71,15 @@ class Interrupt:
         self._thread.start()
         return self
 
+    def wait(self):
+        """An interrupt that was said to be sent comes here at the latest, not where nothing expects it."""
+        self._over.set()
+        self._thread.join()
+        time.sleep(0.05)
+
     def __exit__(self, *error):
         self._over.set()
         self._thread.join()
-        time.sleep(0.01)  # a signal under way comes
         sys.setswitchinterval(self._switch)
         gc.enable()
         signal.signal(signal.SIGINT, self._before)
@@ -85,7 +93,7 @@ def interrupted(name, work, seconds=8.0):
             try:
                 while not interrupt.sent and time.monotonic() < until:
                     work()
-                time.sleep(0.05)
+                interrupt.wait()
             except KeyboardInterrupt:
                 return True
     return False
