@@ -13,17 +13,18 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 
 from explorer._jax.steps import steps_done
-from explorer.capture.backends import Backend, HereBackend, backend_of
+from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
+from explorer.capture.equation_paths import without_numbers
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.machine.writing import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.readers.stablehlo import read_stablehlo
-from explorer.capture.recording import Program, recorder
+from explorer.capture.recording import RecordedProgram, numbered_program
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
@@ -40,17 +41,25 @@ from explorer.view.progress_bar import StepCallback, step_progress
 
 @takes_call
 def explore(
-    function: Callable[..., Any] | Call, /, *args: Any, target: str | Target | None = None, **kwargs: Any
+    function: Callable[..., Any] | Call,
+    /,
+    *args: Any,
+    target: str | Target | None = None,
+    record: bool = True,
+    **kwargs: Any,
 ) -> Capture:
     """Compile a function for these arguments and keep every stage of it.
 
-    The function's Python runs once, to be traced; the compiled program is not run.
+    The function's Python runs once, to be traced; the compiled program is not run. Where the function is a `jax.jit`
+    function, its next call runs this program, and compiles nothing.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable` (which was compiled already: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
         target: Hardware to compile for that need not be here, one of `explorer.targets()`: `"h100"`, `"8xh100"`,
             `"v5e:4x4"`. Its own compiler does it, in a process of its own; the devices that are here, if not given.
+        record: Number the equations, so that links are exact, and keep the module after each pass. The program is the
+            same; a trace in XProf shows the numbers as scopes `~eq12`. False leaves the program as JAX makes it.
 
     Raises:
         NotCallableError: `function` can't be called.
@@ -67,15 +76,17 @@ def explore(
         Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
     __tracebackhide__ = True
-    return explore_call(Call.of(function, args, kwargs), target)
+    return explore_call(Call.of(function, args, kwargs), target, record=record)
 
 
-def explore_call(call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None) -> Capture:
+def explore_call(
+    call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None, *, record: bool = True
+) -> Capture:
     """explore(), and what else there is to do while the compiler works.
 
     Args:
         call: The function and its arguments.
-        target: As for `explore`.
+        target, record: As for `explore`.
         meanwhile: As for `CompileRequest`; not called where nothing is compiled, or for a target, whose compiler is
             waited for in this thread so that an interrupt ends it.
     """
@@ -91,7 +102,8 @@ def explore_call(call: Call, target: str | Target | None = None, meanwhile: Mean
         return subject.explore()
     backend = backend_of(target)
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile if target is None else None)
+    meanwhile = meanwhile if target is None else None
+    request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile, record=record)
     capture = compile_with_findings(request).capture
     keep_origin(capture, function, args, kwargs)
     return capture
@@ -134,6 +146,7 @@ class CompileRequest:
         notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
         backend: What lowers and compiles it.
         traced: The `jax.stages.Traced` of it, where there is one already: its Python isn't run again.
+        record: Whether its equations are numbered, so that links are exact, and its passes recorded.
         meanwhile: Called with the stages so far while the compiler works, which does so in another thread then. It
             raises nothing, and leaves the lowered program alone: that one's context has no locks.
     """
@@ -150,6 +163,7 @@ class CompileRequest:
     notes: Mapping[Any, Mapping[str, str]] = field(default_factory=dict[Any, Mapping[str, str]])
     backend: Backend = field(default_factory=HereBackend)
     traced: Any = None
+    record: bool = True
     meanwhile: Meanwhile | None = None
 
     @cached_property
@@ -296,30 +310,69 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
     )
     begin("lower")
     lowered, capture = run_step("lower", partial(request.backend.lower, traced), request, capture)
+    numbered = numbered_program(traced, lowered, request.backend, request.options) if request.record else None
+    if numbered is None:
+        compilation = _compile_plain(request, lowered, capture, begin)
+    else:
+        compilation = _compile_numbered(request, RecordedProgram(numbered), lowered, capture, begin)
+    program, capture = compilation
+    write_code = code_writer(lowered, capture.stages[-1], request.backend, request.options)
+    capture = replace(capture, cost=program.cost, memory=program.memory, write_code=write_code)
+    return Compilation(traced, lowered, program.compiled, capture)
+
+
+def _compile_numbered(
+    request: CompileRequest, recorded: RecordedProgram, lowered: Any, capture: Capture, begin: StepCallback
+) -> tuple[CompiledProgram, Capture]:
+    """Compile a program whose equations are numbered: its links are exact, and its passes are there."""
+    __tracebackhide__ = True
+    stablehlo = Stage("stablehlo", lambda: (recorded.stablehlo.text, recorded.stablehlo.graph))
+    capture = replace(capture, stages=(*capture.stages, stablehlo))
+    compile_program = partial(recorded.compile, lowered)
+    program, capture = _compile(request, compile_program, capture, begin, lambda: recorded.stablehlo_text)
+    capture = replace(
+        capture,
+        stages=(*capture.stages, Stage("hlo", lambda: (recorded.hlo.text, recorded.hlo.graph))),
+        exact_sets=recorded.equation_sets,
+        read_passes=recorded.read_passes if recorded.has_quick_passes else None,
+        record=None if recorded.has_quick_passes else recorded.read_passes,
+    )
+    return program, capture
+
+
+def _compile_plain(
+    request: CompileRequest, lowered: Any, capture: Capture, begin: StepCallback
+) -> tuple[CompiledProgram, Capture]:
+    """Compile a program as it is."""
+    __tracebackhide__ = True
     lowered_text = cache(partial(lowered.as_text, debug_info=True))
     stablehlo = Stage("stablehlo", lambda: _read_text(lowered_text(), read_stablehlo))
-    capture = before = replace(capture, stages=(*capture.stages, stablehlo))
+    capture = replace(capture, stages=(*capture.stages, stablehlo))
+    compile_program = partial(request.backend.compile, lowered, request.options)
+    program, capture = _compile(request, compile_program, capture, begin, lowered_text)
+    hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
+    note = "" if request.record is False else "this JAX's equations can't be numbered, so links aren't known"
+    return program, replace(capture, stages=(*capture.stages, hlo), recording_note=note)
+
+
+def _compile(
+    request: CompileRequest,
+    compile_program: Callable[[], CompiledProgram],
+    capture: Capture,
+    begin: StepCallback,
+    lowered_text: Callable[[], str],
+) -> tuple[CompiledProgram, Capture]:
+    """Run the compiler, beside what the request has to do meanwhile."""
+    __tracebackhide__ = True
 
     def so_far() -> Capture:
         lowered_text()  # not while the compiler has the module: its context has no locks. 0.1 % of the compile
-        return before
+        return capture
 
     begin("XLA", so_far)
-    compile_program = partial(request.backend.compile, lowered, request.options)
     if request.meanwhile is not None:
         compile_program = partial(compile_beside, compile_program, partial(request.meanwhile, capture))
-    program, capture = run_step("compile", compile_program, request, capture)
-    hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
-    whole = Program(traced, lowered, hlo, request.backend, request.options)
-    capture = replace(
-        capture,
-        stages=(*capture.stages, hlo),
-        cost=program.cost,
-        memory=program.memory,
-        record=recorder(whole),
-        write_code=code_writer(whole),
-    )
-    return Compilation(traced, lowered, program.compiled, capture)
+    return run_step("compile", compile_program, request, capture)
 
 
 def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:
@@ -353,6 +406,7 @@ def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture
         if name == "trace":
             capture = replace(capture, findings=request.lint(None, error))
         kind, message = explain_trace_error(error, request.name, request.verb, name)
+        message = without_numbers(message)
         message += "\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""
         raise kind(message, capture) from error
     seconds = perf_counter() - start

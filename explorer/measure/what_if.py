@@ -16,7 +16,6 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.differences import difference_of
 from explorer.capture.origins import origin_of
 from explorer.capture.prints import printed_once
-from explorer.capture.same_program import is_same_program
 from explorer.errors import NotCallableError, OptionError, WorkerError
 from explorer.executors.distribute import distribution
 from explorer.executors.persistent_cache import cache_in, program_folders
@@ -265,7 +264,7 @@ class _Trial:
             notes=_notes(caught),
         )
         if plain is not None and plain.capture is not None:
-            alike = plain.memory == row.memory and is_same_program(plain.capture.hlo.graph, capture.hlo.graph)
+            alike = plain.memory == row.memory and _program(plain.capture) == _program(capture)
             # Options may also tell how machine code is made, of which nothing is seen.
             row = replace(row, is_same=alike and not change.options)
             row = replace(row, notes=(*row.notes, *self.remarks(change, row)))
@@ -391,3 +390,8 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
         else:
             notes.append(f"donated, but not reused: {unused[1]}")
     return tuple(notes)
+
+
+def _program(capture: Capture) -> list[str]:
+    """What the optimised program says, whatever its names."""
+    return [line.without_names for line in capture.hlo.written_lines]

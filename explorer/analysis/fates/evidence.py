@@ -49,7 +49,6 @@ class Evidence:
         instructions: Likewise of those of the program that runs.
         lowering: StableHLO's graph; `user_start` and `user` are who reads each operation.
         text: StableHLO's lines.
-        varies: For each operation, which arguments its value depends on, where that is known; else empty.
         first: The name of the first stage.
         does: Which operations do something, shape `[operations]`.
         is_all_lowered: Whether it is known of every operation which equation it is of.
@@ -65,7 +64,6 @@ class Evidence:
     user_start: Ints
     user: Ints
     text: Sequence[str]
-    varies: Sequence[int]
     first: str
     does: NDArray[np.bool_]
     is_all_lowered: bool
@@ -127,7 +125,6 @@ def evidence_of(capture: Capture, links: Links, passes: Passes | None) -> Eviden
         user_start,
         user,
         text.splitlines(),
-        links.argument_sets.get("stablehlo", ()),
         first,
         does,
         bool((sets[1].grade[does] == EXACT).all()),

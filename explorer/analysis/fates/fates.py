@@ -63,7 +63,7 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
                 own.name,
                 metadata_fates(NamedEquations(*own[1:5], computes[own.name]), hlo),
                 computes[own.name],
-                links.argument_sets.get(own.name) or argument_sets(own.graph, {}),
+                argument_sets(own.graph, {}),
                 is_dead(own.graph),
                 own.literals,
             )

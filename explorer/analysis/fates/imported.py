@@ -165,8 +165,7 @@ def imported(evidence: Evidence, name: str, graph: Graph, depends: Sequence[int]
     for operation, node in zip(*(column.tolist() for column in pairs), strict=True):
         operations.setdefault(node, []).append(operation)
         node_of[operation] = node
-    varies = depends if name == "stablehlo" else evidence.varies
-    import_ = _Import(evidence, varies or argument_sets(lowering, {}))
+    import_ = _Import(evidence, depends if name == "stablehlo" else argument_sets(lowering, {}))
     return Imported(
         graph=graph,
         operations=operations,

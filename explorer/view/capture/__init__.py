@@ -36,7 +36,6 @@ class CaptureView(View[Capture]):
         return _page(value, value.bookmark)
 
     def output(self, value: Capture) -> dict[str, str]:
-        value.record_small()
         _connect(value)
         return {"text/html": fragment(value, carries_all(), value.view.opening if in_kernel() else value.bookmark)}
 
@@ -55,7 +54,6 @@ def to_html(capture: Capture, path: str | PathLike[str], bookmark: Bookmark | No
 
 
 def _page(capture: Capture, bookmark: Bookmark) -> str:
-    capture.record_small()
     return fragment(capture, bookmark=bookmark)
 
 
