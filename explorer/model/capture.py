@@ -40,6 +40,8 @@ from explorer.model.stage import Stage
 if TYPE_CHECKING:
     import pandas as pd
 
+    from explorer.model.results.timing import Samples
+
 
 _SMALL = 2_000  # instructions; a tenth of it where it is not known what the compile takes
 _FROM_RECORDING = (
@@ -647,6 +649,12 @@ class Capture(Pictured):
     @attached
     def can_change(self) -> bool:
         """Whether `what_if` knows what this was compiled from."""
+        ...
+
+    @property
+    @attached
+    def steady(self) -> Samples | None:
+        """Time of a call of this program, as `explorer.time` and others measured it; None where nothing did here."""
         ...
 
     @attached
