@@ -120,7 +120,7 @@ def _from_text(text: str, jaxpr: Any) -> Capture:
 def _traced(target: ProfiledCall) -> Any:
     """The jaxpr of what another library's jit compiled: to trace it once more is cheap, to compile it is not."""
     with suppress(Exception):  # as below
-        return CompileRequest(target.function, target.args, target.kwargs, target=target.call).trace().jaxpr
+        return CompileRequest(target.function, target.args, target.kwargs, target=target.call).trace().shown.jaxpr
     return None
 
 
