@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
 from types import MethodType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
@@ -233,7 +233,7 @@ class CompileRequest:
         if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
             target, args = target.__func__, (target.__self__, *args)
         # jax.jit itself refuses some callables, such as generators.
-        called: Any = target
+        called = cast(Any, target)
         jitted: Any = called if hasattr(called, "trace") else jax.jit(called)
         traced: Any = jitted.trace(*args, **kwargs)
         traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
