@@ -10,7 +10,6 @@ import pytest
 import explorer as ex
 from explorer.capture.origins import agree_on_time, call_time
 from explorer.model.results.timing import Samples
-from explorer.model.units import duration_text
 
 X = jnp.ones((64, 64))
 
