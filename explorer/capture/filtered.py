@@ -68,7 +68,27 @@ def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:
 
 def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments that a wrapper gives to its `jax.jit` function for a call; the function isn't called."""
+    leaves, rebuild = flatten((tuple(args), kwargs))
+    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.ShapeDtypeStruct)]
+    if not is_filtered(wrapper) or not at:
+        return _seen_call(wrapper, args, kwargs)
+    seen: list[Any] = []
 
+    def see(tracers: Sequence[Any]) -> None:  # Equinox takes a tracer for an array, and what describes one for static
+        described = {id(tracer): leaves[i] for i, tracer in zip(at, tracers, strict=True)}
+        given = dict(zip(at, tracers, strict=True))
+
+        def describe(leaf: Any) -> Any:
+            return described.get(id(leaf), leaf)
+
+        call = _seen_call(wrapper, *rebuild([given.get(i, leaf) for i, leaf in enumerate(leaves)]))
+        seen.append(jax.tree.map(describe, call))
+
+    jax.eval_shape(see, [leaves[i] for i in at])
+    return seen[0]
+
+
+def _seen_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     def seen(*inner_args: Any, **inner_kwargs: Any) -> Any:
         raise _SeenError(inner_args, inner_kwargs)
 

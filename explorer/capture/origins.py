@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, cast
@@ -35,13 +36,15 @@ class Origin:
 
 _origins: weakref.WeakKeyDictionary[Capture, Origin] = weakref.WeakKeyDictionary()
 # By id(), each with a weak reference that says whether the id is still that object's.
-_times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples]]] = {}
+_times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 
 
 def keep_origin(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Keep what a capture was made of: the function, and the types of its arguments."""
     leaves, rebuild = flatten((args, kwargs))
     _origins[capture] = Origin(_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
+    if not is_explored(function, args, kwargs):
+        _keep_time(function, args, kwargs, None)
 
 
 def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
@@ -77,10 +80,16 @@ def steady_of(capture: Capture) -> Samples | None:
 
 def call_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Samples | None:
     """Return the time of a call of a program; None where nothing measured it in this session."""
-    found = _times.get(id(_owner(function)))
-    if found is None or found[0]() is not _owner(function):
-        return None
-    return found[1].get(_program(function, args, kwargs))
+    with suppress(TypeError):  # an argument without a hash
+        return _times_of(function).get(_program(function, args, kwargs))
+    return None
+
+
+def is_explored(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if the program was explored, so that a call compiles nothing."""
+    with suppress(TypeError):
+        return _program(function, args, kwargs) in _times_of(function)
+    return False
 
 
 def agree_on_time(
@@ -94,20 +103,29 @@ def agree_on_time(
         is_latest: Whether `now` is shown even if both agree, as where the user asked for nothing but the time.
 
     Returns:
-        The time to show: of two that agree the earlier one, of two that don't the new one; and a note if they don't.
+        The time to show: of two that agree the earlier one, of two that don't the new one, unless that is too noisy
+        to tell; and a note if they don't.
     """
     earlier = call_time(function, args, kwargs)
     is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)
-    if earlier is not None and is_alike and not is_latest:
+    if earlier is not None and (is_alike or now.is_too_noisy) and not is_latest:
         return earlier, ""
-    try:
-        at = id(owner := _owner(function))
-        if at not in _times or _times[at][0]() is not owner:
-            _times[at] = weakref.ref(owner, lambda gone: _forget(at, gone)), {}
-        _times[at][1][_program(function, args, kwargs)] = now
-    except TypeError:  # what has no weak references, or an argument without a hash
-        pass
+    _keep_time(function, args, kwargs, now)
     return now, "" if earlier is None or is_alike else f"{EARLIER}{earlier}; now: {now}"
+
+
+def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], time: Samples | None) -> None:
+    at = id(owner := _owner(function))
+    with suppress(TypeError):  # what has no weak references, or an argument without a hash
+        if not _times_of(function):
+            _times[at] = weakref.ref(owner, lambda gone: _forget(at, gone)), {}
+        _times[at][1][_program(function, args, kwargs)] = time
+
+
+def _times_of(function: Any) -> dict[Hashable, Samples | None]:
+    """Return what is known of a function's programs; empty if nothing is."""
+    known = _times.get(id(_owner(function)))
+    return known[1] if known is not None and known[0]() is _owner(function) else {}
 
 
 def _forget(at: int, gone: weakref.ref[Any]) -> None:

@@ -21,7 +21,7 @@ from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
 from explorer.measure.for_target import refuse_target
-from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
+from explorer.measure.programs import ProfiledCall, captures_of, profiled_call, with_capture
 from explorer.measure.steady import steady
 from explorer.model.results.profile import Profile
 from explorer.model.results.timing import Samples
@@ -85,17 +85,21 @@ def profile(
     call = Call.of(function, args, kwargs)
     _check(runs, warm_up, seconds)
     subject = profiled_call(call.function, call.args, call.kwargs, compiled)
-    calls = Calls(subject.call, subject.args, subject.kwargs, subject.may_donate, is_counted=runs is not None)
+    captured = with_capture(subject)
+    calls = Calls(captured.call, captured.args, captured.kwargs, captured.may_donate, is_counted=runs is not None)
+    program = call.function, call.args, call.kwargs
+    is_one = captured.whole is not None  # program, so that a call of it is one fact
+    known, note = call_time(*program) if is_one else None, ""
     with printed_once() as prints:
         calls.first()
         with prints.muted():
-            program = call.function, call.args, call.kwargs
-            known = call_time(*program)
-            if known is None and runs is None:
-                known, _ = agree_on_time(*program, steady(calls.call, prepare=calls.prepare, seconds=_PLAIN * seconds))
-            measured, beside = _measured(subject, calls, runs, warm_up, seconds)
-    note = ""
-    if beside.median > _LONG:
+            if known is None and is_one and runs is None:
+                own = Calls(subject.call, subject.args, subject.kwargs, subject.may_donate)
+                own.first()
+                seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
+                known, note = agree_on_time(*program, seconds_of_own)
+            measured, beside = _measured(captured, calls, runs, warm_up, seconds)
+    if is_one and beside.median > _LONG:
         known, note = agree_on_time(*program, beside)
     if known is not None:
         measured = replace(measured, plain_seconds=known.median)
@@ -127,7 +131,7 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _M
         record(calls, count)
     plain += [_once(calls) for _ in range(beside)]
     events = read_events(recording.data)
-    captures = captures_of(target, events)
+    captures, events = captures_of(target, events)
     seconds = np.asarray(plain)
     measured = build_profile(target.name, target.signature, events, captures, undisturbed(seconds))
     notes = [*filter(None, [recording.note]), *measured.notes]

@@ -10,7 +10,6 @@ import pytest
 import explorer as ex
 from explorer.capture.origins import agree_on_time, call_time
 from explorer.model.results.timing import Samples
-from explorer.model.units import duration_text
 
 X = jnp.ones((64, 64))
 
@@ -146,3 +145,23 @@ def test_a_loaded_capture_has_no_time(tmp_path):
     capture.save(tmp_path / "step.capture")
     assert ex.load(tmp_path / "step.capture").steady is None
     assert replace(capture, function="other").steady is None
+
+
+def test_a_step_that_was_explored_is_timed_as_its_capture_shows_it():
+    step = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda _, x: jnp.tanh(x @ x), x))
+    x = jnp.ones((128, 128))
+    ex.explore(step, x)
+    compiled = []
+
+    def count(event, duration, **_):
+        compiled.extend([event] * (event == "/jax/core/compile/backend_compile_duration"))
+
+    jax.monitoring.register_event_duration_secs_listener(count)
+    try:
+        ex.time(step, x, seconds=0.01, eager=False)
+        assert len(compiled) == 1  # that of the first call, which is timed
+        ex.profile(step, x, runs=3)
+        ex.what_if(step, x, precision="highest", seconds=0.01)
+        assert len(compiled) == 2  # the variant
+    finally:
+        jax.monitoring.unregister_event_duration_listener(count)

@@ -229,3 +229,15 @@ def test_a_capture_keeps_no_array_of_its_arguments():
     gc.collect()
     assert [one() for one in alive] == [None, None]
     assert capture.signature
+
+
+@pytest.mark.parametrize("is_called_before", [False, True])
+def test_a_profile_of_a_step_has_all_stages_and_shows_no_numbers(is_called_before):
+    call = step_call("nnx")
+    if is_called_before:
+        call.function(*call.args)
+    found = ex.profile(call, runs=2)
+    assert [stage.name for stage in found.capture.stages] == ["jaxpr", "stablehlo", "hlo"]
+    assert "~eq" not in found.capture.hlo.text
+    assert {op.name for op in found.ops} <= {node.name for node in found.capture.hlo.graph.nodes}
+    assert found.equations
