@@ -9,16 +9,19 @@ what has no metadata is not linked.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.links.paths import parse_path
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import INFERRED, EquationSets
 from explorer.model.graph import Graph
 from explorer.model.links import Links
 
 _Key = tuple[object, ...]
+
+_CALLS = frozenset(["jit", "pjit", "xla_call"])
+_SAME = {"scan": "while", "pjit": "jit"}  # primitives that lowering renames
 
 
 def link_stages(capture: Capture) -> Links:
@@ -66,3 +69,34 @@ def _key(graph: Graph, name: str, frame: int) -> _Key:
         return (name,) if "/" not in name else ()
     path, place = parse_path(name), graph.frames[frame]
     return place.file, place.line, place.column, path.transforms, path.primitive
+
+
+class ParsedPath(NamedTuple):
+    """A path of scopes.
+
+    Args:
+        transforms: `transpose`, `jvp`, `vmap`, as they stand, the outermost first.
+        primitive: What it does; of a call `jit`.
+    """
+
+    transforms: tuple[str, ...]
+    primitive: str
+
+
+def parse_path(path: str) -> ParsedPath:
+    """Parse one path; XLA's joined ones are to be taken apart at `;` before.
+
+    Example:
+        >>> parse_path("jit(f)/transpose(jvp(jit(g)))/while/body/mul")
+        ParsedPath(transforms=('transpose', 'jvp'), primitive='mul')
+    """
+    transforms: list[str] = []
+    word = ""
+    for word in path.split("/"):
+        while word.endswith(")") and "(" in word:
+            head, _, word = word[:-1].partition("(")
+            if head in _CALLS:
+                word = "jit"
+                break
+            transforms.append(head)
+    return ParsedPath(tuple(transforms), _SAME.get(word, word))
