@@ -18,7 +18,7 @@ from explorer.capture.backends import Backend, CompiledProgram, HereBackend, bac
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
-from explorer.capture.equation_paths import without_numbers
+from explorer.capture.equation_paths import rename_numbered, without_numbers
 from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
 from explorer.capture.machine.writing import code_writer
 from explorer.capture.origins import keep_origin
@@ -38,6 +38,9 @@ from explorer.model.source import Source
 from explorer.model.stage import Stage
 from explorer.model.target import Target
 from explorer.view.progress_bar import StepCallback, step_progress
+
+_UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
+_UNNUMBERED = "links are inferred from names and places: the equations of this JAX can't be numbered"
 
 
 @takes_call
@@ -373,9 +376,10 @@ def _compile_plain(
     capture = replace(capture, stages=(*capture.stages, stablehlo))
     compile_program = partial(request.backend.compile, lowered, request.options)
     program, capture = _compile(request, compile_program, capture, begin, lowered_text)
-    hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
-    note = "" if request.record is False else "this JAX's equations can't be numbered, so links aren't known"
-    return program, replace(capture, stages=(*capture.stages, hlo), recording_note=note)
+    # JAX gives the numbered program where it was explored before.
+    hlo = Stage("hlo", lambda: _read_text(without_numbers(rename_numbered(program.text())[0]), read_hlo))
+    why = _UNNUMBERED if request.record else _UNRECORDED
+    return program, replace(capture, stages=(*capture.stages, hlo), recording_note=why)
 
 
 def _compile(

@@ -261,8 +261,19 @@ def test_without_a_record_the_program_is_left_as_jax_makes_it():
     assert not capture.has_passes
     assert capture.coverage("hlo", "exact") == 0
     assert capture.coverage("hlo", "inferred") > 0.3  # by names and places
+    assert "record=False" in capture.recording_note
     with pytest.raises(ex.NotRecordedError):
         capture.passes  # noqa: B018
+
+
+def test_without_a_record_no_number_is_shown_of_what_was_explored_with_one():
+    function = jax.jit(lambda x: gradient_of_scan(twice(x)) * 9)
+    assert ex.explore(function, X).recording_note == ""
+    capture = ex.explore(function, X, record=False)
+    assert capture.coverage("hlo", "inferred") > 0.3
+    for stage in capture.stages:
+        assert not NUMBER.search(stage.text)
+        assert not any(map(NUMBER.search, (*stage.graph.scopes, *stage.graph.names)))
 
 
 def compiles(run):
