@@ -32,7 +32,7 @@ class Definitions:
 
     @classmethod
     def of(cls, place: str) -> Definitions:
-        """Read a file, or the source of a module, which is found without an import of its packages.
+        """Read a file, or the source of a module, which is located without an import of its packages.
 
         Raises:
             OptionError: There is no source, or Python can't read it.
@@ -98,10 +98,10 @@ class Definitions:
     def _class_of(self, call: ast.Call) -> ast.ClassDef | None:
         """Return the class of the file that a call makes an instance of: `Model()`, `Model.new()`, `new_model()`."""
         maker = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        found = self._only(maker)
-        if isinstance(found, _FUNCTION) and maker is call.func:
-            found = self._only(found.returns)
-        return found if isinstance(found, ast.ClassDef) else None
+        owner = self._only(maker)
+        if isinstance(owner, _FUNCTION) and maker is call.func:
+            owner = self._only(owner.returns)
+        return owner if isinstance(owner, ast.ClassDef) else None
 
     def _only(self, name: ast.AST | None) -> ast.AST | None:
         """Return what a name, or an annotation in quotes, is bound to, if that is one thing."""
@@ -117,11 +117,11 @@ class Definitions:
         classes, seen = [owner], set[str]()
         while classes:
             each = classes.pop(0)
-            found = [(value, _NO_NAMES) for value in _by_name(_bindings(each.body)).get(attribute, ())]
+            values = [(value, _NO_NAMES) for value in _by_name(_bindings(each.body)).get(attribute, ())]
             if is_instance:
-                found += [*_fields(each, attribute), *_assigned_to_self(each, attribute)]
-            if found:
-                return found
+                values += [*_fields(each, attribute), *_assigned_to_self(each, attribute)]
+            if values:
+                return values
             seen.add(each.name)
             bases = [self._only(base) for base in each.bases]
             classes += [base for base in bases if isinstance(base, ast.ClassDef) and base.name not in seen]
@@ -163,13 +163,13 @@ def _names_of(value: ast.AST | None, local: frozenset[str]) -> Iterator[_Name | 
 
 
 def _by_name(bindings: Iterator[_Binding]) -> dict[str, list[ast.AST | None]]:
-    found: dict[str, list[ast.AST | None]] = {}
+    names: dict[str, list[ast.AST | None]] = {}
     for name, value in bindings:
         if name == "*":  # an import of all names may bind each that was there
-            found = {each: [_FOREIGN] for each in found}
+            names = {each: [_FOREIGN] for each in names}
         else:
-            found.setdefault(name, []).append(value)
-    return found
+            names.setdefault(name, []).append(value)
+    return names
 
 
 def _bindings(body: Sequence[ast.stmt]) -> Iterator[_Binding]:
