@@ -67,6 +67,8 @@ def profile(
         ArgumentsError: An argument only describes an array.
         OptionError: An option is out of range.
         ProfilerBusyError: A trace is being recorded in this process already.
+        KeyboardInterrupt, SystemExit: As they came while calls were recorded, with the profile of those before as
+            `.result` if there was one.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -83,9 +85,23 @@ def profile(
     with printed_once() as prints:
         calls.first()
         with prints.muted():
-            measured = _measured(subject, calls, runs, warm_up, seconds)
+            try:
+                measured, stop = _measured(subject, calls, runs, warm_up, seconds), None
+            except _Stopped as stopped:
+                measured, stop = stopped.profile, stopped.stop
     notes = [*subject.notes, *measured.notes, *prints.notes]
-    return replace(measured, notes=notes, environment=environment_with_cores())
+    measured = replace(measured, notes=notes, environment=environment_with_cores())
+    if stop is None:
+        return measured
+    stop.result = measured  # pyright: ignore[reportAttributeAccessIssue]
+    raise stop
+
+
+class _Stopped(Exception):
+    """An interrupt, or the end of the process, and the profile of the calls before."""
+
+    def __init__(self, stop: BaseException, profile: Profile) -> None:
+        self.stop, self.profile = stop, profile
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> Profile:
@@ -106,15 +122,27 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> Profile:
     """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
-    plain = [_once(calls) for _ in range(beside)]
+    plain, stop = [_once(calls) for _ in range(beside)], None
     with profiling() as recording:
-        record(calls, count)
-    plain += [_once(calls) for _ in range(beside)]
+        try:
+            record(calls, count)
+        except (KeyboardInterrupt, SystemExit) as error:
+            stop = error
     events = read_events(recording.data)
+    if stop is None:
+        plain += [_once(calls) for _ in range(beside)]
+    elif len(events.windows) < 2:
+        raise stop
+    else:  # the last call is not whole
+        events = replace(events, windows=events.windows[:-1])
+        recording.note = f"ended by {type(stop).__name__} after {len(events.windows)} of {count} calls"
     captures = captures_of(target, events)
     measured = build_profile(target.name, target.signature, events, captures, undisturbed(np.asarray(plain)))
     notes = [*filter(None, [recording.note]), *measured.notes]
-    return replace(measured, notes=notes, xspace=recording.data)
+    measured = replace(measured, notes=notes, xspace=recording.data)
+    if stop is not None:
+        raise _Stopped(stop, measured)
+    return measured
 
 
 def is_settled(profile: Profile) -> bool:
