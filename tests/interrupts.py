@@ -60,11 +60,11 @@ def _display() -> None:
 
 
 def _save() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        capture = ex.explore(new_function(), X)
-        capture.save(Path(folder, "a.capture"))
-        capture.to_html(Path(folder, "a.html"))
-        ex.load(Path(folder, "a.capture"))
+    folder = Path(tempfile.gettempdir())
+    capture = ex.explore(new_function(), X)
+    capture.save(folder / "a.capture")
+    capture.to_html(folder / "a.html")
+    ex.load(folder / "a.capture")
 
 
 def _watch() -> None:
