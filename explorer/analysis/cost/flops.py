@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -63,7 +65,8 @@ def own_flops(graph: Graph) -> Floats:
     for node in np.flatnonzero(by_attributes).tolist():
         try:
             flops[node] = _flops_of(graph, node, float(size[node]))
-        except (IndexError, ValueError):  # attributes of a damaged text: no number, or of another rank than the shapes
+        # Attributes of a damaged text: no number, of another rank than the shapes, or past what a float can be.
+        except (IndexError, ValueError, ArithmeticError):
             flops[node] = math.nan
     return flops
 
@@ -204,12 +207,71 @@ def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> fl
 
 
 def _positions(window: Mapping[str, Sequence[str]], dim: int, size: int, outputs: int) -> float:
-    """How many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
+    """Return how many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
 
     def field(name: str) -> int:
         return int(window[name][dim]) if name in window else 1
 
     low = int(window["pad"][dim].partition("_")[0]) if "pad" in window else 0
-    spread = field("lhs_dilate")
-    at = np.arange(outputs)[:, None] * field("stride") - low + np.arange(field("size"))[None, :] * field("rhs_dilate")
-    return float(((at >= 0) & (at % spread == 0) & (at < (size - 1) * spread + 1)).sum())
+    steps = field("stride"), field("rhs_dilate"), low
+    return float(meeting_pairs(outputs, field("size"), *steps, size, field("lhs_dilate")))
+
+
+def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, size: int, spread: int) -> int:
+    """Return how many pairs of `o` below `outputs` and `k` below `kernel` meet an element of the input.
+
+    They do if `stride * o + step * k == low + spread * i` for an `i` below `size`. The pairs are not gone through: a
+    long convolution has 10**12. `stride`, `step` and `spread` are positive.
+    """
+    if min(outputs, kernel, size) <= 0:
+        return 0
+    if min(stride, step, spread) <= 0:
+        raise ValueError("a window has a step that is not positive")
+    # `low + spread * i` leaves o = first + every * u, and for each u one k modulo `turn`.
+    common = math.gcd(step, spread)
+    shared = math.gcd(stride, common)
+    if low % shared:
+        return 0
+    every, turn = common // shared, spread // common
+    first = low // shared * pow(stride // shared, -1, every) % every
+    begin = (low - stride * first) // common * pow(step // common, -1, turn) % turn
+    slope = stride // shared * pow(step // common, -1, turn) % turn
+    # So k = begin - slope * u + turn * v, and the pairs are the lattice points (u, v) between straight lines: each
+    # bound of v is (a * u + b) / m. At a given u there are floor(upper) - ceil(lower) + 1 of them.
+    rows = max(-(-(outputs - first) // every), 0)
+    a, b, m = (
+        stride * every - step * slope,
+        stride * first + step * begin - low,
+        step * turn,
+    )  # their place in the input
+    uppers = [(slope, kernel - 1 - begin, turn), (-a, spread * (size - 1) - b, m)]
+    lowers = [(slope, -begin, turn), (-a, -b, m)]
+    edges = {0, rows}
+    for (a1, b1, m1), (a2, b2, m2) in combinations(uppers + lowers, 2):
+        if rise := a1 * m2 - a2 * m1:
+            # A crossing at an integer is a segment of its own: there the bounds meet, and beside it perhaps not.
+            at, rest = divmod(b2 * m1 - b1 * m2, rise)
+            edges.update(min(max(edge, 0), rows) for edge in (at + (rest != 0), at + 1))
+    count = 0
+    for start, end in pairwise(sorted(edges)):  # no two lines cross between these
+
+        def middle(line: tuple[int, int, int], twice: int = start + end - 1) -> Fraction:
+            return Fraction(line[0] * twice + 2 * line[1], line[2])
+
+        upper, lower = min(uppers, key=middle), max(lowers, key=middle)
+        if middle(upper) >= middle(lower):
+            ceilings = _sum_of_floors((-lower[0], -lower[1], lower[2]), start, end)  # of the negative values
+            count += _sum_of_floors(upper, start, end) + ceilings + end - start
+    return count
+
+
+def _sum_of_floors(line: tuple[int, int, int], start: int, end: int) -> int:
+    """Return the sum of floor((a * u + b) / m) for u from `start` up to `end`, in the steps of Euclid's algorithm."""
+    a, b, m = line
+    n, b, total = end - start, a * start + b, 0
+    while n > 0:
+        total += n * (n - 1) // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        n, b = divmod(a * n + b, m)  # the points under the line, counted along the other axis
+        a, m = m, a
+    return total
