@@ -35,6 +35,7 @@ test: lint types contracts bundle unit hardware unit-newest notebooks docs brows
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.one_door
 
 types: $(VENV)/ready
 	$(BIN)/basedpyright

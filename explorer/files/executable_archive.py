@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from explorer.errors import ArchiveError
-from explorer.files.unpacking import UnpackingError, read_whole
-from explorer.files.whole import write_whole
+from explorer.files.disk import parse_json, read_bytes, write_whole
 
 VERSION = 1
 LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
@@ -129,11 +128,8 @@ def read_archive(path: str | PathLike[str]) -> Archive:
             altered it is raised when the member is asked for.
         OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
     """
-    try:
-        # At once: members are unpacked later, when the file may be another.
-        data = read_whole(path, _LARGEST_FILE, "an executable")
-    except UnpackingError as error:
-        raise ArchiveError(f"{error}.") from error
+    # At once: members are unpacked later, when the file may be another.
+    data = read_bytes(path, _LARGEST_FILE, "an executable", ArchiveError)
     with _naming(path):
         return _read(data, path)
 
@@ -209,7 +205,7 @@ def _check_ends(data: bytes) -> None:
 
 def _parsed(text: bytes) -> Any:
     """JSON, strictly: what readers understand in different ways is not understood here."""
-    return json.loads(
+    return parse_json(
         text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
     )
 
