@@ -13,6 +13,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.pass_times import START, Run
 from explorer.capture.versions import VersionsBuilder
 from explorer.errors import NotRecordedError
+from explorer.files.disk import LARGEST_DUMP, read_text
 from explorer.model.passes import Passes, measured
 
 # module_0006.jit_f.0011.simplification.after_algsimp.before_simplify-sorts.txt; a step within a pass has no `before`.
@@ -103,7 +104,7 @@ class _Reading:
             if len(self.versions) > MOST_LINES:
                 self.left_out += 1
                 continue
-            text = file.path.read_text(encoding="utf-8", errors="replace")
+            text = read_text(file.path, largest=LARGEST_DUMP, errors="replace")
             is_new = text != before and self.versions.add(text)
             name = _outside(before, text) if file.name == START and is_new else file.name
             if before:
