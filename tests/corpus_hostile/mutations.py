@@ -10,6 +10,8 @@ from typing import Any
 
 from tests.examples.hostile import MARKUP
 
+Case = tuple[str, bytes]  # what was done, and the file
+SEEDS = 300
 SECRET = "SECRET_FILE"  # replaced by the path of a file that nothing may show
 OUTSIDE = "OUTSIDE_FOLDER"  # replaced by a folder that nothing may be written to
 KNOWN = "-----BEGIN PRIVATE KEY-----"  # its first line, which anybody knows
