@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -136,6 +137,22 @@ def look_at(capture: Any) -> None:
         raise AssertionError("a file of this machine is in the capture")
     shown(capture)
     assert len(capture.wire)
+    for ask in QUESTIONS:
+        with suppress(ex.ExplorerError):  # this capture can't answer it
+            assert repr(ask(capture)) is not None
+
+
+QUESTIONS: tuple[Callable[[Any], Any], ...] = (
+    lambda capture: capture.live_memory,
+    lambda capture: capture.summary,
+    lambda capture: capture.collectives.to_text(),
+    lambda capture: capture.shardings,
+    lambda capture: capture.lines(),
+    lambda capture: capture.all_fates,
+    lambda capture: capture.ask("what takes most memory?"),
+    lambda capture: capture.ask("why is this slow?"),
+    lambda capture: capture.stages[-1].graph.where("flops > 1 or bytes > 1kB or shape:8 or in:body"),
+)
 
 
 def open_result(path: Path) -> None:

@@ -102,7 +102,7 @@ def _with_accident(value: Any, way: tuple[Any, ...], ways: list[Any], chance: Ra
         case "rename" if isinstance(owner, dict):
             owner[chance.choice(("more", "__proto__", "", MARKUP, "file"))] = owner.pop(key)
         case _:
-            owner[key] = chance.choice(VALUES)
+            owner[key] = copy.deepcopy(chance.choice(VALUES))  # what is in it may be changed next
             done.append(repr(owner[key])[:60])
     return value
 
