@@ -85,11 +85,14 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
     if len(manifest) > _LARGEST_MANIFEST:
         raise ArchiveError(f"a manifest of {len(manifest):,} bytes is too large: {_LARGEST_MANIFEST:,} are read.")
     members = {_MANIFEST: manifest, **contents}
-    zipped = _zipped(members)
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise ArchiveError(f"{path} is no regular file: it can't be replaced by one.")
-    # What shrinks more than any program would not be read again.
-    write_whole(path, zipped if total <= _most(len(zipped)) else _zipped(members, stored=True))
+    with _zipped(members) as zipped:
+        if total <= _most(len(zipped)):
+            write_whole(path, zipped)
+            return
+    with _zipped(members, stored=True) as zipped:  # what shrinks more than any program would not be read again
+        write_whole(path, zipped)
 
 
 def _most(size: int) -> int:

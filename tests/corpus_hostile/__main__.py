@@ -188,7 +188,7 @@ def open_module(path: Path) -> None:
 
 
 def open_findings(path: Path) -> None:
-    found = ex.Findings.from_json(path.read_text("utf-8", "surrogatepass"))
+    found = ex.Findings.from_json(path.read_bytes().decode("utf-8", "surrogateescape"))
     shown(found)
     assert found.to_sarif()
 

@@ -64,7 +64,8 @@ def run(name: str, first: int, seconds: float) -> dict[str, Any]:
     with TemporaryDirectory(dir=MEMORY if os.path.isdir(MEMORY) else None) as at:
         folder = Path(at)
         command = [sys.executable, "-m", "tests.corpus_hostile.fuzz", "child", name, str(first), str(seconds), at]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with (folder / "output").open("wb") as output, (folder / "errors").open("wb") as errors:
+            process = subprocess.Popen(command, stdout=output, stderr=errors)
         before, since = b"", monotonic()
         while process.poll() is None and monotonic() - since < STUCK:
             state = (folder / STATE).read_bytes() if (folder / STATE).exists() else b""
@@ -72,11 +73,10 @@ def run(name: str, first: int, seconds: float) -> dict[str, Any]:
             sleep(0.2)
         if process.poll() is None:
             process.kill()
-        output, errors = process.communicate()
-        if process.returncode == 0:
-            return json.loads(output.splitlines()[-1])
+        if process.wait() == 0:
+            return json.loads((folder / "output").read_text().splitlines()[-1])
         seed = int(before or first)
-        fault = f"{seed}: its process ended with {process.returncode}: {errors[-300:]}"
+        fault = f"{seed}: its process ended with {process.returncode}: {(folder / 'errors').read_text()[-300:]}"
         return {"refused": 0, "opened": seed - first, "faults": [fault], "written": [], "next": seed + 1, "peak": 0}
 
 
