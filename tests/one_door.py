@@ -26,6 +26,7 @@ ALLOWED = {
     ("explorer/assistants/child.py", "os.fdopen"): "a pipe to the parent",
     ("explorer/assistants/verbs.py", ".open"): "the output of a child process, as it comes",
     ("explorer/assistants/verbs.py", ".read_text"): "the same, read back when the child has ended",
+    ("explorer/capture/script.py", "open_code"): "a script runs as Python would run it, from a pipe too",
     ("explorer/files/executable_archive.py", "zipfile.ZipFile"): "in memory: the bytes are those of disk.read_bytes",
     ("explorer/files/ledger_lines.py", ".open"): "events are appended to it for as long as a ledger lives",
     ("explorer/files/log_file.py", "open"): "several processes append to it, line by line",
@@ -35,7 +36,7 @@ ALLOWED = {
     ("explorer/measure/memory_child.py", ".write_text"): "/proc/self/clear_refs, which can't be replaced",
 }  # fmt: skip
 _FUNCTIONS = re.compile(
-    r"(?:io\.|codecs\.|tokenize\.)?open|os\.(?:open|fdopen|replace|rename|link|symlink)|(?:gzip|bz2|lzma|tarfile|shelve|dbm)\.\w+pen"
+    r"(?:io\.|codecs\.|tokenize\.)?open(?:_code)?|os\.(?:open|fdopen|replace|rename|link|symlink)|(?:gzip|bz2|lzma|tarfile|shelve|dbm)\.\w+pen"
     r"|(?:np|numpy|jnp)\.(?:load|save|savez\w*|loadtxt|savetxt|genfromtxt|fromfile|memmap|tofile)"
     r"|(?:json|pickle|marshal|tomllib|plistlib)\.(?:load|dump)|yaml\.(?:\w*load\w*|compose\w*|parse|scan)|zipfile\.ZipFile|mmap\.mmap"
     r"|tempfile\.(?:\w*TemporaryFile|mkstemp)|(?:\w*TemporaryFile|mkstemp|ZipFile)"

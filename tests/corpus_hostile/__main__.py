@@ -30,7 +30,7 @@ from explorer.files.timeline import read_timeline
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import Golden
 from explorer.pitfalls.config import severities
-from tests.corpus_hostile.formats import FORMATS
+from tests.corpus_hostile.formats import FORMATS, module_texts
 from tests.corpus_hostile.mutations import KNOWN, OUTSIDE, SECRET
 from tests.corpus_hostile.texts import GOLDEN
 from tests.support.functions import FUNCTIONS
@@ -168,6 +168,7 @@ def open_ledger(path: Path) -> None:
     assert ledger.tree() is not None
     shown(ledger)
     shown(ledger.timeline())
+    shown(ex.merge_ledgers([path, path]))
 
 
 def open_executable(path: Path) -> None:
@@ -185,6 +186,11 @@ def open_executable(path: Path) -> None:
 
 def open_module(path: Path) -> None:
     look_at(ex.open_hlo(path))
+
+
+def open_dump(path: Path) -> None:
+    """The file is one of several of a folder, what a pass made of the module."""
+    look_at(ex.open_hlo(path.parent))
 
 
 def open_findings(path: Path) -> None:
@@ -240,12 +246,14 @@ def query_graph() -> Any:
     return ex.explore(*FUNCTIONS["gradient"]).hlo.graph
 
 
+PATHS = {"settings": "pyproject.toml", "dumps": "dump/module_0001.jit_f.0002.first.after_b.before_c.txt"}
 OPEN: dict[str, Callable[[Path], None]] = {
     "captures": open_capture,
     "results": open_result,
     "ledgers": open_ledger,
     "executables": open_executable,
     "modules": open_module,
+    "dumps": open_dump,
     "findings": open_findings,
     "signals": open_signals,
     "goldens": open_golden,
@@ -289,6 +297,11 @@ class Reader:
         self.replaced = {SECRET.encode(): str(secret).encode(), OUTSIDE.encode(): str(self.outside).encode()}
         if name == "executables":  # an archive has it in its members, whose sizes are written down
             self.replaced.clear()
+        if name == "dumps":
+            (folder / "dump").mkdir()
+            good = module_texts()[0]
+            for step in ("before_optimizations", "0001.first.after_a.before_b", "cpu_after_optimizations"):
+                (folder / "dump" / f"module_0001.jit_f.{step}.txt").write_text(good)
         os.chdir(self.here)
         self.watcher = Watcher(str(secret))
         signal.signal(signal.SIGALRM, _late)
@@ -299,7 +312,7 @@ class Reader:
 
     def open(self, data: bytes, at: str) -> None:
         """Open a file, show what opens, and note what it did; `at` says which one it is."""
-        path = self.folder / ("pyproject.toml" if self.name == "settings" else "file")
+        path = self.folder / PATHS.get(self.name, "file")
         for placeholder, real in self.replaced.items():
             data = data.replace(placeholder, real)
         path.write_bytes(data)
