@@ -55,6 +55,7 @@ from explorer.model.source import Source
 from explorer.model.stage import Stage
 from explorer.model.types import measure_types
 
+_ORDER = ("jaxpr", "stablehlo", "before", "hlo")
 _MOST_STAGES = 16  # there are three, and up to two more of a module that was opened
 
 
@@ -88,6 +89,9 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
         if len(header["stages"]) > _MOST_STAGES:
             raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MOST_STAGES} are read")
+        known = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
+        if known != sorted({*known}):
+            raise ValueError("its stages are in another order than a program has them")
         # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
         for stage in header["stages"]:
             is_format = 3 if "keys" not in stage else 2 if "measures" in stage else 1

@@ -1,4 +1,4 @@
-"""Reading and writing files: no other module of Explorer opens any (`tests/one_door.py` lists the exceptions).
+"""Reading and writing of files: no other module of Explorer opens any (`tests/one_door.py` lists the exceptions).
 
 A file may come from someone who means harm, so reading has bounds: only regular files are read, since a pipe or a
 device may never end; no more than a given number of bytes; and parsers get no input on which they take more memory or
@@ -25,7 +25,7 @@ from typing import IO, Any
 Refusal = Callable[[str], Exception]  # the error of a file that can't be read: its class
 
 LARGEST_TEXT = 64 * 2**20  # bytes of a text that a person or a tool wrote
-LARGEST_DUMP = 4_000_000_000  # bytes of what a compiler wrote: a text of 10,000,000 instructions
+LARGEST_DUMP = 4_000_000_000  # bytes of a compiler's output: a text of 10,000,000 instructions
 LONGEST_LINE = 16 * 2**20  # bytes of one line of a ledger or a log
 _PIECE = 2**20
 _MOST_VALUES = 8_000_000  # of JSON, each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
@@ -44,7 +44,7 @@ def read_bytes(path: str | PathLike[str], largest: int, what: str, refuse: Refus
     Args:
         largest: The most bytes that are read.
         what: What the file should be, with its article, for messages.
-        refuse: Makes the error of what is no regular file, has an impossible name, or is too large.
+        refuse: Makes the error for a file that is not regular, has an impossible name, or is too large.
 
     Raises:
         OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
@@ -113,11 +113,14 @@ def _name(path: str | PathLike[str]) -> str:
 
 
 def parse_json(text: str | bytes, **how: Any) -> Any:
-    """Return the values of a JSON text; ValueError if it is none, too deep, or of more values than fit in memory.
+    """Return the values of a JSON text.
 
     Args:
         text: Bytes are UTF-8, with surrogates.
         how: Further arguments of `json.loads`.
+
+    Raises:
+        ValueError: The text is not JSON, is nested too deeply, or has more values than fit in memory.
     """
     # An empty list is three bytes here and 64 in memory.
     marks: Any = b",[{:" if isinstance(text, bytes) else ",[{:"
@@ -131,7 +134,7 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the table of a TOML text; ValueError if it is none, too deep, or has an integer of more than 64 bits."""
+    """Return the table of a TOML text; ValueError if malformed, too deep, or of integers past 64 bits."""
     if sum(line.count(".") ** 2 for line in text.splitlines()) > _MOST_DOTS:
         raise ValueError("a line has too many dots")
     try:
@@ -148,7 +151,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 class YamlError(ValueError):
-    """A text is no YAML, or no YAML that is read; `line` counts from 1, and is 0 where it is not known."""
+    """Refusal of a YAML text; `line` counts from 1, and is 0 where it is not known."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
@@ -159,7 +162,7 @@ def compose_yaml(content: bytes) -> Any:
     """Return the root node of a YAML text, None of an empty one.
 
     Raises:
-        YamlError: It is no YAML; or too much, once each alias is what it stands for.
+        YamlError: The text is not YAML, or has too many nodes once each alias is replaced by its anchor.
     """
     yaml: Any = import_module("yaml")  # 15 ms that only those pay who have such a file
     try:
@@ -169,7 +172,7 @@ def compose_yaml(content: bytes) -> Any:
         problem: Any = getattr(error, "problem", None) or error
         raise YamlError(f"this is no YAML: {problem!s:.300}", mark.line + 1 if mark is not None else 0) from None
     except (RecursionError, ValueError, OverflowError):  # PyYAML has no error of its own for `"\UFFFFFFFF"`
-        raise YamlError("its lists are too deep, or a character is none") from None
+        raise YamlError("its lists are too deep, or an escape is no character") from None
     if root is not None:
         _count_nodes(root, {}, 0)
     return root
@@ -213,10 +216,9 @@ def write_text(path: str | PathLike[str], text: str) -> Path:
 def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
     """Open a new file that takes the place of `path` at the end, if all went well: no reader ever sees half of it.
 
-    It is written beside the file, and renamed. If that fails, or this process ends on the way, what was there before
-    is left as it was; of several writers, the last one's file is there. As with any writing, a symbolic link stays
-    one, and a file that was there keeps its permissions. A file that a killed process left half written is removed
-    when something is written to its folder a day later.
+    The new file is written in the same folder, synced, and renamed. If that fails, or this process is killed, the old
+    file stays as it was. Of several writers, the last one wins. A symbolic link stays a link, and a file keeps its
+    permissions. A partial file of a killed process is removed by the first write to its folder a day later.
 
     Raises:
         OSError: The folder is not there or can't be written to, `path` is no regular file, or the disk is full. It
@@ -236,7 +238,7 @@ def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(target)
-    except OSError as error:  # it names the file beside, which the caller doesn't know
+    except OSError as error:  # the error names the partial file, which the caller doesn't know
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     if os.name == "posix":  # the folder has the new name only when it is written too
         folder = os.open(target.parent, os.O_RDONLY)

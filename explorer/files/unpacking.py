@@ -1,4 +1,4 @@
-"""Unpacking within bounds, whatever a file says of its size.
+"""Unpacking of gzip and zlib within bounds, whatever size a file claims.
 
 A checksum tells that bytes are as written, not who wrote them: 1.9 MB of gzip can stand for 1.9 GB, and what is made of
 these takes a multiple. So there is a most that a file unpacks to, and a most for each of its packed bytes; and it is
@@ -34,7 +34,7 @@ class Unpacker:
         self.most = self.left = min(largest, max(_ALWAYS, _RATIO * size))
 
     def unpack(self, packed: bytes, wrapping: int, claimed: int | None = None) -> bytes:
-        """What `packed` stands for.
+        """Return the bytes that `packed` holds.
 
         Args:
             wrapping: `GZIP` or `ZLIB`.

@@ -47,7 +47,7 @@ def _patterns(path: Path) -> Sequence[str] | None:
         return None
     if not isinstance(files, list) or not all(isinstance(each, str) for each in cast(list[object], files)):
         raise OptionError(
-            f"files is {brief(files)} in [tool.explorer.check] of {path}; "
+            f"files is {brief(cast(object, files))} in [tool.explorer.check] of {path}; "
             'allowed is a list of paths: ["tests/*.golden"].'
         )
     return cast(list[str], files)

@@ -1,4 +1,4 @@
-"""How many operations one HLO instruction does, and how large its arrays are."""
+"""Operations of one HLO instruction, and the size of its arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOVING = frozenset(
         *("slice-start", "transpose", "tuple", "dynamic-slice-start", "dynamic-update-slice-start"),
     ]
 )
-# What these cost stands in their attributes, or not in the first array of their type alone.
+# Their cost depends on their attributes, or on more than the first array of their type.
 _BY_ATTRIBUTES = frozenset(
     ("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call", "rng-bit-generator")
 )
@@ -58,7 +58,7 @@ _BY_ATTRIBUTES = frozenset(
 def own_flops(graph: Graph) -> Floats:
     """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
     size = graph.sizes.elements[graph.type]
-    # An operation that is in no table, as a batch-norm or a top-k, costs nobody knows what; that is not nothing.
+    # The cost of an operation in no table, as a batch-norm or a top-k, is unknown, which is not zero.
     each = [1.0 if op in _ELEMENTWISE else 0.0 if _is_counted_elsewhere(op) else math.nan for op in graph.ops]
     flops = np.asarray(each)[graph.op] * size
     by_attributes = np.asarray([op in _BY_ATTRIBUTES for op in graph.ops], bool)[graph.op]
@@ -72,17 +72,17 @@ def own_flops(graph: Graph) -> Floats:
 
 
 def _is_counted_elsewhere(op: str) -> bool:
-    """Whether an operation does none itself: it moves data, or what it calls counts; `-done` ends what was counted."""
+    """Return True if an operation itself computes nothing: it moves data, calls a computation, or ends another one."""
     return op in _MOVING or op in CALLERS or op.endswith("-done")
 
 
 def call_target(graph: Graph, node: int) -> str:
-    """What a custom call calls; empty for any other instruction."""
+    """Return the target of a custom call; empty for any other instruction."""
     return graph.attribute_table.get(node, "custom_call_target")
 
 
 def result_bytes(graph: Graph, node: int) -> int:
-    """What an instruction gives, without the workspace that a library call declares beside it."""
+    """Return the bytes of an instruction's result, without the workspace that a library call declares."""
     type_ = parse_type(graph.types[int(graph.type[node])])
     if call_target(graph, node).startswith((*MATMULS, *CONVOLUTIONS)):
         return bytes_of(str(type_.arrays[0])) if type_.arrays else 0
@@ -126,7 +126,7 @@ def _library_flops(graph: Graph, node: int, shapes: Sequence[Sequence[int]], siz
 
 
 def _factorisation(target: str) -> str:
-    """LAPACK's name of what a target does, without the letter of its dtype: `getrf` of `lapack_sgetrf_ffi`."""
+    """Return LAPACK's name of a routine without the letter of its dtype: `getrf` for `lapack_sgetrf_ffi`."""
     library, _, routine = target.partition("_")
     if library not in ("lapack", "cusolver", "cublas"):
         return ""
@@ -135,7 +135,7 @@ def _factorisation(target: str) -> str:
 
 
 def sorted_length(graph: Graph, node: int) -> float:
-    """How many elements each of the sequences has that a sort puts in order; NaN where the text doesn't say."""
+    """Return the length of the sequences that a sort orders; NaN if the text doesn't say."""
     shape, along = _first_shape(graph, node), _numbers(graph.attribute_table.get(node, "dimensions"))
     return math.prod(shape[dim] for dim in along) if along else math.nan
 
@@ -147,7 +147,7 @@ def _first_shape(graph: Graph, node: int) -> Sequence[int]:
 
 
 def _numbers(value: str) -> list[int]:
-    """Of `{0,1}`."""
+    """Return the numbers of `{0,1}`."""
     return [int(part) for part in value.strip("{}[]").replace('"', "").split(",") if part.strip()]
 
 
@@ -160,7 +160,7 @@ def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) 
 
 
 def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
-    """What a factorisation of LAPACK's does (LAPACK Working Note 41, appendix C), lower orders left out."""
+    """Return the FLOPs of a LAPACK factorization (LAPACK Working Note 41, appendix C), lower orders left out."""
     if not shapes or len(shapes[0]) < 2:
         return math.nan
     *batch, m, n = shapes[0]
@@ -178,7 +178,7 @@ def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
 
 
 def window_size(graph: Graph, node: int) -> float:
-    """How many elements a window holds."""
+    """Return the number of elements in a window."""
     return math.prod(int(size) for size in _window(graph, node).get("size", ()) if size.isdecimal())
 
 
@@ -249,7 +249,7 @@ def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, s
     edges = {0, rows}
     for (a1, b1, m1), (a2, b2, m2) in combinations(uppers + lowers, 2):
         if rise := a1 * m2 - a2 * m1:
-            # A crossing at an integer is a segment of its own: there the bounds meet, and beside it perhaps not.
+            # A crossing at an integer is a segment of its own: the bounds meet there, and perhaps not next to it.
             at, rest = divmod(b2 * m1 - b1 * m2, rise)
             edges.update(min(max(edge, 0), rows) for edge in (at + (rest != 0), at + 1))
     count = 0

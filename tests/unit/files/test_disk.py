@@ -65,7 +65,8 @@ def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
     assert read_bytes(path, 100, "a text") == b"x" * 100
     with pytest.raises(GoldenFileError, match="file has 100 bytes; a golden file has at most 99"):
         read_bytes(path, 99, "a golden file", GoldenFileError)
-    assert read_bytes("/proc/self/status", 10**6, "a text").startswith(b"Name:")  # whose size is said to be 0
+    if os.path.exists("/proc/self/status"):  # whose size is said to be 0
+        assert read_bytes("/proc/self/status", 10**6, "a text").startswith(b"Name:")
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
