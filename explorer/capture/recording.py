@@ -328,10 +328,11 @@ def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool =
     A dump that the user asked XLA for is left to them.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
-    if place is None or "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", ""):
+    is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
+    folder = None if place is None or is_users else _folder_in(place)
+    if folder is None:
         yield _Dumped(options)
         return
-    folder = TemporaryDirectory(prefix="explorer-passes-", dir=place or None, ignore_cleanup_errors=True)
     dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
     dumped = _Dumped({**(options or {}), **dump}, folder)
     try:
@@ -339,6 +340,14 @@ def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool =
     finally:
         if not dumped.is_packed:
             folder.cleanup()
+
+
+def _folder_in(place: str) -> TemporaryDirectory[str] | None:
+    """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
+    for parent in (place or None, None):
+        with suppress(OSError):
+            return TemporaryDirectory(prefix="explorer-passes-", dir=parent, ignore_cleanup_errors=True)
+    return None
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:
