@@ -207,6 +207,9 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     equations: list[Equations] = [_NONE] * len(graph.names)
     members = _members(graph)
     scopes: list[int] = graph.scope.tolist()
+    # What JAX lowers a part to is of that part. XLA adds instructions without a name to a loop that are not of it.
+    is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
+    is_part: list[bool] = graph.is_equation.tolist() if is_lowered else [False] * len(scopes)
     for group in (*_callers_first(graph, callers), -1):
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
@@ -215,7 +218,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
             scope = scopes[node]
             if scope not in by_scope:
                 by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
-            equations[node] = by_scope[scope]
+            equations[node] = around if is_part[node] and not graph.scopes[scope] else by_scope[scope]
     counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
     rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
     grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)
@@ -229,8 +232,7 @@ def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -
         return named if named.rows else around
     if scope in paths.arguments:
         return Equations((paths.arguments[scope],), True)
-    # JAX lowers a primitive through a function of its own, whose operations have no number. An instruction that XLA
-    # added to a loop has no name at all.
+    # JAX lowers a primitive through a function of its own, whose operations have no number.
     return around if "/" in scope or (scope and kind == "function") else _NONE
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -16,7 +17,7 @@ import jax
 import jax.core
 import numpy as np
 
-from explorer._jax.jitted import is_jitted
+from explorer._jax.jitted import is_jitted, pmapped_call
 
 _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
@@ -96,6 +97,31 @@ def _seen_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
     except _SeenError as call:
         return call.call
     raise TypeError(f"{type(wrapper).__name__} doesn't call its jax.jit function")
+
+
+def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[str]] | None:
+    """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls: a call of theirs finds that trace.
+
+    Returns:
+        The `jax.stages.Traced`, and what the user calls the arrays that it takes, empty where that isn't known. None
+        for another function.
+    """
+    if is_filtered(wrapper):
+        inner = inner_jit(wrapper)
+        if inner is None:
+            return None
+        inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
+        given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
+    elif (call := pmapped_call(wrapper, args, kwargs)) is not None:
+        inner, given = call
+        inner_args, inner_kwargs = tuple(given), dict[str, Any]()
+    else:
+        return None
+    names: dict[int, str] = {}
+    for name, value in inspect.signature(wrapper).bind(*args, **kwargs).arguments.items():
+        leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+        names |= {id(leaf): f"{name}{jax.tree_util.keystr(path)}" for path, leaf in leaves}
+    return inner.trace(*inner_args, **inner_kwargs), [names.get(id(array), "") for array in given]
 
 
 def flatten(values: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:

@@ -73,6 +73,8 @@ def profile(
         ArgumentsError: An argument only describes an array.
         OptionError: An option is out of range.
         ProfilerBusyError: A trace is being recorded in this process already.
+        KeyboardInterrupt, SystemExit: As they came while calls were recorded, with the profile of those before as
+            `.result` if there was one.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -98,13 +100,27 @@ def profile(
                 own.first()
                 seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
                 steady_time, note = agree_on_time(*program, seconds_of_own)
-            measured, beside = _measured(captured, calls, runs, warm_up, seconds)
-    if is_one and beside.median > _LONG:
+            try:
+                (measured, beside), stop = _measured(captured, calls, runs, warm_up, seconds), None
+            except _Stopped as stopped:
+                (measured, beside), stop = stopped.measured, stopped.stop
+    if stop is None and is_one and beside.median > _LONG:
         steady_time, note = agree_on_time(*program, beside)
     if steady_time is not None:
         measured = replace(measured, plain_seconds=steady_time.median)
     notes = [*subject.notes, *measured.notes, *filter(None, [note]), *prints.notes]
-    return replace(measured, notes=notes, environment=environment_with_cores())
+    measured = replace(measured, notes=notes, environment=environment_with_cores())
+    if stop is None:
+        return measured
+    stop.result = measured  # pyright: ignore[reportAttributeAccessIssue]
+    raise stop
+
+
+class _Stopped(Exception):
+    """An interrupt, or the end of the process, and the profile of the calls before."""
+
+    def __init__(self, stop: BaseException, measured: _Measured) -> None:
+        self.stop, self.measured = stop, measured
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
@@ -126,16 +142,28 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _Measured:
     """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
-    plain = [_once(calls) for _ in range(beside)]
+    plain, stop = [_once(calls) for _ in range(beside)], None
     with profiling() as recording:
-        record(calls, count)
-    plain += [_once(calls) for _ in range(beside)]
+        try:
+            record(calls, count)
+        except (KeyboardInterrupt, SystemExit) as error:
+            stop = error
     events = read_events(recording.data)
+    if stop is None:
+        plain += [_once(calls) for _ in range(beside)]
+    elif len(events.windows) < 2:
+        raise stop
+    else:  # the last call is not whole
+        events = replace(events, windows=events.windows[:-1])
+        recording.note = f"ended by {type(stop).__name__} after {len(events.windows)} of {count} calls"
     captures, events = captures_of(target, events)
     seconds = np.asarray(plain)
-    measured = build_profile(target.name, target.signature, events, captures, undisturbed(seconds))
-    notes = [*filter(None, [recording.note]), *measured.notes]
-    return replace(measured, notes=notes, xspace=recording.data), Samples(tuple(seconds[steady_runs(seconds)]))
+    profile = build_profile(target.name, target.signature, events, captures, undisturbed(seconds))
+    notes = [*filter(None, [recording.note]), *profile.notes]
+    measured = replace(profile, notes=notes, xspace=recording.data), Samples(tuple(seconds[steady_runs(seconds)]))
+    if stop is not None:
+        raise _Stopped(stop, measured)
+    return measured
 
 
 def is_settled(profile: Profile) -> bool:

@@ -215,7 +215,7 @@ def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[s
     request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
     request.check_arguments()
     notify(0.0, "tracing and compiling")
-    traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    (traced, _), capture = run_step("trace", request.trace, request, request.empty_capture())
     lowered, capture = run_step("lower", traced.lower, request, capture)
     _, capture = run_step("compile", lowered.compile, request, capture)
     seconds = dict(capture.durations.seconds)

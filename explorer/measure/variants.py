@@ -156,7 +156,7 @@ class Subject:
         if change.dtype is not None:
             args, kwargs = cast_floats((args, kwargs), change.dtype)
         with _within(change):
-            traced = CompileRequest(self.shown, args, kwargs).trace()
+            traced = CompileRequest(self.shown, args, kwargs).trace().shown
         function = cast(Any, jaxpr_as_fun(traced.jaxpr))
         for policy in change.policies:
             function = cast(Any, jax.checkpoint(function, policy=policy))

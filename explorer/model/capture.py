@@ -79,7 +79,7 @@ class Capture(Pictured):
         read_code: Gives the code of the kernels that is kept with the capture, where it is.
         write_code: Gives it by compiling once more, where that can be done.
         record: Gives passes that take longer: their dump is large, or was not made and takes one more compile.
-        recording_note: Why there are no exact links; empty where there are, or where nothing was recorded.
+        recording_note: Why there are no exact links, for a program that was compiled here; empty where there are.
         exact_sets: By each stage of which it is known, from which equations its nodes come; `links` has them.
         saved_bookmark: Where a view opens, with the notes, as the file has it that this is from.
 
