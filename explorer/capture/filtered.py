@@ -54,8 +54,8 @@ def arrays_of(tree: Any) -> Any:
 def inner_jit(wrapper: Any) -> Any:
     """Return the `jax.jit` function that a wrapper calls; None for anything that isn't a wrapper of a known library."""
     library = cast(type[object], type(wrapper)).__module__.partition(".")[0]
-    found = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
-    return getattr(wrapper, found[0]) if len(found) == 1 else None
+    names = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
+    return getattr(wrapper, names[0]) if len(names) == 1 else None
 
 
 def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:
@@ -104,11 +104,11 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
 
     Returns:
         The `jax.stages.Traced`, and what the user calls the arrays that it takes, empty where that isn't known. None
-        for another function, and for arguments of `filter_jit` without arrays: it makes static what stands for them.
+        for another function.
     """
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)
-        if inner is None or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
+        if inner is None:
             return None
         inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
         given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
