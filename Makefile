@@ -8,7 +8,7 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
@@ -21,6 +21,7 @@ help:
 	@echo "make release      build the wheel and the sdist, install and use them on Python 3.11, 3.12 and 3.13"
 	@echo "make bench        measure what Explorer costs, against its targets"
 	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the table of docs/peers.md"
+	@echo "make pins         write hashes.txt for the versions in constraints.txt (needs uv)"
 	@echo "make clean        remove what these made"
 
 lab: $(LAB)/ready
@@ -103,31 +104,38 @@ clean:
 
 # Virtual environments ------------------------------------------------------------------------------------------------
 
+# Each package has a pinned version, and is installed if its file has a hash that is known. Not the newest JAX, on purpose,
+# nor the peers, whose files another index may have.
+PINS := constraints.txt hashes.txt tests/pins.py
+
+pins:
+	python3 tests/pins.py --write
+
 PIP_INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
 
-# $(call environment,folder,extra,arguments of pip): the pinned packages of one extra, and explorer itself as it is here.
+# $(call environment,folder,command): a new environment, and what its Python runs to fill it.
 define environment
 	@command -v $(PYTHON) >/dev/null || { echo "explorer needs Python 3.11 or newer: '$(PYTHON)' was not found (set PYTHON=…)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "explorer needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V) (set PYTHON=…)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "explorer needs Python's venv module: $(PYTHON) has none (on Debian: apt install python3-venv)" >&2; exit 1; }
 	@echo "setting up $(1) (once, some minutes)"
 	@$(PYTHON) -m venv $(1)
-	@$(1)/bin/python $(PIP_INSTALL) -c constraints.txt $(3) -e '.[$(2)]'
+	@$(1)/bin/python $(2)
 	@touch $(1)/ready
 endef
 
-$(VENV)/ready: pyproject.toml constraints.txt
-	$(call environment,$(VENV),test)
+$(VENV)/ready: pyproject.toml $(PINS)
+	$(call environment,$(VENV),tests/pins.py test)
 
-$(LAB)/ready: pyproject.toml constraints.txt
-	$(call environment,$(LAB),lab)
+$(LAB)/ready: pyproject.toml $(PINS)
+	$(call environment,$(LAB),tests/pins.py lab)
 
-$(DOCS)/ready: pyproject.toml constraints.txt
-	$(call environment,$(DOCS),docs)
+$(DOCS)/ready: pyproject.toml $(PINS)
+	$(call environment,$(DOCS),tests/pins.py docs)
 
 # On Linux, PyPI's torch comes with gigabytes of CUDA; PEERS_PIP='--extra-index-url …' names an index of torch for CPUs alone.
 $(PEERS)/ready: pyproject.toml constraints.txt
-	$(call environment,$(PEERS),peers,$(PEERS_PIP))
+	$(call environment,$(PEERS),$(PIP_INSTALL) -c constraints.txt $(PEERS_PIP) -e '.[peers]')
 
 # The other end: the newest JAX needs Python 3.12; looked for on the PATH and under pyenv.
 NEWEST_PYTHON ?= $(shell for p in python3.13 python3.12 $$HOME/.pyenv/versions/3.13.*/bin/python $$HOME/.pyenv/versions/3.12.*/bin/python; do \

@@ -40,14 +40,31 @@ def number_equations(traced: Any) -> NumberedProgram | None:
     numbering = _Numbering()
     try:
         jaxpr = numbering.number(traced.jaxpr)
-        numbered = copy.copy(traced)
-        # What `lower` reads; nothing public makes a Traced of another jaxpr.
-        numbered._params = {**traced._params, "jaxpr": jaxpr}
-        if getattr(numbered, "_lojax", None) is not None:  # 0.12 keeps here what it lowers, once it is made
-            numbered._lojax = None
+        numbered = _with_jaxpr(traced, jaxpr)
     except (AttributeError, TypeError, KeyError):
         return None
     return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
+
+
+def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
+    """Copy a `jax.stages.Traced` with other names of its arguments; the same where they are not as many as it takes."""
+    jaxpr = traced.jaxpr
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    if not all(names) or len(names) != len(inner.invars):
+        return traced
+    # From 0.11 a jaxpr has its constants itself, and would lose them.
+    constants = {"consts": list(inner.consts)} if hasattr(inner, "consts") else {}
+    named = inner.replace(debug_info=inner.debug_info._replace(arg_names=tuple(names)), **constants)
+    return _with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
+
+
+def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+    """Copy a `jax.stages.Traced` with another jaxpr, which nothing public does; `lower` reads it."""
+    other = copy.copy(traced)
+    other._params = {**traced._params, "jaxpr": jaxpr}
+    if getattr(other, "_lojax", None) is not None:  # 0.12 keeps here what it lowers, once it is made
+        other._lojax = None
+    return other
 
 
 def keep_executable(lowered: Any, compiled: Any) -> bool:

@@ -25,12 +25,12 @@ def add_mcp(verbs: Any) -> None:
     about = (
         "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
         "recompiles, profile, diff, targets, check. What is named here may run, and nothing else; each answer in a "
-        "process of its own, with limits on time and memory."
+        "process of its own, with limits on time and memory, and on Linux without a network."
     )
     verb = verbs.add_parser("mcp", help="serve coding assistants", description=about)
     verb.add_argument(
         "names", metavar="NAME", nargs="+",
-        help="what may run: MODULE:FUNCTION; a file, with each of its functions and as a script; a script with its "
+        help="what may run: MODULE:FUNCTION; a file, with what it defines and as a script; a script with its "
         "arguments, quoted; a golden file",
     )  # fmt: skip
     verb.add_argument("--seconds", metavar="S", type=_positive, default=_SECONDS, help=f"for an answer; {_SECONDS:g}")

@@ -8,17 +8,18 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
 from types import MethodType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
+from explorer._jax.numbering import with_argument_names
 from explorer._jax.steps import steps_done
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.equation_paths import rename_numbered, without_numbers
-from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
 from explorer.capture.machine.writing import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
@@ -104,7 +105,8 @@ def explore_call(
     if isinstance(subject, Explored) and not args and not kwargs and target is None:
         return subject.explore()
     backend = backend_of(target)
-    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
+    leaves, rebuild = flatten((args, kwargs))
+    args, kwargs = rebuild([leaf.to_struct() if isinstance(leaf, Described) else leaf for leaf in leaves])
     meanwhile = meanwhile if target is None else None
     request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile, record=record)
     capture = compile_with_findings(request).capture
@@ -129,8 +131,16 @@ class Described(Protocol):
     def to_struct(self) -> jax.ShapeDtypeStruct: ...
 
 
-def _struct(leaf: Any) -> Any:
-    return leaf.to_struct() if isinstance(leaf, Described) else leaf
+class Trace(NamedTuple):
+    """A traced function.
+
+    Attributes:
+        plain: The `jax.stages.Traced` that the user's own call finds.
+        shown: The same with the user's names of its arguments, where a wrapper gave them others.
+    """
+
+    plain: Any
+    shown: Any
 
 
 @dataclass(frozen=True)
@@ -198,27 +208,39 @@ class CompileRequest:
                 + ".\n  Hint: pass them as in a call: explore(f, x, y=1)."
             ) from None
 
-    def trace(self) -> Any:
-        """The `jax.stages.Traced` of the target for these arguments.
+    def trace(self) -> Trace:
+        """Trace the target for these arguments.
 
         Raises:
             LeakedTracer: It uses a value that another trace left behind; and whatever the user's function raises.
         """
         __tracebackhide__ = True
         if self.traced is not None:
-            return self.traced
-        target, args, kwargs = self._target, self.args, self.kwargs
+            return Trace(self.traced, self.traced)
+        trace = self._trace()
+        refuse_leaks(trace.plain, self.unwrapped, self.named_arrays)
+        return trace
+
+    def _trace(self) -> Trace:
+        __tracebackhide__ = True
+        target: Any = self._target
+        args, kwargs = self.args, self.kwargs
+        while isinstance(target, partial) and hasattr(target.func, "trace"):  # a call runs the program of what is in it
+            target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
+        inner = inner_trace(target, args, kwargs)
+        if inner is not None:
+            return Trace(inner[0], with_argument_names(*inner))
         if is_filtered(target):
             target = filtered(target, args, kwargs)
             args, kwargs = arrays_of((args, kwargs))
         if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
             target, args = target.__func__, (target.__self__, *args)
         # jax.jit itself refuses some callables, such as generators.
-        jitted: Any = target if hasattr(target, "trace") else jax.jit(target)
+        called = cast(Any, target)
+        jitted: Any = called if hasattr(called, "trace") else jax.jit(called)
         traced: Any = jitted.trace(*args, **kwargs)
         traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
-        refuse_leaks(traced, self.unwrapped, self.named_arrays)
-        return traced
+        return Trace(traced, traced)
 
     @property
     def _target(self) -> Any:
@@ -302,7 +324,8 @@ def compile_with_findings(request: CompileRequest) -> Compilation:
 def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation:
     __tracebackhide__ = True
     begin("trace")
-    traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    trace, capture = run_step("trace", request.trace, request, request.empty_capture())
+    traced = trace.shown
     notes = request.notes  # the stage reads them later; of the request it would hold all that was compiled
     capture = replace(
         capture,
@@ -312,7 +335,7 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
         constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
     )
     begin("lower")
-    lowered, capture = run_step("lower", partial(request.backend.lower, traced), request, capture)
+    lowered, capture = run_step("lower", partial(request.backend.lower, trace.plain), request, capture)
     numbered = numbered_program(traced, lowered, request.backend, request.options) if request.record else None
     if numbered is None:
         compilation = _compile_plain(request, lowered, capture, begin)

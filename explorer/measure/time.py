@@ -15,6 +15,7 @@ from explorer._jax.distributed import Processes
 from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
+from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.prints import Prints, printed_once
 from explorer.measure.calls import Calls
 from explorer.measure.device import default_device, environment_with_cores
@@ -111,8 +112,10 @@ def time(
             if shared is not None:
                 timing = _timed_in_step(subject, plan, shared, prints)
             else:
-                timing = run_to_completion(_timing_steps(subject, plan, eager, prints))
-    return replace(timing, notes=(*timing.notes, *prints.notes))
+                is_kept = is_explored(call.function, call.args, call.kwargs)
+                timing = run_to_completion(_timing_steps(subject, plan, eager, prints, is_kept))
+    _, note = agree_on_time(call.function, call.args, call.kwargs, timing.steady, is_latest=True)
+    return replace(timing, notes=(*timing.notes, *filter(None, [note]), *prints.notes))
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,13 @@ class _Plan:
     notify: ProgressCallback
 
 
-def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints) -> Steps[Timing]:
-    """Yield each sample to take of the subject, and return what they amount to."""
+def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is_kept: bool) -> Steps[Timing]:
+    """Yield each sample to take of the subject, and return what they amount to.
+
+    Args:
+        subject, plan, eager, prints: What is measured, and how.
+        is_kept: Whether JAX keeps the program of the user's own call, so that it compiles nothing.
+    """
     __tracebackhide__ = True
     notes = [note for note in (busy_note(),) if note]
     part = 1 - _EAGER if eager and subject.eager is not None else 1.0
@@ -140,10 +148,11 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints) ->
             notes.append("it was compiled before: its first call here only ran")
         stages["run"] = calls.first_seconds
         calls.first()
-        is_long = calls.first_seconds > _LONG
+        is_long = calls.first_seconds > _LONG and not is_kept
         steady = (yield from _sampled(plan, calls, part, "compiled", notes)) if is_long else None
     # Within a context that makes traces fresh, JAX finds what it compiled some microseconds later. For a short call
-    # that counts, and it is compiled again, as the user's own; for a long one that would take as long again.
+    # that counts, and it is compiled again, as the user's own; for a long one that would take as long again, unless it
+    # was explored: then the program that is shown is measured.
     if steady is None:
         steady = yield from _sampled(plan, _called_once(subject, may_donate), part, "compiled", notes)
     of_eager = (yield from _eager_samples(subject, plan, may_donate, notes)) if eager else None
@@ -197,7 +206,7 @@ def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[s
     request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
     request.check_arguments()
     notify(0.0, "tracing and compiling")
-    traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    (traced, _), capture = run_step("trace", request.trace, request, request.empty_capture())
     lowered, capture = run_step("lower", traced.lower, request, capture)
     _, capture = run_step("compile", lowered.compile, request, capture)
     seconds = dict(capture.durations.seconds)

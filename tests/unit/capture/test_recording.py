@@ -4,11 +4,13 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.monitoring
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import explorer as ex
 from explorer._jax import number_equations
@@ -305,6 +307,68 @@ def test_one_compile_serves_the_exploration_and_the_users_own_call(program, tmp_
     assert compiles(lambda: given.append(jax.block_until_ready(function(X)))) == 0
     for one, other in zip(jax.tree.leaves(given[0]), jax.tree.leaves(expected), strict=True):
         assert np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True)
+
+
+class Layer:
+    def __init__(self):
+        self.weight = jnp.eye(16)
+
+    @partial(jax.jit, static_argnums=0)
+    def apply(self, x):
+        return jnp.tanh(x @ self.weight) * 1.125
+
+
+def of_nnx():
+    layer = nnx.Linear(16, 16, rngs=nnx.Rngs(0))
+
+    @nnx.jit
+    def step(model, x):
+        gradients = nnx.grad(lambda model: (model(x) ** 2).mean())(model)
+        nnx.update(model, jax.tree.map(lambda w, g: w - 0.1 * g, nnx.state(model, nnx.Param), gradients))
+        return x.sum()
+
+    return step, (layer, X), {}
+
+
+def of_equinox():
+    mlp = eqx.nn.MLP(16, 16, 8, 1, key=jax.random.key(0))
+    return eqx.filter_jit(eqx.filter_grad(lambda mlp, x: jax.vmap(mlp)(x).sum())), (mlp, X), {}
+
+
+KINDS = {
+    "a partial of a jit": lambda: (partial(jax.jit(lambda a, x: a * jnp.tanh(x)), 2.0), (X,), {}),
+    "a jit of a partial": lambda: (jax.jit(partial(lambda a, x: a * jnp.tanh(x), 2.5)), (X,), {}),
+    "a method": lambda: (Layer().apply, (X,), {}),
+    "a static argument": lambda: (jax.jit(lambda x, n: x**n + 1, static_argnames="n"), (X,), {"n": 3}),
+    "a donated argument": lambda: (jax.jit(lambda x: jnp.sin(x) * 2, donate_argnums=0), (X + 0,), {}),
+    "pmap": lambda: (jax.pmap(lambda x: jnp.sin(x) * 2 + jax.lax.psum(x, "i"), axis_name="i"), (X[None],), {}),
+    "pure_callback": lambda: (
+        jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1),
+        (X,),
+        {},
+    ),
+    "flax.nnx.jit": of_nnx,
+    "equinox.filter_jit": of_equinox,
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_one_compile_serves_every_kind_of_jit(make, tmp_path):
+    function, args, kwargs = make()
+    (expected_of, expected_args, _), given = make(), []
+    expected = jax.tree.leaves(expected_of(*expected_args, **kwargs))
+    jax.clear_caches()
+    assert compiles(lambda: look_at_everything(ex.explore(function, *args, **kwargs), tmp_path)) == 1
+    assert compiles(lambda: given.extend(jax.tree.leaves(function(*args, **kwargs)))) == 0
+    for one, other in zip(given, expected, strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_arguments_of_a_wrapper_have_the_users_names():
+    function, args, _ = of_equinox()
+    assert ex.explore(function, *args).signature == "(mlp: 4 arrays, x: f32[16,16])"
+    function, args, _ = KINDS["pmap"]()
+    assert ex.explore(function, *args).signature == "(x: f32[1,16,16])"
 
 
 def test_what_was_compiled_before_is_compiled_once_more_and_then_known(tmp_path):
