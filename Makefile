@@ -8,13 +8,14 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow fuzz unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
 	@echo "make test         run what every change must pass: lint types contracts bundle unit hardware unit-newest notebooks docs browser"
 	@echo "make slow         run what a release must pass beside it: whole corpora, thousands of damaged files, clusters (20 minutes)"
+	@echo "make fuzz         open mutated files of every format for FUZZ_SECONDS=600, and hypothesis's with new seeds"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
 	@echo "make compatibility  run the unit tests on each release of JAX, write docs/compatibility.md"
@@ -36,6 +37,7 @@ test: lint types contracts bundle unit hardware unit-newest notebooks docs brows
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.one_door
 
 types: $(VENV)/ready
 	$(BIN)/basedpyright
@@ -79,6 +81,15 @@ coverage: $(VENV)/ready
 
 slow: $(VENV)/ready
 	$(call pytest,$(VENV),slow,-n auto --dist worksteal -m slow tests/unit tests/seeds)
+
+# Mutants of the crafted files of tests/corpus_hostile, from a new seed each time. FUZZ_SEED=… and FUZZ_FORMATS="ledgers …"
+# repeat what was printed; `python -m tests.corpus_hostile.fuzz again FORMAT SEED` opens one file once more.
+FUZZ_SECONDS ?= 600
+fuzz: export XLA_FLAGS = $(QUICKLY)
+fuzz: $(VENV)/ready
+	$(BIN)/python -m tests.corpus_hostile.fuzz $(FUZZ_SECONDS) $(FUZZ_FORMATS)
+	$(BIN)/python -m pytest -q -m "not slow" --hypothesis-seed=random tests/unit/capture/readers/test_fuzz.py \
+	  tests/unit/analysis/test_query.py tests/unit/analysis/cost/test_cost.py tests/unit/files
 
 notebooks: $(VENV)/ready
 	$(call pytest,$(VENV),nbval,-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from explorer.errors import OptionError
+from explorer.files.disk import LARGEST_TEXT, read_bytes
 
 _FOREIGN = None  # what an import, a loop, a `with` or an `except` binds
 _NO_NAMES = frozenset[str]()
@@ -39,7 +40,7 @@ class Definitions:
         """
         path = Path(place) if place.endswith(".py") else _source(place)
         try:
-            return cls(_by_name(_bindings(ast.parse(path.read_bytes()).body)))
+            return cls(_by_name(_bindings(ast.parse(read_bytes(path, LARGEST_TEXT, "a script")).body)))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise OptionError(f"{path} can't be read as Python: {type(error).__name__}: {error}.") from None
 

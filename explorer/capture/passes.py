@@ -13,6 +13,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.pass_times import START, Run
 from explorer.capture.versions import VersionsBuilder
 from explorer.errors import NotRecordedError
+from explorer.files.disk import LARGEST_DUMP, read_text
 from explorer.model.passes import Passes, measured
 
 # module_0006.jit_f.0011.simplification.after_algsimp.before_simplify-sorts.txt; a step within a pass has no `before`.
@@ -53,7 +54,7 @@ def read_passes(folder: str | Path, module: str | None = None) -> Passes:
             f"{folder} holds {what}.\n  Hint: dump with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'."
         )
     files = pass_files(folder, module or there[0])
-    texts = ((file, file.path.read_text(encoding="utf-8", errors="replace")) for file in files)
+    texts = ((file, read_text(file.path, largest=LARGEST_DUMP, errors="replace")) for file in files)
     return read_pass_texts(texts)
 
 

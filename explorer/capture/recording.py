@@ -42,6 +42,7 @@ from explorer.capture.passes import PassFile, pass_files, read_pass_texts
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
+from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.model.cached import cached_property
 from explorer.model.equation_sets import EquationSets
 from explorer.model.passes import Passes
@@ -286,7 +287,7 @@ class PassDump:
     def _pack(self, folder: TemporaryDirectory[str]) -> None:
         pack = zlib.compressobj(1)
         for file in self._files:
-            content = file.path.read_bytes()
+            content = read_bytes(file.path, LARGEST_DUMP, "a dump")
             self._lengths.append(len(content))
             self._packed.write(pack.compress(content))
         self._packed.write(pack.flush())

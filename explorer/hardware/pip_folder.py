@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 
 from explorer.errors import MissingPackageError
 from explorer.files.cache_folder import cache_folder
+from explorer.files.disk import write_text
 
 _DONE = "installed-by-explorer"  # written last: a folder without it is half of one
 _PATIENCE = 1800.0  # seconds for 200 MB over a slow line
@@ -81,7 +82,7 @@ def install_into(folder: Path, requirement: str, *options: str, needs: str = "")
         _pip(unfinished, requirement, options)
         if not (unfinished / needs).exists():
             raise MissingPackageError(f"{requirement} was installed and has no {needs}.")
-        (unfinished / _DONE).write_text(f"{requirement}\n", encoding="utf-8")
+        write_text(unfinished / _DONE, f"{requirement}\n")
         shutil.rmtree(folder, ignore_errors=True)  # half of one, as an interrupted removal leaves it
         unfinished.rename(folder)
     except BaseException:
