@@ -20,8 +20,9 @@ from explorer.model.graph import Graph
 
 _NUMBER = re.compile(NUMBERED_SCOPE.format(r"(\d{1,9})"))
 _IN_PATH = re.compile("/{0}|{0}/|{0}".format(NUMBERED_SCOPE.format(r"\d{1,9}")))
-# XLA makes names of instructions from scopes now and then, with `_` for what a name can't have: `_eq74.8`.
-_IN_NAME = re.compile(NUMBERED_SCOPE.replace("~", "_").format(r"\d{1,9}"))
+# XLA makes names of instructions from scopes now and then, with `_` for what a name can't have: `_eq74.8`, `jvp__eq7_`.
+# A function `heat_eq2` is the user's.
+_IN_NAME = re.compile("(?<![a-zA-Z0-9])" + NUMBERED_SCOPE.replace("~", "_").format(r"\d{1,9}"))
 _NAME = re.compile(r"(?<=%)[\w.\-]+")
 _NUMBERED_NAME = re.compile(rf"(?<![\w.\-])[\w.\-]*{_IN_NAME.pattern}[\w.\-]*")
 

@@ -29,14 +29,14 @@ def link_stages(capture: Capture) -> Links:
     """Link every stage of a capture to its first one; reads the stages that were not read yet."""
     graphs = {stage.name: stage.graph for stage in capture.stages}
     first, *others = graphs or ("",)
-    known = capture.exact_sets
+    exact = capture.exact_sets
     rows: dict[_Key, list[int]] = {}
-    if any(stage not in known for stage in others):
+    if any(stage not in exact for stage in others):
         graph = graphs[first]
         for row, (scope, frame, loops) in enumerate(_metadata(graph, first)):
             for key in _keys(graph, graph.scopes[scope], frame, loops):
                 rows.setdefault(key, []).append(row)
-    sets = {stage: known[stage] if stage in known else _linked(graphs[stage], stage, rows) for stage in others}
+    sets = {stage: exact[stage] if stage in exact else _linked(graphs[stage], stage, rows) for stage in others}
     return Links(graphs, sets)
 
 
@@ -47,8 +47,8 @@ def _linked(graph: Graph, stage: str, rows: Mapping[_Key, list[int]]) -> Equatio
     for node, (scope, frame, loops) in enumerate(_metadata(graph, stage)):
         if (scope, frame) not in sets:
             keys = [_keys(graph, name, frame, loops) for name in graph.scopes[scope].split(";")]
-            found = (next((rows[key] for key in of_name if key in rows), ()) for of_name in keys)
-            sets[scope, frame] = [at for several in found for at in several]
+            alike = (next((rows[key] for key in of_name if key in rows), ()) for of_name in keys)
+            sets[scope, frame] = [at for several in alike for at in several]
         row += [node] * len(sets[scope, frame])
         equation += sets[scope, frame]
     return EquationSets.of_pairs(row, equation, np.full(len(graph.names), INFERRED, np.int8))

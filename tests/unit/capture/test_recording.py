@@ -15,7 +15,7 @@ from flax import nnx
 import explorer as ex
 from explorer._jax import number_equations
 from explorer.capture import recording
-from explorer.capture.equation_paths import EquationPaths, names_without_numbers, numbers_in
+from explorer.capture.equation_paths import EquationPaths, names_without_numbers, numbers_in, rename_numbered
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 
@@ -262,6 +262,7 @@ def test_without_a_record_the_program_is_left_as_jax_makes_it():
     assert capture.coverage("hlo", "exact") == 0
     assert capture.coverage("hlo", "inferred") > 0.3  # by names and places
     assert "record=False" in capture.recording_note
+    assert sum(capture.recording_note in line for line in capture.to_text().splitlines()) == 1
     with pytest.raises(ex.NotRecordedError):
         capture.passes  # noqa: B018
 
@@ -434,6 +435,23 @@ def test_names_with_a_number_get_one_of_their_own():
     assert renamed == {
         **{"_eq9": "instruction.3", "_eq3.4": "instruction.2", "_eq4.4": "instruction.4", "jvp__eq7_.1": "jvp.1"},
     }
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_a_users_name_that_looks_like_a_number_stays(record):
+    @jax.jit
+    def heat_eq2(x):
+        return jax.lax.fori_loop(0, 3, lambda _, x: jnp.sin(x) @ x, x)
+
+    def solve_eq1(x):
+        with jax.named_scope("my_eq5"):
+            return heat_eq2(heat_eq2(x) + 1)
+
+    for text in (stage.text for stage in ex.explore(solve_eq1, X, record=record).stages[1:]):
+        assert "jit_solve_eq1" in text
+        assert "my_eq5" in text
+    graph = read_hlo(rename_numbered(TEXT.replace("%b", "%heat_eq2.1"))[0])
+    assert "heat_eq2.1" in graph.names
 
 
 TEXT = """HloModule m
