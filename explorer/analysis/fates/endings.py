@@ -74,6 +74,15 @@ def _ending(change: Change, row: int, depth: int) -> Ending:
         row: A row before it that is not there after it.
         depth: How many readers have been followed.
     """
+    known = change.endings.get(row)
+    if known is None:
+        # Readers and operands lead to each other: what leads back to itself is unknown.
+        change.endings[row] = Ending("unknown", row)
+        known = change.endings[row] = _new_ending(change, row, depth)
+    return known
+
+
+def _new_ending(change: Change, row: int, depth: int) -> Ending:
     if row in change.same:
         return Ending("lives", row, change.same[row])
     links: dict[str, PassLink] = {}

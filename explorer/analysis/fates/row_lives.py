@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from explorer.model.graph import Ints
 from explorer.model.pass_history import PassLink
 from explorer.model.passes import Pass, Passes
 from explorer.model.text_versions import Versions
+
+if TYPE_CHECKING:
+    from explorer.analysis.fates.endings import Ending
 
 
 def last_snapshots(snapshots: Sequence[Ints], count: int) -> Ints:
@@ -36,6 +40,7 @@ class Change:
         heirs: By row before, what has its name after it and is another instruction, which was there too.
         links: By key, what became of each instruction that died.
         readers_of: By key, the rows of all snapshots that read the instruction.
+        endings: By row, what became of it, where that is known already: readers of readers are few, paths many.
     """
 
     versions: Versions
@@ -47,6 +52,7 @@ class Change:
     heirs: Mapping[int, int]
     links: Mapping[int, Sequence[PassLink]]
     readers_of: Callable[[int], list[int]]
+    endings: dict[int, Ending] = field(default_factory=dict[int, "Ending"])
 
     @cached_property
     def row_before(self) -> Mapping[int, int]:

@@ -248,3 +248,15 @@ def test_every_end_is_the_pass_that_the_dumps_say_and_nothing_is_fused_that_no_k
 def test_a_primitive_that_jax_lowers_through_a_function_of_its_own_is_not_gone(program):
     _, found = fates_of(program, jnp.ones(64))
     assert not {fate.kind for fate in found["cumsum"]} & {"eliminated", "folded"}
+
+
+def _diamonds(x, count):
+    for _ in range(count):
+        x = x * 2 + x * 3
+    return x
+
+
+def test_diamonds_that_are_computed_twice_are_merged_in_a_time_that_does_not_double_with_each():
+    """Every path through forty diamonds would be 2 to the 40."""
+    _, found = fates_of(lambda x: _diamonds(x, 40) + _diamonds(x, 40), X)
+    assert {fate.kind for fate in found["add"][-1:]} == {"fused"}
