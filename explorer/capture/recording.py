@@ -21,7 +21,6 @@ import jax
 
 from explorer._jax import number_equations
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.analysis.links.folding import folded_equations, with_folded
 from explorer.capture.backends import Backend
 from explorer.capture.equation_paths import NUMBERED_SCOPE, EquationPaths, equation_sets, is_numbered
 from explorer.capture.pass_times import Run, timed
@@ -92,8 +91,8 @@ def record(program: Program) -> Recording:
             names = partial(_names, names_by_position(program.hlo.graph, graph), lowered, program.lowered)
             passes = read_passes(dump.folder, runs=dump.runs, paths=paths, rename=names)
             stablehlo = read_stablehlo(lowered.as_text(debug_info=True))
-            hlo = with_folded(equation_sets(graph, paths), graph, folded_equations(passes.versions))
-            return Recording(passes, {"stablehlo": equation_sets(stablehlo, paths), "hlo": hlo})
+            sets = {"stablehlo": equation_sets(stablehlo, paths), "hlo": equation_sets(graph, paths)}
+            return Recording(passes, sets)
     return _record_plain(program, "with its equations numbered, this compiles to another program")
 
 

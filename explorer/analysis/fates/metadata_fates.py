@@ -183,7 +183,7 @@ def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is
     if is_only_call:
         return Row("inlined", (), False, "what it calls stands in its place")
     runs = [i for i in rows if flags[i] & _RUNS]
-    return _running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
+    return running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
 
 
 def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Sequence[int]:
@@ -191,7 +191,7 @@ def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Seque
     return [i for i in rows if is_better(i)] or rows
 
 
-def _running(hlo: Instructions, runs: Sequence[int], share: int) -> Row:
+def running(hlo: Instructions, runs: Sequence[int], share: int = 1) -> Row:
     """The fate of an equation whose instructions run in kernels."""
     flags = hlo.flags
     main = _preferred(runs, lambda i: flags[i] & _MAIN)

@@ -18,6 +18,7 @@ from explorer.analysis.links.dependence import argument_sets, depths, result_set
 from explorer.analysis.links.inlining import Inlined, inline_calls
 from explorer.analysis.links.lowering import lowered_from
 from explorer.analysis.links.matching import Candidates, Dependence, match
+from explorer.analysis.passes.origins import known_sets
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EquationSets
 from explorer.model.graph import Graph, Ints
@@ -34,7 +35,7 @@ def link_stages(capture: Capture) -> Links:
     for graph in graphs.values():
         _ = graph.calls, graph.is_equation, graph.parameter_number, graph.returned
     links = _link(graphs)
-    for stage, sets in capture.exact_sets.items():
+    for stage, sets in known_sets(capture).items():
         if stage in links.sets:  # a capture may have been left without one of its stages
             links = links.with_exact(stage, sets)
     return links

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.passes.origins import known_sets
 from explorer.analysis.placement import innermost_own
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
 from explorer.model.types import elements
 
@@ -47,13 +47,13 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
     if not any(stage.name == "jaxpr" for stage in capture.stages):
         return {}
     hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
-    exact, does = capture.exact_sets.get("hlo"), (hlo.is_equation, jaxpr.is_equation)
+    exact, does = known_sets(capture).get("hlo"), (hlo.is_equation, jaxpr.is_equation)
     pairs = None if exact is None else exact.pairs
     placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
     equation_of: dict[int, int] = {}
     if exact is not None and pairs is not None:
         node, equation = pairs
-        is_sure = (exact.grade == EXACT)[node] & does[0][node] & does[1][equation]
+        is_sure = does[0][node] & does[1][equation]
         equation_of = _by_exact_links(hlo, jaxpr, (node[is_sure], equation[is_sure]), placeless)
     for op, primitives in _PRIMITIVES.items():
         if op not in hlo.ops:
