@@ -365,6 +365,17 @@ class _Walk:
                 passed = self._born(self.of[row]) or inherited
                 for read in below(change, row):
                     above.setdefault(read, passed)
+        # What a pass put between a value and a reader that stays does the reader's work, as the first of two
+        # reductions; what only moves elements serves whoever reads it.
+        todo = [(row, self._born(self.of[new])) for _, new in change.changed for row in below(change, new)]
+        for row, inherited in todo:  # grows while it is walked
+            if row in born and row not in done:
+                done.add(row)
+                moves = change.program.op_name(row) in MOVERS
+                self.of[row] = self._origins(change, row, partners.get(row, -1), named, 0 if moves else inherited)
+                if moves and not self.of[row]:
+                    self.of[row] = self._copied(change, row)
+                todo += ((read, inherited) for read in below(change, row))
         for row in sorted(born - done):
             self.of[row] = self._origins(change, row, partners.get(row, -1), named, 0)
             if not self.of[row] and change.program.op_name(row) in MOVERS:

@@ -288,7 +288,7 @@ def test_an_operation_that_a_pass_makes_several_of_is_split_and_they_are_its_ker
 
 
 def test_what_a_product_takes_in_is_folded_into_it():
-    capture, found = fates_of(lambda a, b: (a @ b).T, jnp.ones((16, 8)), jnp.ones((8, 32)))
+    _, found = fates_of(lambda a, b: (a @ b).T, jnp.ones((16, 8)), jnp.ones((8, 32)))
     (transpose,), (product,) = found["transpose"], found["dot_general"]
     if transpose.kind == "moved":
         pytest.skip("this XLA leaves the transpose to a copy")
