@@ -191,8 +191,8 @@ def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Seque
     return [i for i in rows if is_better(i)] or rows
 
 
-def running(hlo: Instructions, runs: Sequence[int], share: int = 1) -> Row:
-    """The fate of an equation whose instructions run in kernels."""
+def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Sequence[int] = ()) -> Row:
+    """The fate of an equation whose instructions run in kernels; `along` with others of it, as what it applies."""
     flags = hlo.flags
     main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
@@ -201,7 +201,7 @@ def running(hlo: Instructions, runs: Sequence[int], share: int = 1) -> Row:
     times = _most_copies(hlo, main) if len(kernels) > 1 else 0
     if times > 1:
         return Row("duplicated", kernels, not share, f"computed {times} times, in {len(kernels)} kernels")
-    mine = Counter(hlo.kernel[i] for i in runs)
+    mine = Counter(hlo.kernel[i] for i in {*runs, *along} if flags[i] & _RUNS)
     is_alone = all(not flags[i] & _FUSION or mine[i] >= hlo.inside[i] > 0 for i in kernels)
     return Row("kept" if is_alone else "fused", kernels, not share, "" if share else _APART)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from explorer.analysis.fates.before_passes import before_passes
 from explorer.analysis.fates.metadata_fates import Instructions, Row, only_calls, running
+from explorer.analysis.fates.operations import HELPERS, hlo_name
 from explorer.analysis.links.dependence import argument_sets
 from explorer.analysis.links.equations import is_dead
 from explorer.analysis.passes.origins import Origins
@@ -33,9 +34,12 @@ class Recorded:
         self.units, self.hlo, self.names = origins.provenance.units, hlo, names
         self._native: dict[int, list[tuple[int, int]]] = {}
         self._other: dict[int, list[tuple[int, int]]] = {}
+        self._all: dict[int, list[int]] = {}  # by equation
         self._lives: set[int] = set()
         for row, (native, standing) in self.provenance.counts.items():
             node, how = origins.node_of_row.get(row, -1), dict(self.provenance.origins[row])
+            for equation in how if node >= 0 else ():
+                self._all.setdefault(equation, []).append(node)
             for places, numbers in ((self._native, native), (self._other, standing)):
                 for number in numbers if node >= 0 else ():
                     equation = self.units[number].equation
@@ -52,7 +56,7 @@ class Recorded:
         if control := [node for node in mine if self.hlo.graph.ops[self.hlo.op_code[node]] in _CONTROL]:
             return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
         if mine:
-            row = running(self.hlo, mine)
+            row = running(self.hlo, mine, along=self._all[self.units[number].equation])
             split = said.split.get(number)
             if split is not None and len(row.kernels) > 1:
                 return self._row(split, "split", row.kernels)
@@ -79,14 +83,15 @@ class Recorded:
             there = [equation for equation, _ in end.target if equation in self._lives]
             if not there:  # and that is gone too
                 return self._row(end, "eliminated", ())
-            kernels = [
+            nodes = [
                 node
                 for equation in there
                 for number in self.units.of_equation[equation]
                 for node, _ in (*self._native.get(number, ()), *self._other.get(number, ()))
             ]
-            name = " and ".join(self.names[equation] for equation in there)
-            return self._row(end._replace(why=f"{name} does both: {why}"), kind, self._kernels(kernels))
+            names, verb = [self.names[equation] for equation in there], "does" if len(there) == 1 else "do"
+            why = f"{' and '.join(names)} {verb} both: {why}"
+            return self._row(end._replace(why=why), kind, self._kernels(nodes))
         return self._row(end._replace(why=why), kind, ())
 
     def _kernels(self, nodes: Sequence[int]) -> tuple[int, ...]:
@@ -112,11 +117,18 @@ class Recorded:
                 row = (
                     self._of_call(number) if op in _CALLS or (node in callers and only_calls(op)) else self.row(number)
                 )
-                if row is None and (is_first or not depends[node] or number >= 0):
+                if row is None and (is_first or self._is_gone(number, op)):
                     row = before.row(node) or self._not_lowered(op, is_dead=bool(dead[node]))
             rows.append(row or Row("unknown"))
         _take_from_callers(graph, rows)
         return rows
+
+    def _is_gone(self, number: int, op: str) -> bool:
+        """Whether an operation that no snapshot has ended before: the import may have made another form of a value."""
+        if number < 0:
+            return False
+        whole = self.origins.unit_of_equation[self.units[number].equation]
+        return whole not in self.provenance.met or hlo_name(op) not in HELPERS
 
     def _of_call(self, number: int) -> Row:
         row = self.row(number)

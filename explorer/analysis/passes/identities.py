@@ -21,6 +21,9 @@ def identity(change: Change, row: int) -> int:
         chosen = literal(change, change.row_before.get(operands[0]), change.row_before)
         if chosen in ("true", "false"):
             return operands[1 if chosen == "true" else 2]
+        sides = [literal(change, change.row_before.get(key), change.row_before) for key in operands[1:]]
+        if sides == ["true", "false"]:
+            return operands[0]
         return operands[1] if operands[1] == operands[2] else -1
     if len(operands) == 2 and op not in _SAME_IF_TYPE_IS:
         return _of_two(change, op, operands)

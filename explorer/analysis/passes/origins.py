@@ -15,7 +15,7 @@ import numpy as np
 
 from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, WORK, hlo_name
 from explorer.analysis.passes.evidence import Evidence, evidence_of
-from explorer.analysis.passes.provenance import TAKEN, Provenance, Unit, follow
+from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, follow
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import INFERRED, EquationSets, Grades
 from explorer.model.graph import Graph
@@ -60,7 +60,7 @@ class Origins:
                 more += ((node, of) for of, _ in origins)
                 grade[node] = INFERRED
             elif op in WORK:
-                more += ((node, of) for of, how in origins if how == TAKEN)
+                more += ((node, of) for of, how in origins if how not in (OWN, MOVED))
         _add_callers(graph, own, grade, more)
         added = np.asarray(more, np.int32).reshape(-1, 2)
         return EquationSets.of_pairs(np.concatenate([row, added[:, 0]]), np.concatenate([equation, added[:, 1]]), grade)

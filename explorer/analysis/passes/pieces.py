@@ -116,9 +116,13 @@ def below(change: Change, row: int) -> list[int]:
     return rows + [change.born_roots[at] for at in program.called(row) if at in change.born_roots]
 
 
-def beneath(change: Change, row: int) -> list[int]:
-    """The rows before a pass that one is of, and those that these are of as far as they only move elements."""
-    program, found, todo = change.program, list[int](), [row]
+def beneath(change: Change, piece: Piece) -> list[int]:
+    """The rows before a pass that a value is of, and those that these are of as far as they only move elements."""
+    program, found = change.program, list[int]()
+    todo = [piece.old]
+    if program.op_name(piece.old) == "get-tuple-element":
+        found = piece.gone[1:2]
+        todo = [row for row in found if program.op_name(row) in MOVERS]
     while todo and len(found) < _LONGEST:
         for key in program.operands(todo.pop()):
             at = change.row_before.get(key)
@@ -200,7 +204,11 @@ def worker(change: Change, row: int, op: int) -> int:
         if program.op[at] == op or program.op_name(at) not in ("transpose", "reshape", "bitcast", "copy", "broadcast"):
             return at
         read = [change.row_after.get(key) for key in program.operands(at)]
-        if not read or read[0] < 0 or not (change.is_new(read[0]) or program.op_name(read[0]) == "constant"):
+        if (
+            not read
+            or read[0] < 0
+            or not (program.key[read[0]] in change.born or program.op_name(read[0]) == "constant")
+        ):
             return at
         at = read[0]
     return row

@@ -179,6 +179,9 @@ class _Walk:
         self.sets: list[Origins] = [()]
         self._own: dict[int, int] = {-1: 0}
         self._op: list[int] = self.versions.op.tolist()
+        self._key: list[int] = self.versions.key.tolist()
+        self._home: list[int] = self.versions.computation.tolist()
+        self._applied: set[int] = set()
         self.of = [0] * len(self.versions.lines)
         self._is_constant = bytearray(len(self.versions.lines))
         self._counts: dict[tuple[int, int], Counts] = {}
@@ -229,8 +232,9 @@ class _Walk:
         if key not in self._counts:
             self._counts[key] = self.units.count(self.sets[key[0]], self.versions.ops[key[1]])
         counts = self._counts[key]
-        # A number that is the same in each call does no other's work.
-        return Counts(counts.native, ()) if self._is_constant[row] else counts
+        # A number that is the same in each call does no other's work, nor does what a reduction applies.
+        stands = counts.standing and not self._is_constant[row] and self._home[self._key[row]] not in self._applied
+        return counts if stands else Counts(counts.native, ())
 
     def _add(self, row: int, step: int) -> Counts:
         counts = self.counts(row)
@@ -267,7 +271,9 @@ class _Walk:
             self._add(row, 1)
 
     def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
-        """Note whether a row depends on nothing; what it reads was noted before."""
+        """Note whether a row depends on nothing, and what it applies; what it reads was noted before."""
+        if program.op_name(row) != "call" and " to_apply=" in program.versions.lines[row]:
+            self._applied.update(program.called(row))
         operands = program.operands(row)
         self._is_constant[row] = program.op_name(row) == "constant" or (
             bool(operands) and all(self._is_constant[row_of(key, -1) or 0] for key in operands)
@@ -301,7 +307,8 @@ class _Walk:
         while self._state < len(self._states) and self._states[self._state][0] <= snapshot:
             _, row, at = self._states[self._state]
             self._state += 1
-            if not self.own(at):
+            # Before it is scheduled XLA gives what has no name in a loop that of the loop.
+            if not self.own(at) or (self.of[row] and all(how != OWN for _, how in self.sets[self.of[row]])):
                 continue
             if row not in uncounted:
                 self._add(row, -1)
@@ -402,7 +409,7 @@ class _Walk:
         if op not in WORK and any(self.units.is_like(equation, op) for equation in mine):
             return
         candidates: dict[int, int] = {}
-        for gone in beneath(change, piece.old):
+        for gone in beneath(change, piece):
             if program.op[gone] != program.op[row] or (program.key[gone] not in change.dead and op not in MOVERS):
                 continue
             for number in self.counts(gone).native:
@@ -486,11 +493,15 @@ class _Walk:
         program, position = change.program, change.position
         for gone in (row, *self._undoing(change, row)):
             if (same := identity(change, gone)) >= 0:
-                return self._gone(change, gone, self._now(change, same))
+                is_replaced = piece is not None and piece.old == gone
+                return self._gone(change, gone, piece.new if is_replaced and piece else self._now(change, same))
+        if self._is_constant[row]:
+            return Ending(position, "folded", row, -1, formula(change, row, -1))
         if piece is None:
             return self._without_piece(change, row)
         old, new = piece.old, piece.new
-        if not change.is_new(new) or self._is_heir(old, new):
+        was_there = program.key[new] not in change.born and program.key[new] != program.key[old]
+        if was_there or self._is_heir(old, new):
             same = [at for at in piece.pairs.get(row, ()) if self._is_twin(change, row, at)]
             if same and not self._is_heir(old, new):
                 return Ending(position, "merged", row, same[0], "", self.sets[self.of[same[0]]])
@@ -502,6 +513,7 @@ class _Walk:
         if op == "fusion":
             return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
         is_same = row != old and program.op[doer] in (program.op[old], program.op[row])
+        is_same = is_same and (op not in WORK or bool(self.counts(doer).native))
         if not is_same and self.units.can_stand(number, op):
             self._add(doer, -1)
             self.of[doer] = self._with(self.of[doer], {self.units[number].equation: SHARED})
