@@ -54,7 +54,7 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
 def _by_metadata(links: Links, name: str, hlo: Instructions) -> list[Row]:
     graph = links.graphs[name]
     counts, table = links.equation_counts(name, "hlo"), links.table(name, "hlo")
-    rows = metadata_fates(NamedEquations(graph, graph.is_equation, counts, table, _computes(links)[name]), hlo).rows
+    rows = metadata_fates(NamedEquations(graph, graph.is_equation, counts, table, _computes(links)[name]), hlo)
     return [replace(row, inferred=True) if row.kernels else row for row in rows]
 
 

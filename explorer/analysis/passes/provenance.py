@@ -191,7 +191,7 @@ class _Walk:
         self.moved: dict[int, Ending] = {}
         self.split: dict[int, Ending] = {}
         self.ended: dict[int, Ending] = {}
-        states = zip(*self.versions.relabelled.reshape(-1, 2).T.tolist(), strict=True)
+        states: list[list[int]] = self.versions.relabelled.reshape(-1, 2).tolist()
         self._states = [(began, row, len(self.of) + at) for at, (began, row) in enumerate(states)]
         self._state = 0  # the next one
         self._begin()
@@ -579,7 +579,7 @@ class _Walk:
         return program.op[row] == program.op[other] and program.type[row] == program.type[other]
 
     def result(self) -> Provenance:
-        last = self.versions.rows(len(self.versions.snapshots) - 1).tolist() if self.versions.snapshots else []
+        last: list[int] = self.versions.rows(len(self.versions.snapshots) - 1).tolist()
         origins = {row: self.sets[self.of[row]] for row in last if self.of[row]}
         counts = {row: self.counts(row) for row in origins}
         return Provenance(
