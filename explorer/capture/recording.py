@@ -28,7 +28,6 @@ import jax
 from explorer._jax import keep_executable, kept_lowering, number_equations
 from explorer._jax.settings import metadata_in_cache_key
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.analysis.links.folding import folded_equations, with_folded
 from explorer.capture.backends import Backend, CompiledProgram
 from explorer.capture.equation_paths import (
     EquationPaths,
@@ -180,18 +179,10 @@ class RecordedProgram:
         names = partial(names_without_numbers, known=self._hlo[1])
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
-    @cached_property
-    def _with_folded(self) -> EquationSets:
-        return with_folded(self.hlo.equations, self.hlo.graph, folded_equations(self._passes.versions))
-
     @property
     def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations of each stage's nodes, with those that a pass folded into another where the passes are read."""
-        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": self._hlo_sets})
-
-    def _hlo_sets(self) -> EquationSets:
-        has_passes = self.has_quick_passes or "_passes" in self.__dict__
-        return self._with_folded if has_passes else self.hlo.equations
+        """The equations that the numbers of each stage's nodes name."""
+        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
 
 
 class LazySets(Mapping[str, EquationSets]):
