@@ -353,7 +353,7 @@ def _compile_plain(
     compile_program = partial(request.backend.compile, lowered, request.options)
     program, capture = _compile(request, compile_program, capture, begin, lowered_text)
     hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
-    note = "" if request.record is False else "this JAX's equations can't be numbered, so links aren't known"
+    note = "" if request.record is False else "this JAX's equations can't be numbered"
     return program, replace(capture, stages=(*capture.stages, hlo), recording_note=note)
 
 
