@@ -18,7 +18,7 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.equation_paths import without_numbers
-from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.filtered import arrays_of, filtered, flatten, is_filtered
 from explorer.capture.machine.writing import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
@@ -101,7 +101,8 @@ def explore_call(
     if isinstance(subject, Explored) and not args and not kwargs and target is None:
         return subject.explore()
     backend = backend_of(target)
-    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
+    leaves, rebuild = flatten((args, kwargs))
+    args, kwargs = rebuild([leaf.to_struct() if isinstance(leaf, Described) else leaf for leaf in leaves])
     meanwhile = meanwhile if target is None else None
     request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile, record=record)
     capture = compile_with_findings(request).capture
@@ -124,10 +125,6 @@ class Described(Protocol):
     """What stands for an array that is not there yet, as an `InputInfo` does."""
 
     def to_struct(self) -> jax.ShapeDtypeStruct: ...
-
-
-def _struct(leaf: Any) -> Any:
-    return leaf.to_struct() if isinstance(leaf, Described) else leaf
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,14 @@
-"""Calls through `equinox.filter_jit`: arrays are traced, and all else in the arguments is static."""
+"""Wrappers around `jax.jit`: `equinox.filter_jit`, which makes static all that is no array, and `flax.nnx.jit`.
+
+Neither library is imported to recognize its wrapper. Both keep the `jax.jit` function that they call as an attribute:
+the wrapper with another function in that place flattens its arguments and returns its state updates as it always does.
+"""
 
 from __future__ import annotations
 
+import copy
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -10,17 +16,19 @@ import jax
 import jax.core
 import numpy as np
 
+from explorer._jax.jitted import is_jitted
+
 _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
 
 def is_filtered(function: Any) -> bool:
-    """Whether it is what `equinox.filter_jit` gives; Equinox is not imported to see it."""
+    """Return True for what `equinox.filter_jit` returns."""
     kind = cast(type[object], type(function))
     return (kind.__module__, kind.__name__) == ("equinox._jit", "_JitWrapper")
 
 
 def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """A function for `jax.jit` that takes `arrays_of` these arguments, and has the rest of them from here."""
+    """Return a function for `jax.jit` that takes `arrays_of` these arguments, and has the rest of them from here."""
 
     def whole(given: Any, array: Any) -> Any:
         return given if array is None else array
@@ -34,12 +42,80 @@ def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call
 
 
 def arrays_of(tree: Any) -> Any:
-    """A tree with None in place of what is no array."""
+    """Return the tree with None in place of what is no array."""
 
     def array(leaf: Any) -> Any:
         return leaf if issubclass(type(leaf), _ARRAYS) else None
 
     return jax.tree.map(array, tree)
+
+
+def inner_jit(wrapper: Any) -> Any:
+    """Return the `jax.jit` function that a wrapper calls; None for anything that isn't a wrapper of a known library."""
+    library = cast(type[object], type(wrapper)).__module__.partition(".")[0]
+    found = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
+    return getattr(wrapper, found[0]) if len(found) == 1 else None
+
+
+def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:
+    """Return a copy of the wrapper that calls `function` where the wrapper calls its `jax.jit` function."""
+    (name,) = _inner_attributes(wrapper)
+    other = copy.copy(wrapper)
+    object.__setattr__(other, name, function)  # Equinox's is a frozen dataclass
+    return other
+
+
+def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments that a wrapper gives to its `jax.jit` function for a call; the function isn't called."""
+
+    def seen(*inner_args: Any, **inner_kwargs: Any) -> Any:
+        raise _SeenError(inner_args, inner_kwargs)
+
+    try:
+        with_inner(wrapper, seen)(*args, **kwargs)
+    except _SeenError as call:
+        return call.call
+    raise TypeError(f"{type(wrapper).__name__} doesn't call its jax.jit function")
+
+
+def flatten(values: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """Return the arrays of a tree, and the function that builds the tree of others.
+
+    Each tree that is built has new flax modules, which share what the first ones share: a call that updates them leaves
+    the first ones as they are.
+    """
+    nnx = sys.modules.get("flax.nnx")
+    kinds = () if nnx is None else (nnx.Variable, getattr(nnx, "Pytree", None) or nnx.Object)
+    nodes, structure = _flattened(values, is_leaf=lambda value: isinstance(value, kinds))
+    at = [i for i, node in enumerate(nodes) if isinstance(node, kinds)]
+    if nnx is None or not at:
+        return nodes, functools.partial(jax.tree.unflatten, structure)
+    definition, state = nnx.split([nodes[i] for i in at])  # all at once, for what they share
+    of_modules, inner = _flattened(state)
+    others = [node for i, node in enumerate(nodes) if i not in {*at}]
+
+    def rebuild(leaves: Sequence[Any]) -> Any:
+        modules = iter(nnx.merge(definition, jax.tree.unflatten(inner, leaves[: len(of_modules)])))
+        rest = iter(leaves[len(of_modules) :])
+        return jax.tree.unflatten(structure, [next(modules if i in at else rest) for i in range(len(nodes))])
+
+    return [*of_modules, *others], rebuild
+
+
+def _flattened(values: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+    return cast("tuple[list[Any], Any]", jax.tree.flatten(values, is_leaf))
+
+
+class _SeenError(Exception):
+    """Ends a wrapper's call once its arguments are known."""
+
+    def __init__(self, *call: Any) -> None:
+        super().__init__("seen")
+        self.call = call
+
+
+def _inner_attributes(wrapper: Any) -> list[str]:
+    return [name for name, value in cast("dict[str, Any]", vars(wrapper)).items() if is_jitted(value)]
 
 
 def _is_none(leaf: Any) -> bool:

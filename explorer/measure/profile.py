@@ -11,9 +11,10 @@ import numpy as np
 from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import profiling
-from explorer.analysis.profile.build import build_profile
+from explorer.analysis.profile.build import build_profile, steady_runs
 from explorer.analysis.profile.overhead import undisturbed
 from explorer.capture.call import Call, takes_call
+from explorer.capture.origins import agree_on_time, call_time
 from explorer.capture.prints import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
@@ -21,7 +22,9 @@ from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
 from explorer.measure.for_target import refuse_target
 from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
+from explorer.measure.steady import steady
 from explorer.model.results.profile import Profile
+from explorer.model.results.timing import Samples
 from explorer.model.target import Target
 
 _FEWEST, _MOST = 5, 30  # runs, where nobody says how many
@@ -29,7 +32,10 @@ _BYTES = 24_000_000  # of a recording, some 200,000 events: a loop of many small
 _PLAIN = 0.25  # of the time there is: for calls that are not recorded, before and again after
 _BESIDE = 5  # such calls before and after, where the number of calls is given
 _REPEATS = 2  # times that twice as many calls are recorded, where the order of the first lines is not clear
+_LONG = 2e-3  # seconds: a single call that takes as long is timed as well as several together
 _TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
+
+_Measured = tuple[Profile, Samples]  # and the calls beside it that were not recorded
 
 
 @takes_call
@@ -83,12 +89,21 @@ def profile(
     with printed_once() as prints:
         calls.first()
         with prints.muted():
-            measured = _measured(subject, calls, runs, warm_up, seconds)
-    notes = [*subject.notes, *measured.notes, *prints.notes]
+            program = call.function, call.args, call.kwargs
+            known = call_time(*program)
+            if known is None and runs is None:
+                known, _ = agree_on_time(*program, steady(calls.call, prepare=calls.prepare, seconds=_PLAIN * seconds))
+            measured, beside = _measured(subject, calls, runs, warm_up, seconds)
+    note = ""
+    if beside.median > _LONG:
+        known, note = agree_on_time(*program, beside)
+    if known is not None:
+        measured = replace(measured, plain_seconds=known.median)
+    notes = [*subject.notes, *measured.notes, *filter(None, [note]), *prints.notes]
     return replace(measured, notes=notes, environment=environment_with_cores())
 
 
-def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> Profile:
+def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
     """The profile of so many calls, or of as many as it takes to know which line is the hottest."""
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # as many in each process of several, whatever they take
@@ -98,13 +113,14 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
     measured = _recorded(target, calls, count, plain)
     for _ in range(_REPEATS):
         count *= 2
-        if is_settled(measured) or count * measured.seconds > 2 * seconds or count > 2 * _MOST:
+        profile = measured[0]
+        if is_settled(profile) or count * profile.seconds > 2 * seconds or count > 2 * _MOST:
             break
         measured = _recorded(target, calls, count, plain)
     return measured
 
 
-def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> Profile:
+def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _Measured:
     """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
     plain = [_once(calls) for _ in range(beside)]
     with profiling() as recording:
@@ -112,9 +128,10 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> Pr
     plain += [_once(calls) for _ in range(beside)]
     events = read_events(recording.data)
     captures = captures_of(target, events)
-    measured = build_profile(target.name, target.signature, events, captures, undisturbed(np.asarray(plain)))
+    seconds = np.asarray(plain)
+    measured = build_profile(target.name, target.signature, events, captures, undisturbed(seconds))
     notes = [*filter(None, [recording.note]), *measured.notes]
-    return replace(measured, notes=notes, xspace=recording.data)
+    return replace(measured, notes=notes, xspace=recording.data), Samples(tuple(seconds[steady_runs(seconds)]))
 
 
 def is_settled(profile: Profile) -> bool:

@@ -15,6 +15,7 @@ from explorer._jax.distributed import Processes
 from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
+from explorer.capture.origins import agree_on_time
 from explorer.capture.prints import Prints, printed_once
 from explorer.measure.calls import Calls
 from explorer.measure.device import default_device, environment_with_cores
@@ -112,7 +113,8 @@ def time(
                 timing = _timed_in_step(subject, plan, shared, prints)
             else:
                 timing = run_to_completion(_timing_steps(subject, plan, eager, prints))
-    return replace(timing, notes=(*timing.notes, *prints.notes))
+    _, note = agree_on_time(call.function, call.args, call.kwargs, timing.steady, is_latest=True)
+    return replace(timing, notes=(*timing.notes, *filter(None, [note]), *prints.notes))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ from explorer.model.stage import Stage
 if TYPE_CHECKING:
     import pandas as pd
 
+    from explorer.model.results.timing import Samples
+
 
 AT_ONCE = 1.0  # seconds of reading passes that a display waits for
 _FROM_PASSES = ("links", "all_fates", "summary", "wire")  # computed before the passes were read, they say less
@@ -627,6 +629,12 @@ class Capture(Pictured):
     @attached
     def can_change(self) -> bool:
         """Whether `what_if` knows what this was compiled from."""
+        ...
+
+    @property
+    @attached
+    def steady(self) -> Samples | None:
+        """Time of a call of this program, as `explorer.time` and others measured it; None where nothing did here."""
         ...
 
     @attached
