@@ -49,7 +49,7 @@ export class Foot {
     const missing = counts.find(([kind]) => kind === "unknown")?.[1].length ?? 0;
     const kinds = counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`);
     const title = `of ${units(name, all)}, ${kinds.join(", ")}`;
-    const text = `what happened to ${number(missing)} of ${number(all)} is not known`;
+    const text = `what happened to ${number(missing)} of ${units(name, all)} is not known`;
     return missing ? [element("span", { title }, text)] : [];
   }
 
