@@ -8,19 +8,21 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow unit-newest notebooks docs browser compilers compatibility release bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow fuzz unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
 	@echo "make test         run what every change must pass: lint types contracts bundle unit hardware unit-newest notebooks docs browser"
 	@echo "make slow         run what a release must pass beside it: whole corpora, thousands of damaged files, clusters (20 minutes)"
+	@echo "make fuzz         open mutated files of every format for FUZZ_SECONDS=600, and hypothesis's with new seeds"
 	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make docs         build the documentation site: docs/_build/html/index.html"
 	@echo "make compatibility  run the unit tests on each release of JAX, write docs/compatibility.md"
 	@echo "make release      build the wheel and the sdist, install and use them on Python 3.11, 3.12 and 3.13"
 	@echo "make bench        measure what Explorer costs, against its targets"
 	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the table of docs/peers.md"
+	@echo "make pins         write hashes.txt for the versions in constraints.txt (needs uv)"
 	@echo "make clean        remove what these made"
 
 lab: $(LAB)/ready
@@ -35,6 +37,7 @@ test: lint types contracts bundle unit hardware unit-newest notebooks docs brows
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.one_door
 
 types: $(VENV)/ready
 	$(BIN)/basedpyright
@@ -79,6 +82,15 @@ coverage: $(VENV)/ready
 slow: $(VENV)/ready
 	$(call pytest,$(VENV),slow,-n auto --dist worksteal -m slow tests/unit tests/seeds)
 
+# Mutants of the crafted files of tests/corpus_hostile, from a new seed each time. FUZZ_SEED=… and FUZZ_FORMATS="ledgers …"
+# repeat what was printed; `python -m tests.corpus_hostile.fuzz again FORMAT SEED` opens one file once more.
+FUZZ_SECONDS ?= 600
+fuzz: export XLA_FLAGS = $(QUICKLY)
+fuzz: $(VENV)/ready
+	$(BIN)/python -m tests.corpus_hostile.fuzz $(FUZZ_SECONDS) $(FUZZ_FORMATS)
+	$(BIN)/python -m pytest -q -m "not slow" --hypothesis-seed=random tests/unit/capture/readers/test_fuzz.py \
+	  tests/unit/analysis/test_query.py tests/unit/analysis/cost/test_cost.py tests/unit/files
+
 notebooks: $(VENV)/ready
 	$(call pytest,$(VENV),nbval,-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
 	$(call pytest,$(VENV),notebooks,-n 2 --dist worksteal tests/notebooks)
@@ -103,31 +115,38 @@ clean:
 
 # Virtual environments ------------------------------------------------------------------------------------------------
 
+# Each package has a pinned version, and is installed if its file has a hash that is known. Not the newest JAX, on purpose,
+# nor the peers, whose files another index may have.
+PINS := constraints.txt hashes.txt tests/pins.py
+
+pins:
+	python3 tests/pins.py --write
+
 PIP_INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
 
-# $(call environment,folder,extra,arguments of pip): the pinned packages of one extra, and explorer itself as it is here.
+# $(call environment,folder,command): a new environment, and what its Python runs to fill it.
 define environment
 	@command -v $(PYTHON) >/dev/null || { echo "explorer needs Python 3.11 or newer: '$(PYTHON)' was not found (set PYTHON=…)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "explorer needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V) (set PYTHON=…)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "explorer needs Python's venv module: $(PYTHON) has none (on Debian: apt install python3-venv)" >&2; exit 1; }
 	@echo "setting up $(1) (once, some minutes)"
 	@$(PYTHON) -m venv $(1)
-	@$(1)/bin/python $(PIP_INSTALL) -c constraints.txt $(3) -e '.[$(2)]'
+	@$(1)/bin/python $(2)
 	@touch $(1)/ready
 endef
 
-$(VENV)/ready: pyproject.toml constraints.txt
-	$(call environment,$(VENV),test)
+$(VENV)/ready: pyproject.toml $(PINS)
+	$(call environment,$(VENV),tests/pins.py test)
 
-$(LAB)/ready: pyproject.toml constraints.txt
-	$(call environment,$(LAB),lab)
+$(LAB)/ready: pyproject.toml $(PINS)
+	$(call environment,$(LAB),tests/pins.py lab)
 
-$(DOCS)/ready: pyproject.toml constraints.txt
-	$(call environment,$(DOCS),docs)
+$(DOCS)/ready: pyproject.toml $(PINS)
+	$(call environment,$(DOCS),tests/pins.py docs)
 
 # On Linux, PyPI's torch comes with gigabytes of CUDA; PEERS_PIP='--extra-index-url …' names an index of torch for CPUs alone.
 $(PEERS)/ready: pyproject.toml constraints.txt
-	$(call environment,$(PEERS),peers,$(PEERS_PIP))
+	$(call environment,$(PEERS),$(PIP_INSTALL) -c constraints.txt $(PEERS_PIP) -e '.[peers]')
 
 # The other end: the newest JAX needs Python 3.12; looked for on the PATH and under pyenv.
 NEWEST_PYTHON ?= $(shell for p in python3.13 python3.12 $$HOME/.pyenv/versions/3.13.*/bin/python $$HOME/.pyenv/versions/3.12.*/bin/python; do \

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import explorer as ex
 from explorer.aot.commands import add_padding
@@ -37,7 +40,7 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-_INTERRUPTED = 130  # what a shell returns for a program that Ctrl-C ended
+_SIGNALED = 128  # what a shell adds to the number of the signal that ended a program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,8 +58,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:  # a person knows what they did, and no frame of ours is news to them
         notes: list[str] = getattr(interrupt, "__notes__", [])
         print(notes[0].partition(";")[0] if notes else "interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return _SIGNALED + signal.SIGINT
+
+
+def _end_on_termination() -> None:
+    """Have SIGTERM end this process as an exception does: results so far are written, temporary files are removed.
+
+    A second SIGTERM ends the process at once. So does any in a process that the user's code forked: it has no report.
+    """
+    if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        return  # ignored, as by nohup's like
+    owner = os.getpid()
+
+    def end(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != owner:
+            os.kill(os.getpid(), number)
+        sys.exit(_SIGNALED + number)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 if __name__ == "__main__":
+    _end_on_termination()
     sys.exit(main())

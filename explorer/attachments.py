@@ -106,6 +106,7 @@ _METHODS = {
     "Capture.what_if": "explorer.measure.what_if:what_if_of",
     "Capture.compiled_for": "explorer.capture.retarget:compiled_for",
     "Capture.can_change": "explorer.capture.origins:has_origin",
+    "Capture.steady": "explorer.capture.origins:steady_of",
     "Capture.view": "explorer.view.capture:live_view",
     "Capture.widget": "explorer.view.widgets:Viewer",
     "Charted.chart": "explorer.view.display:chart",

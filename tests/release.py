@@ -3,12 +3,14 @@
     python -m tests.release [--only 3.11]
 
 Both are built into dist/, the wheel from the sdist. Each of `INSTALLS` is a fresh virtual environment, in which
-`FIRST_USE` runs. A Python that is not here is an error: a release is tested on all of them.
+`FIRST_USE` runs. A Python that is not here is an error: a release is tested on all of them. dist/sbom.cdx.json lists
+what the wheel needs, as it was installed with the newest packages.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -18,7 +20,9 @@ from dataclasses import dataclass
 from operator import ne
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from tests.pins import canonical
 from tests.support.pythons import python_of
 
 ROOT = Path(__file__).parents[1]
@@ -81,10 +85,11 @@ class Install:
     is_sdist: bool = False
 
 
+PLAIN = Install("3.12")
 INSTALLS = (
     Install("3.11", jax="jax==0.10.2"),
     Install("3.13", jax="jax==0.10.2"),  # the same JAX: golden files must be the same
-    Install("3.12"),
+    PLAIN,
     Install("3.13", extra="lab"),
     Install("3.13", is_sdist=True, extra="mcp"),
 )
@@ -115,8 +120,8 @@ def build() -> tuple[Path, Path]:
         old.unlink()
     with TemporaryDirectory() as folder:
         python = environment(Path(folder), sys.executable)
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "build")
-        run(python, "-m", "build", "--outdir", str(DIST), str(ROOT))
+        run(python, str(ROOT / "tests" / "pins.py"), "--tools", "build", "hatchling")
+        run(python, "-m", "build", "--no-isolation", "--outdir", str(DIST), str(ROOT))
     (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
     return wheel, sdist
 
@@ -148,7 +153,12 @@ def use(install: Install, built: Path) -> str:
         python = environment(Path(folder, "environment"), interpreter)
         what = f"{NAME}[{install.extra}] @ {built.as_uri()}" if install.extra else str(built)
         wanted = [install.jax] if install.jax else []
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what, *wanted)
+        report = Path(folder, "report.json")
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--report", str(report))
+        run(python, *pip, what, *wanted)
+        if install == PLAIN:
+            text = json.dumps(bill_of_materials(json.loads(report.read_text(encoding="utf-8"))), indent=1)
+            (DIST / "sbom.cdx.json").write_text(f"{text}\n", encoding="utf-8")
         outside = Path(folder, "outside")
         outside.mkdir()
         (outside / "first_use.py").write_text(FIRST_USE, encoding="utf-8")
@@ -161,6 +171,33 @@ def use(install: Install, built: Path) -> str:
         if install.extra == "mcp":
             run(python, "-c", "import mcp.server; from explorer.assistants.tools import Tools", cwd=outside)
         return (outside / "gradient.golden").read_text(encoding="utf-8")
+
+
+def bill_of_materials(report: dict[str, Any]) -> dict[str, Any]:
+    """The packages of one of pip's reports, with the hash of each file, as CycloneDX 1.5."""
+    components: dict[str, dict[str, Any]] = {}
+    for package in report["install"]:
+        name, version = package["metadata"]["name"], package["metadata"]["version"]
+        reference = f"pkg:pypi/{canonical(name)}@{version}"
+        hashes = package["download_info"].get("archive_info", {}).get("hashes", {})
+        components[canonical(name)] = {
+            "type": "library",
+            "bom-ref": reference,
+            "name": name,
+            "version": version,
+            "purl": reference,
+            "hashes": [{"alg": "SHA-256", "content": hashes["sha256"]}] if "sha256" in hashes else [],
+        }
+    own = components.pop(NAME)
+    parts = [components[name] for name in sorted(components)]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": own},
+        "components": parts,
+        "dependencies": [{"ref": own["bom-ref"], "dependsOn": [part["bom-ref"] for part in parts]}],
+    }
 
 
 def environment(folder: Path, interpreter: str) -> str:

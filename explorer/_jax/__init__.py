@@ -4,7 +4,7 @@ from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, wi
 from explorer._jax.held_frames import without_held_frames
 from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
 from explorer._jax.native import Native, load_native, native_code
-from explorer._jax.numbering import NumberedProgram, number_equations
+from explorer._jax.numbering import NUMBERED_SCOPE, NumberedProgram, keep_executable, kept_lowering, number_equations
 from explorer._jax.profiling import may_profile
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.rules import freeze_rules
@@ -21,6 +21,7 @@ from explorer._jax.traces import (
 
 __all__ = [
     "CARRIES_SETTINGS",
+    "NUMBERED_SCOPE",
     "KeyedArguments",
     "Native",
     "NumberedProgram",
@@ -36,6 +37,8 @@ __all__ = [
     "inner_jaxprs",
     "is_in_jaxpr_trace",
     "is_top_level",
+    "keep_executable",
+    "kept_lowering",
     "load_native",
     "local_settings",
     "may_profile",

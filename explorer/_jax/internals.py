@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from types import SimpleNamespace
 from typing import Any
+
+import jax
+
+_NEWEST = (0, 12)  # that the tests run with. A third number of JAX's versions means that little changes
+
+
+def untested_version(version: str) -> str:
+    """Return a sentence about a JAX that is newer than the newest tested one; empty for others.
+
+    Example:
+        >>> untested_version("0.12.3"), untested_version("0.99.0").partition(":")[0]
+        ('', 'Explorer is tested with JAX up to 0.12, and this is JAX 0.99.0')
+    """
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers <= _NEWEST:
+        return ""
+    newest = ".".join(map(str, _NEWEST))
+    return (
+        f"Explorer is tested with JAX up to {newest}, and this is JAX {version}: parts of it may fail or be incomplete."
+    )
+
+
+if untested := untested_version(jax.__version__):
+    warnings.warn(untested, stacklevel=2)
 
 internals: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
 try:

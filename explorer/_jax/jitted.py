@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -44,4 +46,20 @@ def jit_options(jitted: Any) -> dict[str, Any] | None:
         options = {name: getattr(info, name) for name in names}
         return options | {"compiler_options": dict(info.compiler_options_kvs) or None} if is_plain else None
     except (AttributeError, TypeError):  # another JAX keeps it elsewhere
+        return None
+
+
+def pmapped_call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Any]] | None:
+    """Return the `jax.jit` function that a `jax.pmap` function calls, and the arrays that it gives to it.
+
+    A `jax.pmap` function has `lower` and no `trace`; only its closure knows both. None for what is no such function.
+    """
+    lower = getattr(function, "lower", None)
+    if not inspect.isfunction(lower) or not lower.__module__.startswith("jax."):
+        return None
+    infer: Any = inspect.getclosurevars(lower).nonlocals.get("infer_params")
+    try:
+        _, jitted, leaves, *_ = infer(*args, **kwargs)
+        return (jitted, list(leaves)) if is_jitted(jitted) else None
+    except (TypeError, ValueError):  # pragma: no cover - another JAX keeps it otherwise
         return None

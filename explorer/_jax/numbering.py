@@ -1,7 +1,12 @@
-"""Equations numbered in their name stacks: XLA's `op_name` then says of each instruction which equation it came from.
+"""Number equations in their name stacks: XLA's `op_name` then names the equation that each instruction comes from.
 
-A numbered program is the plain one but for these names: its StableHLO is the same to the letter. JAX's caches take it
-for another one, so it is compiled beside the program that the user's call runs, never instead of it.
+A numbered program is the plain one but for these names: its StableHLO is the same to the letter, and XLA compiles it to
+the same program. So its executable can stand where JAX keeps that of the plain program: the user's call then runs it,
+and one compile serves both.
+
+The numbers are not written into the traced jaxpr itself. JAX shares jaxprs of inner functions between programs and
+keeps what it derives from them while it lowers: numbers written there, even if taken away again, turned up in later
+programs (jax 0.10.2: 7 of 45 in a second function that calls the same inner one).
 """
 
 from __future__ import annotations
@@ -12,6 +17,9 @@ from itertools import count
 from typing import Any, NamedTuple, cast
 
 from explorer._jax.traces import inner_jaxprs
+
+NUMBERED_SCOPE = "~eq{}"
+"""Scope of an equation's number. XLA ends an `op_name` at `@` but keeps `~`; in names of instructions it writes `_`."""
 
 
 class NumberedProgram(NamedTuple):
@@ -27,31 +35,62 @@ class NumberedProgram(NamedTuple):
     paths: Sequence[tuple[int, ...]]
 
 
-def number_equations(traced: Any, scope: str) -> NumberedProgram | None:
-    """The same program with its equations numbered, each jaxpr's once; None where this JAX keeps it in another way.
-
-    Args:
-        traced: A `jax.stages.Traced`.
-        scope: The innermost scope of each equation, with `{}` for its number.
-    """
-    numbering = _Numbering(scope)
+def number_equations(traced: Any) -> NumberedProgram | None:
+    """Copy a `jax.stages.Traced` with its equations numbered, None where this JAX has them otherwise."""
+    numbering = _Numbering()
     try:
         jaxpr = numbering.number(traced.jaxpr)
-        numbered = copy.copy(traced)
-        # What `lower` reads; nothing public makes a Traced of another jaxpr.
-        numbered._params = {**traced._params, "jaxpr": jaxpr}
-        if getattr(numbered, "_lojax", None) is not None:  # 0.12 keeps here what it lowers, once it is made
-            numbered._lojax = None
+        numbered = _with_jaxpr(traced, jaxpr)
     except (AttributeError, TypeError, KeyError):
         return None
     return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
 
 
+def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
+    """Copy a `jax.stages.Traced` with other names of its arguments; the same where they are not as many as it takes."""
+    jaxpr = traced.jaxpr
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    if not all(names) or len(names) != len(inner.invars):
+        return traced
+    # From 0.11 a jaxpr has its constants itself, and would lose them.
+    constants = {"consts": list(inner.consts)} if hasattr(inner, "consts") else {}
+    named = inner.replace(debug_info=inner.debug_info._replace(arg_names=tuple(names)), **constants)
+    return _with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
+
+
+def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+    """Copy a `jax.stages.Traced` with another jaxpr, which nothing public does; `lower` reads it."""
+    other = copy.copy(traced)
+    other._params = {**traced._params, "jaxpr": jaxpr}
+    if getattr(other, "_lojax", None) is not None:  # 0.12 keeps here what it lowers, once it is made
+        other._lojax = None
+    return other
+
+
+def keep_executable(lowered: Any, compiled: Any) -> bool:
+    """Let the user's next call run `compiled`: put it where JAX keeps what `lowered.compile()` gives.
+
+    JAX keeps no program that was compiled with options, as for a dump. One that it keeps already stays.
+
+    Returns:
+        True if JAX keeps `compiled` now.
+    """
+    lowering, executable = kept_lowering(lowered), getattr(compiled, "_executable", None)
+    if executable is None or getattr(lowering, "_executable", executable) is not None:
+        return False
+    lowering._executable = executable
+    return True
+
+
+def kept_lowering(lowered: Any) -> Any:
+    """The object that JAX keeps for all calls of a program, None where this JAX has no such object."""
+    return getattr(lowered, "_lowering", None)
+
+
 class _Numbering:
     """Numbers each equation of a jaxpr and of those in it, in order."""
 
-    def __init__(self, scope: str) -> None:
-        self._scope = scope
+    def __init__(self) -> None:
         self._next = count()
         # By id, which the original, kept beside, holds on to. An inner function that is called twice is one object and
         # stays one: JAX lowers it once.
@@ -83,7 +122,7 @@ class _Numbering:
         seen: set[int] = set()
         for name, value in equation.params.items():
             params[name] = self._value(value, seen)
-        stack = info.name_stack.extend(self._scope.format(number))
+        stack = info.name_stack.extend(NUMBERED_SCOPE.format(number))
         return equation.replace(params=params, source_info=info.replace(name_stack=stack))
 
     def _value(self, value: Any, seen: set[int]) -> Any:

@@ -6,7 +6,7 @@ Public are the context managers, each for itself; none says what is set now, nor
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 try:
@@ -43,6 +43,16 @@ else:  # pragma: no cover
 
     def shows_compiled() -> bool:
         return True
+
+
+def metadata_in_cache_key() -> AbstractContextManager[object]:
+    """Have names count in the key of JAX's persistent cache within.
+
+    A numbered program must not be found there in place of a plain one, whose key is the same without names, nor the
+    plain one in its place.
+    """
+    setting: Any = getattr(_config, "compilation_cache_include_metadata_in_key", None)
+    return nullcontext() if setting is None else setting(True)
 
 
 _ALLOWED = (None, "allow")

@@ -30,6 +30,7 @@ from explorer.analysis.attribution import through_frames
 from explorer.errors import QueryError
 from explorer.model.attribution import SourceLine
 from explorer.model.graph import Frame, Graph, Node
+from explorer.model.text import brief, cut_end
 from explorer.model.types import ArrayType, parse_type
 
 Mask = NDArray[np.bool_]
@@ -63,7 +64,8 @@ _FIELD = re.compile(r"([A-Za-z_]\w*):(?=\S)")
 _REGEX = re.compile(r"/((?:[^/\\\s]|\\.)+)/(?=[\s)]|$)")
 _STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµ%]*)$")
-_LINES = re.compile(r"(?:(.*):)?(\d+)(?:-(\d+))?$")
+_LINES = re.compile(r"(?:(.*):)?(\d{1,9})(?:-(\d{1,9}))?$")
+_LONGEST, _DEEPEST, _SHOWN = 10_000, 100, 120  # characters, levels, characters on each side of a mistake
 _COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -86,6 +88,8 @@ def find(graph: Graph, query: str) -> NDArray[np.intp]:
     Raises:
         QueryError: The query can't be read; says where.
     """
+    if len(query) > _LONGEST:
+        raise QueryError(f"this query has {len(query):,} characters; at most {_LONGEST:,} are read.")
     return np.flatnonzero(_Parser(query).parse()(graph))
 
 
@@ -95,6 +99,7 @@ class _Parser:
 
     query: str
     at: int = 0
+    depth: int = 0
 
     def parse(self) -> Test:
         self.skip()
@@ -119,6 +124,14 @@ class _Parser:
         return tests[0] if len(tests) == 1 else lambda graph: np.logical_and.reduce([test(graph) for test in tests])
 
     def negation(self) -> Test:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error(f"it is more than {_DEEPEST} levels deep")
+        test = self.operand()
+        self.depth -= 1
+        return test
+
+    def operand(self) -> Test:
         if self.take_word("not") or self.take("-"):
             test = self.negation()
             return lambda graph: ~test(graph)
@@ -150,10 +163,11 @@ class _Parser:
         number = _number(value) if kind == "word" else None
         if field in _NUMBERS or (number is not None and field not in _TEXTS):
             if number is None:
-                raise self.error(f"`{field}` is a number, and {value!r} is none", start)
+                raise self.error(f"`{field}` is a number, and {brief(value)} is none", start)
             return lambda graph: _numbers(graph, field, self.query, number, sign)
         if field not in _TEXTS:
-            raise self.error(f"no node has a field `{field}`; there are {', '.join((*_TEXTS, *_NUMBERS[:-1]))}", start)
+            there = ", ".join((*_TEXTS, *_NUMBERS[:-1]))
+            raise self.error(f"no node has a field `{field:.60}`; there are {there}", start)
         if sign not in ("=", "==", "!="):
             raise self.error(f"`{field}` is text: it can be ==, != or `{field}:part`, not {sign}", start)
         test = _on_lines(self, field, value, start) if field == "through" else _on_text(field, _same(field, value))
@@ -167,7 +181,7 @@ class _Parser:
         if kind == "regex":
             try:
                 pattern = re.compile(value, re.IGNORECASE)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise self.error(f"this regular expression can't be read: {error}", start) from None
             return _on_text(field, lambda text: pattern.search(text) is not None)
         if field in ("shape", "dtype"):
@@ -223,8 +237,10 @@ class _Parser:
 
     def error(self, what: str, at: int | None = None) -> QueryError:
         at = self.at if at is None else at
+        before = f"…{self.query[at - _SHOWN : at]}" if at > _SHOWN else self.query[:at]
+        shown = before + cut_end(self.query[at:], _SHOWN)
         return QueryError(
-            f"this query can't be read: {what}.\n  {self.query}\n  {' ' * at}^\n"
+            f"this query can't be read: {what}.\n  {shown}\n  {' ' * len(before)}^\n"
             '  Hint: write `op:dot`, `bytes > 1MB and op == "copy"`, `line:12`, `/regex/`.'
         )
 
@@ -247,14 +263,14 @@ def _numbers(graph: Graph, field: str, query: str, number: float, sign: str) -> 
     else:
         there = ", ".join(dict.fromkeys((*measures, *_NUMBERS)))
         raise QueryError(
-            f"this query can't be answered: no number `{field}` is known of this graph's nodes.\n  {query}\n"
-            f"  Hint: there are {there}."
+            f"this query can't be answered: no number `{field:.60}` is known of this graph's nodes.\n"
+            f"  {cut_end(query, _SHOWN)}\n  Hint: there are {there}."
         )
     return _compared(values, sign, number)
 
 
 def _compared(values: NDArray[np.float64], sign: str, number: float) -> Mask:
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         # In single precision, as the wire has them; NaN is unknown, which is not "different" either.
         return _COMPARE[sign](values.astype(np.float32), np.float32(number)) & ~np.isnan(values)
 
@@ -277,7 +293,7 @@ def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
     """`12`, `10-20` or `train.py:12`: the lines that a node belongs to, or that its stack goes through."""
     lines = _LINES.match(value)
     if lines is None:
-        raise parser.error(f"a line is `12`, a range like `10-20`, or `train.py:12`, not {value!r}", start)
+        raise parser.error(f"a line is `12`, a range like `10-20`, or `train.py:12`, not {brief(value)}", start)
     file, low, high = (lines[1] or "").lower(), int(lines[2]), int(lines[3] or lines[2])
 
     def passes(places: Sequence[SourceLine] | Sequence[Frame]) -> list[bool]:

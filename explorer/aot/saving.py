@@ -37,6 +37,7 @@ from explorer.aot.trees import tree_from_json, tree_to_json
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning
+from explorer.files.disk import read_text
 from explorer.files.executable_archive import read_archive, write_archive
 from explorer.files.validate import integer, texts
 from explorer.model.capture import Capture
@@ -154,7 +155,8 @@ def _machine() -> Json:
     """What native code was made for: it is used only where all of this is the same."""
     device = _device()
     try:
-        flags = re.findall(r"^(?:flags|Features)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[:1]
+        processor = read_text("/proc/cpuinfo", errors="replace")
+        flags = re.findall(r"^(?:flags|Features)\s*: (.*)$", processor, re.MULTILINE)[:1]
     except OSError:  # not Linux
         flags = [platform.processor()]
     return {

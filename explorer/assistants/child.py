@@ -1,26 +1,168 @@
-"""The process that runs one verb of the shell for an assistant: `verbs.py` starts it, with its limit of memory.
+"""The process that runs one verb of the shell for an assistant: limited memory, no network, one writable folder.
 
-    python -m explorer.assistants.child BYTES VERB …
+    python -m explorer.assistants.child BYTES FOLDER VERB …
 
-What anything prints goes to standard error: standard output has the report alone.
+Output that anything prints goes to standard error: standard output has the report alone.
+
+Linux confines a process that asks for it, without rights or packages: Landlock limits where files are written, and a
+seccomp filter refuses sockets. User namespaces were not chosen: many systems and containers forbid them. Both hold for
+all that the process starts, and cannot be undone.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import runpy
+import struct
 import sys
+from dataclasses import dataclass
+from errno import EACCES
+from glob import glob
+from pathlib import Path
 
 from explorer.hardware.limits import limit_memory
+
+_NO_NEW_PRIVILEGES, _GET_SECCOMP, _SET_SECCOMP, _FILTER = 38, 21, 22, 2  # of prctl
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # Landlock's system calls, the same on all machines
+_WRITE_FILE, _MOVE, _TRUNCATE, _IOCTL = 1 << 1, 1 << 13, 1 << 14, 1 << 15
+_WRITES = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # and to remove, and to make a file of each kind
+_NEVER = 1 << 6 | 1 << 9 | 1 << 11  # make a device or a socket: what is written to a device may be any file
+_ON_FILES = _WRITE_FILE | _TRUNCATE | _IOCTL
+# A GPU's or TPU's driver, and what programs write to without a trace.
+_DEVICES = (
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/nvidia*", "/dev/kfd", "/dev/dri/*", "/dev/accel*", "/dev/vfio/*",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Numbers that Linux gives a kind of machine and its system calls."""
+
+    audit: int
+    socket: int
+    connect: int
+    socketpair: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 41, 42, 53),
+    "aarch64": _Machine(0xC00000B7, 198, 203, 199),
+}
+_IO_URING_SETUP = 425  # which opens sockets past a filter
+_OTHER_ABI = 0x40000000  # x86-64 has each call again from here on
+_UNIX, _DATAGRAM = 1, 2
+
+
+def unconfined() -> str:
+    """Name what this system can't keep a child process from; empty where it confines all."""
+    if _machine() is None:
+        return "write any of the user's files, and use the network"
+    missing = [] if _landlock_version() > 0 else ["write any of the user's files"]
+    missing += [] if _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0 else ["use the network"]
+    return ", and ".join(missing)
+
+
+def confine(folder: Path) -> None:
+    """Keep this process, and all that it starts, from the network and from writing outside of a folder.
+
+    What the system doesn't offer is left out: `unconfined` names it.
+
+    Raises:
+        OSError: The system offers it, and refused.
+    """
+    machine = _machine()
+    if machine is None:
+        return
+    _check(_libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    if _landlock_version() > 0:
+        _limit_writes(folder, _landlock_version())
+    if _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0:
+        _refuse_sockets(machine)
+
+
+def _machine() -> _Machine | None:
+    return _MACHINES.get(platform.machine()) if sys.platform == "linux" else None
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _landlock_version() -> int:
+    return _libc().syscall(_CREATE_RULESET, None, 0, 1)
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"the process can't be confined: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def _limit_writes(folder: Path, version: int) -> None:
+    """Allow writes below a folder and to devices; a newer Landlock also refuses TCP, and signals to other processes."""
+    writes = _WRITES
+    writes |= _MOVE if version >= 2 else 0  # between folders, which an older Landlock always refuses
+    writes |= _TRUNCATE if version >= 3 else 0
+    writes |= _IOCTL if version >= 5 else 0
+    ruleset = struct.pack("QQQ", writes, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    handle = _check(_libc().syscall(_CREATE_RULESET, ruleset[:size], size, 0))
+    try:
+        _allow(handle, str(folder), writes & ~_NEVER)
+        for device in [path for pattern in _DEVICES for path in glob(pattern)]:
+            _allow(handle, device, writes & _ON_FILES)
+        _check(_libc().syscall(_RESTRICT_SELF, handle, 0))
+    finally:
+        os.close(handle)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _check(_libc().syscall(_ADD_RULE, ruleset, 1, struct.pack("=Qi", rights, place), 0))
+    finally:
+        os.close(place)
+
+
+def _refuse_sockets(machine: _Machine) -> None:
+    """Refuse each socket but a stream between processes here, and to connect one: drivers of GPUs open such.
+
+    The filter is a program of the kernel's packet filter, over the call's number, machine and arguments.
+    """
+    load, equal, above, masked, end = 0x20, 0x15, 0x35, 0x54, 0x06
+    number, kind, first, second = 0, 4, 16, 24  # offsets in what a filter is given
+    # (code, instructions to jump over if true, if false, value); the last two allow and refuse.
+    program = [
+        (load, 0, 0, kind),
+        (equal, 0, 12, machine.audit),
+        (load, 0, 0, number),
+        (above, 10, 0, _OTHER_ABI),
+        (equal, 9, 0, _IO_URING_SETUP),
+        (equal, 8, 0, machine.connect),
+        (equal, 1, 0, machine.socket),
+        (equal, 0, 5, machine.socketpair),
+        (load, 0, 0, first),
+        (equal, 0, 4, _UNIX),
+        (load, 0, 0, second),
+        (masked, 0, 0, 0xF),
+        (equal, 1, 0, _DATAGRAM),
+        (end, 0, 0, 0x7FFF0000),
+        (end, 0, 0, 0x00050000 | EACCES),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+    _check(_libc().prctl(_SET_SECCOMP, _FILTER, struct.pack("HxxxxxxP", len(program), ctypes.addressof(code)), 0, 0))
 
 
 def main() -> None:
     """Run the verb."""
     limit_memory(int(sys.argv[1]))
+    confine(Path(sys.argv[2]))
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what C++ and the user's own child processes print
     sys.stdout = report
-    sys.argv[:] = ["explorer", *sys.argv[2:]]
+    sys.argv[:] = ["explorer", *sys.argv[3:]]
     try:
         runpy.run_module("explorer", run_name="__main__", alter_sys=True)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -13,7 +14,7 @@ from typing import Any
 import explorer as ex
 from explorer.assistants.named import Named
 from explorer.assistants.tools import Tools
-from explorer.assistants.verbs import Limits
+from explorer.assistants.verbs import Limits, end_at_once
 from explorer.errors import ExplorerError, MissingPackageError
 from explorer.model.distribution import install_hint
 
@@ -25,12 +26,12 @@ def add_mcp(verbs: Any) -> None:
     about = (
         "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
         "recompiles, profile, diff, targets, check. What is named here may run, and nothing else; each answer in a "
-        "process of its own, with limits on time and memory."
+        "process of its own, with limits on time and memory, and on Linux without a network."
     )
     verb = verbs.add_parser("mcp", help="serve coding assistants", description=about)
     verb.add_argument(
         "names", metavar="NAME", nargs="+",
-        help="what may run: MODULE:FUNCTION; a file, with each of its functions and as a script; a script with its "
+        help="what may run: MODULE:FUNCTION; a file, with what it defines and as a script; a script with its "
         "arguments, quoted; a golden file",
     )  # fmt: skip
     verb.add_argument("--seconds", metavar="S", type=_positive, default=_SECONDS, help=f"for an answer; {_SECONDS:g}")
@@ -59,6 +60,8 @@ def _mcp(given: argparse.Namespace) -> int:
     for tool in tools.all:
         server.add_tool(_raising(tool, ToolError), structured_output=False)
     print(f"explorer: pages and reports go to {folder}", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_at_once)
     server.run("stdio")
     return 0
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+import reprlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from explorer.assistants.definitions import Definitions
 from explorer.capture.shape_specs import parse_shape_spec
 from explorer.errors import OptionError
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_LONGEST, _MOST = 1_000, 100  # characters of a name or an argument; arguments
+_SHOWN = 20  # names of a file
 
 
 @dataclass(frozen=True)
@@ -65,16 +69,28 @@ class Named:
                 )
         return cls(tuple(functions), tuple(modules), scripts, tuple(goldens))
 
-    def function(self, name: str) -> str:
-        """A function that may be looked at.
+    def call(self, name: str, arguments: Sequence[str]) -> list[str]:
+        """Return the words of a shell's verb for a function that may be looked at, and its arguments.
 
         Raises:
-            OptionError: The command line named neither it nor its module.
+            OptionError: The command line named neither the function nor its module, or the module doesn't define it; or
+                an argument is code.
         """
-        place, colon, function = name.rpartition(":")
-        if name in self.functions or (colon and place in self.modules and _NAME.fullmatch(function)):
-            return name
-        raise OptionError(f"{name!r} was not named on the command line; there are: {self.text}.")
+        if len(arguments) > _MOST:
+            raise OptionError(f"{len(arguments)} arguments were given; allowed are {_MOST}.")
+        place, _, function = _short(name, "the function").rpartition(":")
+        if name not in self.functions and place not in self.modules:
+            raise OptionError(f"{name!r} was not named on the command line; there are: {self.text}.")
+        if name in self.functions and not arguments:
+            return [name]
+        definitions = Definitions.of(place)
+        if name not in self.functions and not definitions.has(function):
+            own = ", ".join(definitions.names[:_SHOWN]) or "nothing"
+            raise OptionError(
+                f"{place} defines no {function!r}; it defines {own}.\n"
+                "  Hint: NAME or NAME.METHOD: a function, class or instance of its top level, nothing that it imports."
+            )
+        return [name, *(f"--arg={argument(text, definitions)}" for text in arguments)]
 
     def script(self, name: str) -> tuple[str, ...]:
         """A script that may run, with its arguments.
@@ -85,7 +101,9 @@ class Named:
         if name in self.scripts:
             return self.scripts[name]
         there = ", ".join(map(repr, self.scripts)) or "none"
-        raise OptionError(f"{name!r} was not named on the command line as a script; there are: {there}.")
+        raise OptionError(
+            f"{_short(name, 'the script')!r} was not named on the command line as a script; there are: {there}."
+        )
 
     @property
     def text(self) -> str:
@@ -95,24 +113,31 @@ class Named:
         return ", ".join([*self.functions, *every, *scripts, *self.goldens]) or "nothing"
 
 
-def argument(text: str) -> str:
-    """An argument of a function, which is no code: a shape, a literal, or a name of the module.
+def argument(text: str, definitions: Definitions) -> str:
+    """Return an argument that is no code: a shape, a literal, or a name that the function's module defines.
 
     Raises:
         OptionError: It is something else.
-
-    Example:
-        >>> argument("f32[8,128]"), argument("rate=0.1"), argument("params")
-        ('f32[8,128]', 'rate=0.1', 'params')
     """
-    name, equal, value = text.partition("=")
+    name, equal, value = _short(text, "the argument").partition("=")
     value = value.strip() if equal and name.strip().isidentifier() else text.strip()
-    if parse_shape_spec(value) is not None or _NAME.fullmatch(value) or _is_literal(value):
+    if parse_shape_spec(value) is not None or _is_literal(value):
+        return text
+    if _NAME.fullmatch(value) and definitions.has(value):
         return text
     raise OptionError(
-        f"the argument {text!r} is code; allowed are a shape, as f32[8,128], a literal, as 3 or 'mean', and a name of "
-        "the module, as params, each perhaps behind NAME=.\n  Hint: what must be computed, give a name in the module."
+        f"the argument {text!r} is code, or no name of the module; allowed are a shape, as f32[8,128], a literal, as 3 "
+        "or 'mean', and a name that the module defines, as params, each perhaps behind NAME=.\n"
+        "  Hint: give what is computed or imported a name in the module: dtype = jnp.dtype('bfloat16')."
     )
+
+
+def _short(text: str, what: str) -> str:
+    if len(text) > _LONGEST or "\0" in text:
+        raise OptionError(
+            f"{what} {reprlib.repr(text)} has {len(text)} characters; allowed are {_LONGEST}, without NUL."
+        )
+    return text
 
 
 def _is_literal(text: str) -> bool:

@@ -9,7 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from explorer.assistants.named import Named, argument
+from explorer.assistants.child import unconfined
+from explorer.assistants.named import Named
 from explorer.assistants.verbs import Limits, run_verb, summary_of
 from explorer.errors import OptionError
 
@@ -51,15 +52,15 @@ class Tools:
         """
         place = self._place("explore", function)
         files = [place.with_suffix(".html"), place.with_suffix(".capture")]
-        hardware = [f"--target={target}"] if target else []
-        return await self._answer(place, "explore", *self._call(function, arguments), *hardware, files=files)
+        hardware = [f"--target={target[:_LONGEST]}"] if target else []
+        return await self._answer(place, "explore", *self.named.call(function, arguments or ()), *hardware, files=files)
 
     async def lint(self, function: Function, arguments: Arguments | None = None) -> str:
         """Find what may go wrong with a function under JAX, each with its line, what was seen and the cure.
 
         Nothing runs but its Python, once, to be traced.
         """
-        return await self._answer(self._place("lint", function), "lint", *self._call(function, arguments))
+        return await self._answer(self._place("lint", function), "lint", *self.named.call(function, arguments or ()))
 
     async def recompiles(self, script: Annotated[str, "As the command line named it"]) -> str:
         """Run a script and say what it compiled, why again, what that cost, and what would stop it."""
@@ -72,7 +73,7 @@ class Tools:
         """Run a function some times and say which source lines its time goes to, measured by XLA's own profiler."""
         place = self._place("profile", function)
         files = [place.with_suffix(".html")]
-        return await self._answer(place, "profile", *self._call(function, arguments), files=files)
+        return await self._answer(place, "profile", *self.named.call(function, arguments or ()), files=files)
 
     async def diff(
         self,
@@ -81,10 +82,9 @@ class Tools:
         arguments: Arguments | None = None,
     ) -> str:
         """Compare two functions, or a capture from before an edit with the function as it is now."""
-        sides = [self._side(side) for side in (a, b)]
+        (first, *given), (second, *also) = (self._side(side, arguments or ()) for side in (a, b))
         place = self._place("diff", "")
-        given = [part for text in arguments or () for part in ("--arg", argument(text))]
-        return await self._answer(place, "diff", *sides, *given, files=[place.with_suffix(".html")])
+        return await self._answer(place, "diff", first, second, *(given or also), files=[place.with_suffix(".html")])
 
     async def targets(self) -> str:
         """List the hardware that `explore` can compile for without having it."""
@@ -101,17 +101,13 @@ class Tools:
         stem = "".join(letter if letter.isalnum() else "-" for letter in name.rpartition(":")[2])[:40].strip("-")
         return self.folder / "-".join(filter(None, (f"{next(self._numbers):03}", verb, stem)))
 
-    def _call(self, function: str, arguments: Sequence[str] | None) -> list[str]:
-        return [
-            self.named.function(function),
-            *(part for text in arguments or () for part in ("--arg", argument(text))),
-        ]
-
-    def _side(self, side: str) -> str:
-        path = Path(side)
-        if path.suffix == ".capture" and path.resolve().parent == self.folder and path.is_file():
-            return str(path)
-        return self.named.function(side)
+    def _side(self, side: str, arguments: Sequence[str]) -> list[str]:
+        """Return a capture that `explore` wrote, or a function with its arguments."""
+        if side.endswith(".capture") and "\0" not in side:
+            path = Path(side)
+            if path.resolve().parent == self.folder and path.is_file():
+                return [str(path)]
+        return self.named.call(side, arguments)
 
     async def _answer(self, place: Path, *verb: str, files: Sequence[Path] = (), written: Sequence[Path] = ()) -> str:
         output = [part for path in files for part in ("-o", str(path))]
@@ -119,7 +115,9 @@ class Tools:
         async with self._turn:
             answer = await run_verb([*verb, *output], report, self.limits)
         paths = [path for path in (*files, *written, report) if path.is_file()]
-        return "\n".join([*summary_of(answer), *(f"{_KINDS[path.suffix]}: {path}" for path in paths)])
+        warning = [f"The code was not confined: on this system it may {may}."] if (may := unconfined()) else []
+        return "\n".join([*summary_of(answer), *warning, *(f"{_KINDS[path.suffix]}: {path}" for path in paths)])
 
 
+_LONGEST = 100  # characters of a target
 _KINDS = {".html": "page", ".capture": "capture", ".json": "report"}

@@ -11,13 +11,27 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from shutil import rmtree
+from tempfile import TemporaryDirectory
+from typing import IO, Any, cast
 
 from explorer.errors import WorkerError
 from explorer.model.units import bytes_text
 
 _LINES = 12  # of an answer: more are in the report
 _LONGEST = 400  # characters of a line
+
+
+_running: dict[int, str] = {}  # process groups, and the folder of each for what is temporary
+
+
+def end_at_once(number: int, _: object) -> None:
+    """End this process by a signal, with the verb that it runs. An exit would wait for the thread that reads input."""
+    for group, temporary in _running.items():
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+        rmtree(temporary, ignore_errors=True)
+    os._exit(128 + number)
 
 
 @dataclass(frozen=True)
@@ -33,21 +47,24 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
 
     Args:
         verb: Its name and arguments, without `--format`.
-        report: Where it is written.
+        report: Where it is written; the process may write in its folder, and nowhere else.
         limits: What it may take; the process ends where it comes to one.
 
     Raises:
         WorkerError: There is no report: the verb failed, crashed, or came to a limit; says which.
     """
     name, *arguments = verb
-    command = [sys.executable, "-m", "explorer.assistants.child", str(limits.memory), name, "--format", "json"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    log = report.with_suffix(".log")
-    with report.open("wb") as output, log.open("wb") as errors:
+    folder, log = report.parent, report.with_suffix(".log")
+    child = ["explorer.assistants.child", str(limits.memory), str(folder)]
+    command = [sys.executable, "-m", *child, name, "--format=json", *arguments]
+    path = os.pathsep.join(filter(None, sys.path))
+    with _temporary(folder) as temporary, _new(report) as output, _new(log) as errors:
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": temporary}
         process = await asyncio.create_subprocess_exec(
-            *command, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,
             start_new_session=True,  # so that what it starts ends with it
         )  # fmt: skip
+        _running[process.pid] = temporary
         try:
             status = await asyncio.wait_for(process.wait(), limits.seconds)
         except TimeoutError:
@@ -57,7 +74,18 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
         finally:  # also where the client gave up
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            del _running[process.pid]
     return _report(name, report, log, status, limits)
+
+
+def _temporary(folder: Path) -> TemporaryDirectory[str]:
+    return TemporaryDirectory(dir=folder, prefix="temporary-", ignore_cleanup_errors=True)
+
+
+def _new(path: Path) -> IO[bytes]:
+    """Open a file that is new: an earlier process may have left a link there, to write elsewhere by this one."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")
 
 
 def _report(name: str, report: Path, log: Path, status: int, limits: Limits) -> dict[str, Any]:

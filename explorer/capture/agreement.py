@@ -53,13 +53,14 @@ def _bytes(closed: Any) -> int:
 def _numbers(aval: Any, generator: np.random.Generator) -> jax.Array:
     shape: tuple[int, ...] = aval.shape
     if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key):
-        return _keys(aval)
+        return keys_like(aval)
     if jnp.issubdtype(aval.dtype, jnp.inexact):
         return jnp.asarray(generator.standard_normal(shape)).astype(aval.dtype)
     return jnp.asarray(generator.integers(0, 3, shape)).astype(aval.dtype)
 
 
-def _keys(aval: Any) -> jax.Array:
+def keys_like(aval: Any) -> jax.Array:
+    """Return random keys of this shape and dtype."""
     kinds = ("threefry2x32", "rbg", "unsafe_rbg")
     key = next(key for kind in kinds if (key := jax.random.key(0, impl=kind)).dtype == aval.dtype)
     return jax.random.split(key, aval.shape)

@@ -11,6 +11,7 @@ from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_arguments, add_target, arguments_of, function_of
+from explorer.files.disk import read_start
 from explorer.files.output_option import add_output
 from explorer.files.reports.shell import add_format, present
 from explorer.model.text import list_names
@@ -123,5 +124,4 @@ def _open(given: argparse.Namespace) -> int:
 def _is_capture(path: Path) -> bool:
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        return file.read(8) == b"EXPLORER"
+    return read_start(path, 8, "a capture") == b"EXPLORER"

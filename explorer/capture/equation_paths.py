@@ -7,17 +7,24 @@ that is called twice has one number for each of its equations, and the call's nu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import count
 from typing import NamedTuple, cast
 
 import numpy as np
 
+from explorer._jax import NUMBERED_SCOPE
 from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
 from explorer.model.graph import Graph
 
-NUMBERED_SCOPE = "XqE{}EqX"
-"""An equation's scope with its number: no user has one, and XLA leaves it as it is where it makes names of scopes."""
 _NUMBER = re.compile(NUMBERED_SCOPE.format(r"(\d{1,9})"))
+_IN_PATH = re.compile("/{0}|{0}/|{0}".format(NUMBERED_SCOPE.format(r"\d{1,9}")))
+# XLA makes names of instructions from scopes now and then, with `_` for what a name can't have: `_eq74.8`, `jvp__eq7_`.
+# A function `heat_eq2` is the user's.
+_IN_NAME = re.compile("(?<![a-zA-Z0-9])" + NUMBERED_SCOPE.replace("~", "_").format(r"\d{1,9}"))
+_NAME = re.compile(r"(?<=%)[\w.\-]+")
+_NUMBERED_NAME = re.compile(rf"(?<![\w.\-])[\w.\-]*{_IN_NAME.pattern}[\w.\-]*")
 
 # What runs as a part of whoever calls it: it belongs to equations inside of, or equal to, the caller's.
 _APPLIED = frozenset(("apply", "reducer", "region"))
@@ -28,7 +35,7 @@ def numbers_in(op_name: str) -> list[tuple[int, ...]]:
     """The numbers in an `op_name`, those of each of the operations that XLA merged into one; without those of none.
 
     Example:
-        >>> numbers_in("jit(f)/jvp(XqE3EqX)/while/body/XqE7EqX/add;jit(f)/XqE9EqX/mul;copy")
+        >>> numbers_in("jit(f)/jvp(~eq3)/while/body/~eq7/add;jit(f)/~eq9/mul;copy")
         [(3, 7), (9,)]
     """
     return [
@@ -36,9 +43,66 @@ def numbers_in(op_name: str) -> list[tuple[int, ...]]:
     ]
 
 
-def is_numbered(name: str) -> bool:
-    """Whether the name of an instruction was made from a number."""
-    return _NUMBER.search(name) is not None
+def without_numbers(text: str) -> str:
+    """Return the text of a numbered program without the scopes that are numbers.
+
+    Example:
+        >>> without_numbers('op_name="jit(f)/~eq1/jvp(~eq3)/~eq7/add;~eq9/mul"')
+        'op_name="jit(f)/jvp()/add;mul"'
+    """
+    return _IN_PATH.sub("", text)
+
+
+def names_without_numbers(names: Iterable[str], taken: Set[str], *, known: Mapping[str, str]) -> dict[str, str]:
+    """Return other names for the instructions and computations that have a number in theirs.
+
+    Args:
+        names: Names that may have a number.
+        taken: Names that the program has already.
+        known: Other names that were given before; they are kept.
+    """
+    renamed, taken = {**known}, {*taken, *known.values()}
+    for name in names:
+        if name in renamed or _IN_NAME.search(name) is None:
+            continue
+        stem = _IN_NAME.sub("", name).partition(".")[0].rstrip("0123456789_") or "instruction"
+        renamed[name] = next(other for i in count(1) if (other := f"{stem}.{i}") not in taken)
+        taken.add(renamed[name])
+    return renamed
+
+
+def rename_numbered(text: str) -> tuple[str, Mapping[str, str]]:
+    """Return an HLO text without numbers in names, and the new names by the old ones."""
+    if _IN_NAME.search(text) is None:
+        return text, {}
+    names: list[str] = [name for name in dict.fromkeys(_NUMBERED_NAME.findall(text))]
+    renamed = names_without_numbers(names, {*_NAME.findall(text)}, known={})
+    return _NUMBERED_NAME.sub(lambda name: renamed.get(name[0], name[0]), text), renamed
+
+
+class NumberedStage(NamedTuple):
+    """A stage as it is shown, and the equations of its nodes."""
+
+    text: str
+    graph: Graph
+    equations: EquationSets
+
+
+def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths) -> NumberedStage:
+    """Read a numbered program: what it is without the numbers, and what they say.
+
+    Args:
+        text: Of the program; its names have no numbers.
+        read: The reader of the stage.
+        paths: The equations by their numbers.
+    """
+    numbered = read(text)
+    plain = [*map(without_numbers, numbered.scopes)]
+    code: dict[str, int] = {}
+    codes = np.asarray([code.setdefault(scope, len(code)) for scope in plain] or [0], np.int32)
+    scope = np.where(numbered.scope >= 0, codes[numbered.scope], numbered.scope).astype(np.int32)
+    graph = replace(numbered, scope=scope, scopes=[*code])
+    return NumberedStage(without_numbers(text), graph, equation_sets(numbered, paths))
 
 
 class Equations(NamedTuple):
@@ -61,6 +125,7 @@ class EquationPaths:
 
     def __init__(self, paths: Sequence[tuple[int, ...]], arguments: Mapping[str, int]) -> None:
         self._paths = paths
+        self.count = len(paths)
         self.arguments = arguments
         self._row_of_path: dict[tuple[int, ...], int] = {}
         self._rows_of_number: dict[int, list[int]] = {}
@@ -143,6 +208,9 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     equations: list[Equations] = [_NONE] * len(graph.names)
     members = _members(graph)
     scopes: list[int] = graph.scope.tolist()
+    # What JAX lowers a part to is of that part. XLA adds instructions without a name to a loop that are not of it.
+    is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
+    is_part: list[bool] = graph.is_equation.tolist() if is_lowered else [False] * len(scopes)
     for group in (*_callers_first(graph, callers), -1):
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
@@ -151,7 +219,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
             scope = scopes[node]
             if scope not in by_scope:
                 by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
-            equations[node] = by_scope[scope]
+            equations[node] = around if is_part[node] and not graph.scopes[scope] else by_scope[scope]
     counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
     rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
     grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)
@@ -165,8 +233,7 @@ def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -
         return named if named.rows else around
     if scope in paths.arguments:
         return Equations((paths.arguments[scope],), True)
-    # JAX lowers a primitive through a function of its own, whose operations have no number. An instruction that XLA
-    # added to a loop has no name at all.
+    # JAX lowers a primitive through a function of its own, whose operations have no number.
     return around if "/" in scope or (scope and kind == "function") else _NONE
 
 

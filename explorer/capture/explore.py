@@ -8,22 +8,24 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
 from types import MethodType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
+from explorer._jax.numbering import with_argument_names
 from explorer._jax.steps import steps_done
-from explorer.capture.backends import Backend, HereBackend, backend_of
+from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
-from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.equation_paths import rename_numbered, without_numbers
+from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
 from explorer.capture.machine.writing import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.readers.stablehlo import read_stablehlo
-from explorer.capture.recording import Program, recorder
+from explorer.capture.recording import RecordedProgram, numbered_program
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
@@ -37,20 +39,31 @@ from explorer.model.stage import Stage
 from explorer.model.target import Target
 from explorer.view.progress_bar import StepCallback, step_progress
 
+_UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
+_UNNUMBERED = "links are inferred from names and places: the equations of this JAX can't be numbered"
+
 
 @takes_call
 def explore(
-    function: Callable[..., Any] | Call, /, *args: Any, target: str | Target | None = None, **kwargs: Any
+    function: Callable[..., Any] | Call,
+    /,
+    *args: Any,
+    target: str | Target | None = None,
+    record: bool = True,
+    **kwargs: Any,
 ) -> Capture:
     """Compile a function for these arguments and keep every stage of it.
 
-    The function's Python runs once, to be traced; the compiled program is not run.
+    The function's Python runs once, to be traced; the compiled program is not run. Where the function is a `jax.jit`
+    function, its next call runs this program, and compiles nothing.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable` (which was compiled already: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
         target: Hardware to compile for that need not be here, one of `explorer.targets()`: `"h100"`, `"8xh100"`,
             `"v5e:4x4"`. Its own compiler does it, in a process of its own; the devices that are here, if not given.
+        record: Number the equations, so that links are exact, and keep the module after each pass. The program is the
+            same; a trace in XProf shows the numbers as scopes `~eq12`. False leaves the program as JAX makes it.
 
     Raises:
         NotCallableError: `function` can't be called.
@@ -67,15 +80,17 @@ def explore(
         Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
     __tracebackhide__ = True
-    return explore_call(Call.of(function, args, kwargs), target)
+    return explore_call(Call.of(function, args, kwargs), target, record=record)
 
 
-def explore_call(call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None) -> Capture:
+def explore_call(
+    call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None, *, record: bool = True
+) -> Capture:
     """explore(), and what else there is to do while the compiler works.
 
     Args:
         call: The function and its arguments.
-        target: As for `explore`.
+        target, record: As for `explore`.
         meanwhile: As for `CompileRequest`; not called where nothing is compiled, or for a target, whose compiler is
             waited for in this thread so that an interrupt ends it.
     """
@@ -90,8 +105,10 @@ def explore_call(call: Call, target: str | Target | None = None, meanwhile: Mean
     if isinstance(subject, Explored) and not args and not kwargs and target is None:
         return subject.explore()
     backend = backend_of(target)
-    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile if target is None else None)
+    leaves, rebuild = flatten((args, kwargs))
+    args, kwargs = rebuild([leaf.to_struct() if isinstance(leaf, Described) else leaf for leaf in leaves])
+    meanwhile = meanwhile if target is None else None
+    request = CompileRequest(function, args, kwargs, backend=backend, meanwhile=meanwhile, record=record)
     capture = compile_with_findings(request).capture
     keep_origin(capture, function, args, kwargs)
     return capture
@@ -114,8 +131,16 @@ class Described(Protocol):
     def to_struct(self) -> jax.ShapeDtypeStruct: ...
 
 
-def _struct(leaf: Any) -> Any:
-    return leaf.to_struct() if isinstance(leaf, Described) else leaf
+class Trace(NamedTuple):
+    """A traced function.
+
+    Attributes:
+        plain: The `jax.stages.Traced` that the user's own call finds.
+        shown: The same with the user's names of its arguments, where a wrapper gave them others.
+    """
+
+    plain: Any
+    shown: Any
 
 
 @dataclass(frozen=True)
@@ -134,6 +159,7 @@ class CompileRequest:
         notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
         backend: What lowers and compiles it.
         traced: The `jax.stages.Traced` of it, where there is one already: its Python isn't run again.
+        record: Whether its equations are numbered, so that links are exact, and its passes recorded.
         meanwhile: Called with the stages so far while the compiler works, which does so in another thread then. It
             raises nothing, and leaves the lowered program alone: that one's context has no locks.
     """
@@ -150,6 +176,7 @@ class CompileRequest:
     notes: Mapping[Any, Mapping[str, str]] = field(default_factory=dict[Any, Mapping[str, str]])
     backend: Backend = field(default_factory=HereBackend)
     traced: Any = None
+    record: bool = True
     meanwhile: Meanwhile | None = None
 
     @cached_property
@@ -181,27 +208,39 @@ class CompileRequest:
                 + ".\n  Hint: pass them as in a call: explore(f, x, y=1)."
             ) from None
 
-    def trace(self) -> Any:
-        """The `jax.stages.Traced` of the target for these arguments.
+    def trace(self) -> Trace:
+        """Trace the target for these arguments.
 
         Raises:
             LeakedTracer: It uses a value that another trace left behind; and whatever the user's function raises.
         """
         __tracebackhide__ = True
         if self.traced is not None:
-            return self.traced
-        target, args, kwargs = self._target, self.args, self.kwargs
+            return Trace(self.traced, self.traced)
+        trace = self._trace()
+        refuse_leaks(trace.plain, self.unwrapped, self.named_arrays)
+        return trace
+
+    def _trace(self) -> Trace:
+        __tracebackhide__ = True
+        target: Any = self._target
+        args, kwargs = self.args, self.kwargs
+        while isinstance(target, partial) and hasattr(target.func, "trace"):  # a call runs the program of what is in it
+            target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
+        inner = inner_trace(target, args, kwargs)
+        if inner is not None:
+            return Trace(inner[0], with_argument_names(*inner))
         if is_filtered(target):
             target = filtered(target, args, kwargs)
             args, kwargs = arrays_of((args, kwargs))
         if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
             target, args = target.__func__, (target.__self__, *args)
         # jax.jit itself refuses some callables, such as generators.
-        jitted: Any = target if hasattr(target, "trace") else jax.jit(target)
+        called = cast(Any, target)
+        jitted: Any = called if hasattr(called, "trace") else jax.jit(called)
         traced: Any = jitted.trace(*args, **kwargs)
         traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
-        refuse_leaks(traced, self.unwrapped, self.named_arrays)
-        return traced
+        return Trace(traced, traced)
 
     @property
     def _target(self) -> Any:
@@ -285,7 +324,8 @@ def compile_with_findings(request: CompileRequest) -> Compilation:
 def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation:
     __tracebackhide__ = True
     begin("trace")
-    traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    trace, capture = run_step("trace", request.trace, request, request.empty_capture())
+    traced = trace.shown
     notes = request.notes  # the stage reads them later; of the request it would hold all that was compiled
     capture = replace(
         capture,
@@ -295,31 +335,71 @@ def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation
         constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
     )
     begin("lower")
-    lowered, capture = run_step("lower", partial(request.backend.lower, traced), request, capture)
+    lowered, capture = run_step("lower", partial(request.backend.lower, trace.plain), request, capture)
+    numbered = numbered_program(traced, lowered, request.backend, request.options) if request.record else None
+    if numbered is None:
+        compilation = _compile_plain(request, lowered, capture, begin)
+    else:
+        compilation = _compile_numbered(request, RecordedProgram(numbered), lowered, capture, begin)
+    program, capture = compilation
+    write_code = code_writer(lowered, capture.stages[-1], request.backend, request.options)
+    capture = replace(capture, cost=program.cost, memory=program.memory, write_code=write_code)
+    return Compilation(traced, lowered, program.compiled, capture)
+
+
+def _compile_numbered(
+    request: CompileRequest, recorded: RecordedProgram, lowered: Any, capture: Capture, begin: StepCallback
+) -> tuple[CompiledProgram, Capture]:
+    """Compile a program whose equations are numbered: its links are exact, and its passes are there."""
+    __tracebackhide__ = True
+    stablehlo = Stage("stablehlo", lambda: (recorded.stablehlo.text, recorded.stablehlo.graph))
+    capture = replace(capture, stages=(*capture.stages, stablehlo))
+    compile_program = partial(recorded.compile, lowered)
+    program, capture = _compile(request, compile_program, capture, begin, lambda: recorded.stablehlo_text)
+    capture = replace(
+        capture,
+        stages=(*capture.stages, Stage("hlo", lambda: (recorded.hlo.text, recorded.hlo.graph))),
+        exact_sets=recorded.equation_sets,
+        read_passes=recorded.read_passes if recorded.has_quick_passes else None,
+        record=None if recorded.has_quick_passes else recorded.read_passes,
+    )
+    return program, capture
+
+
+def _compile_plain(
+    request: CompileRequest, lowered: Any, capture: Capture, begin: StepCallback
+) -> tuple[CompiledProgram, Capture]:
+    """Compile a program as it is."""
+    __tracebackhide__ = True
     lowered_text = cache(partial(lowered.as_text, debug_info=True))
     stablehlo = Stage("stablehlo", lambda: _read_text(lowered_text(), read_stablehlo))
-    capture = before = replace(capture, stages=(*capture.stages, stablehlo))
+    capture = replace(capture, stages=(*capture.stages, stablehlo))
+    compile_program = partial(request.backend.compile, lowered, request.options)
+    program, capture = _compile(request, compile_program, capture, begin, lowered_text)
+    # JAX gives the numbered program where it was explored before.
+    hlo = Stage("hlo", lambda: _read_text(without_numbers(rename_numbered(program.text())[0]), read_hlo))
+    why = _UNNUMBERED if request.record else _UNRECORDED
+    return program, replace(capture, stages=(*capture.stages, hlo), recording_note=why)
+
+
+def _compile(
+    request: CompileRequest,
+    compile_program: Callable[[], CompiledProgram],
+    capture: Capture,
+    begin: StepCallback,
+    lowered_text: Callable[[], str],
+) -> tuple[CompiledProgram, Capture]:
+    """Run the compiler, beside what the request has to do meanwhile."""
+    __tracebackhide__ = True
 
     def so_far() -> Capture:
         lowered_text()  # not while the compiler has the module: its context has no locks. 0.1 % of the compile
-        return before
+        return capture
 
     begin("XLA", so_far)
-    compile_program = partial(request.backend.compile, lowered, request.options)
     if request.meanwhile is not None:
         compile_program = partial(compile_beside, compile_program, partial(request.meanwhile, capture))
-    program, capture = run_step("compile", compile_program, request, capture)
-    hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
-    whole = Program(traced, lowered, hlo, request.backend, request.options)
-    capture = replace(
-        capture,
-        stages=(*capture.stages, hlo),
-        cost=program.cost,
-        memory=program.memory,
-        record=recorder(whole),
-        write_code=code_writer(whole),
-    )
-    return Compilation(traced, lowered, program.compiled, capture)
+    return run_step("compile", compile_program, request, capture)
 
 
 def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:
@@ -353,6 +433,7 @@ def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture
         if name == "trace":
             capture = replace(capture, findings=request.lint(None, error))
         kind, message = explain_trace_error(error, request.name, request.verb, name)
+        message = without_numbers(message)
         message += "\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""
         raise kind(message, capture) from error
     seconds = perf_counter() - start

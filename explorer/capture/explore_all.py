@@ -29,11 +29,11 @@ def explore_all(
     executor: Any = None,
     progress: bool | None = None,
 ) -> dict[str, Capture]:
-    """Explore many functions, and record each one's passes if asked to: to save them, or to compare with others.
+    """Explore many functions, to save their captures or to compare them with others.
 
     Args:
         calls: By name, each function with its arguments: `{"loss": ex.Call(loss, params, batch)}`.
-        record: Whether to compile each once more, so that `passes` and the links that are exact are there.
+        record: Whether to read all passes; those that were too large to keep are recorded by one more compile.
         target: Hardware to compile for, as for `explorer.explore`.
         executor: Whose workers do it beside one another, as for `explorer.sweep`.
         progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.

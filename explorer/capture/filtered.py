@@ -1,8 +1,15 @@
-"""Calls through `equinox.filter_jit`: arrays are traced, and all else in the arguments is static."""
+"""Wrappers around `jax.jit`: `equinox.filter_jit`, which makes static all that is no array, and `flax.nnx.jit`.
+
+Neither library is imported to recognize its wrapper. Both keep the `jax.jit` function that they call as an attribute:
+the wrapper with another function in that place flattens its arguments and returns its state updates as it always does.
+"""
 
 from __future__ import annotations
 
+import copy
 import functools
+import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -10,17 +17,19 @@ import jax
 import jax.core
 import numpy as np
 
+from explorer._jax.jitted import is_jitted, pmapped_call
+
 _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
 
 def is_filtered(function: Any) -> bool:
-    """Whether it is what `equinox.filter_jit` gives; Equinox is not imported to see it."""
+    """Return True for what `equinox.filter_jit` returns."""
     kind = cast(type[object], type(function))
     return (kind.__module__, kind.__name__) == ("equinox._jit", "_JitWrapper")
 
 
 def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """A function for `jax.jit` that takes `arrays_of` these arguments, and has the rest of them from here."""
+    """Return a function for `jax.jit` that takes `arrays_of` these arguments, and has the rest of them from here."""
 
     def whole(given: Any, array: Any) -> Any:
         return given if array is None else array
@@ -34,12 +43,125 @@ def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call
 
 
 def arrays_of(tree: Any) -> Any:
-    """A tree with None in place of what is no array."""
+    """Return the tree with None in place of what is no array."""
 
     def array(leaf: Any) -> Any:
         return leaf if issubclass(type(leaf), _ARRAYS) else None
 
     return jax.tree.map(array, tree)
+
+
+def inner_jit(wrapper: Any) -> Any:
+    """Return the `jax.jit` function that a wrapper calls; None for anything that isn't a wrapper of a known library."""
+    library = cast(type[object], type(wrapper)).__module__.partition(".")[0]
+    names = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
+    return getattr(wrapper, names[0]) if len(names) == 1 else None
+
+
+def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:
+    """Return a copy of the wrapper that calls `function` where the wrapper calls its `jax.jit` function."""
+    (name,) = _inner_attributes(wrapper)
+    other = copy.copy(wrapper)
+    object.__setattr__(other, name, function)  # Equinox's is a frozen dataclass
+    return other
+
+
+def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments that a wrapper gives to its `jax.jit` function for a call; the function isn't called."""
+    leaves, rebuild = flatten((tuple(args), kwargs))
+    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.ShapeDtypeStruct)]
+    if not is_filtered(wrapper) or not at:
+        return _seen_call(wrapper, args, kwargs)
+    seen: list[Any] = []
+
+    def see(tracers: Sequence[Any]) -> None:  # Equinox takes a tracer for an array, and what describes one for static
+        described = {id(tracer): leaves[i] for i, tracer in zip(at, tracers, strict=True)}
+        given = dict(zip(at, tracers, strict=True))
+
+        def describe(leaf: Any) -> Any:
+            return described.get(id(leaf), leaf)
+
+        call = _seen_call(wrapper, *rebuild([given.get(i, leaf) for i, leaf in enumerate(leaves)]))
+        seen.append(jax.tree.map(describe, call))
+
+    jax.eval_shape(see, [leaves[i] for i in at])
+    return seen[0]
+
+
+def _seen_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def seen(*inner_args: Any, **inner_kwargs: Any) -> Any:
+        raise _SeenError(inner_args, inner_kwargs)
+
+    try:
+        with_inner(wrapper, seen)(*args, **kwargs)
+    except _SeenError as call:
+        return call.call
+    raise TypeError(f"{type(wrapper).__name__} doesn't call its jax.jit function")
+
+
+def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[str]] | None:
+    """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls: a call of theirs finds that trace.
+
+    Returns:
+        The `jax.stages.Traced`, and what the user calls the arrays that it takes, empty where that isn't known. None
+        for another function.
+    """
+    if is_filtered(wrapper):
+        inner = inner_jit(wrapper)
+        if inner is None:
+            return None
+        inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
+        given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
+    elif (call := pmapped_call(wrapper, args, kwargs)) is not None:
+        inner, given = call
+        inner_args, inner_kwargs = tuple(given), dict[str, Any]()
+    else:
+        return None
+    names: dict[int, str] = {}
+    for name, value in inspect.signature(wrapper).bind(*args, **kwargs).arguments.items():
+        leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+        names |= {id(leaf): f"{name}{jax.tree_util.keystr(path)}" for path, leaf in leaves}
+    return inner.trace(*inner_args, **inner_kwargs), [names.get(id(array), "") for array in given]
+
+
+def flatten(values: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """Return the arrays of a tree, and the function that builds the tree of others.
+
+    Each tree that is built has new flax modules, which share what the first ones share: a call that updates them leaves
+    the first ones as they are.
+    """
+    nnx = sys.modules.get("flax.nnx")
+    kinds = () if nnx is None else (nnx.Variable, getattr(nnx, "Pytree", None) or nnx.Object)
+    nodes, structure = _flattened(values, is_leaf=lambda value: isinstance(value, kinds))
+    at = [i for i, node in enumerate(nodes) if isinstance(node, kinds)]
+    if nnx is None or not at:
+        return nodes, functools.partial(jax.tree.unflatten, structure)
+    definition, state = nnx.split([nodes[i] for i in at])  # all at once, for what they share
+    of_modules, inner = _flattened(state)
+    others = [node for i, node in enumerate(nodes) if i not in {*at}]
+
+    def rebuild(leaves: Sequence[Any]) -> Any:
+        modules = iter(nnx.merge(definition, jax.tree.unflatten(inner, leaves[: len(of_modules)])))
+        rest = iter(leaves[len(of_modules) :])
+        return jax.tree.unflatten(structure, [next(modules if i in at else rest) for i in range(len(nodes))])
+
+    return [*of_modules, *others], rebuild
+
+
+def _flattened(values: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+    return cast("tuple[list[Any], Any]", jax.tree.flatten(values, is_leaf))
+
+
+class _SeenError(Exception):
+    """Ends a wrapper's call once its arguments are known."""
+
+    def __init__(self, *call: Any) -> None:
+        super().__init__("seen")
+        self.call = call
+
+
+def _inner_attributes(wrapper: Any) -> list[str]:
+    return [name for name, value in cast("dict[str, Any]", vars(wrapper)).items() if is_jitted(value)]
 
 
 def _is_none(leaf: Any) -> bool:

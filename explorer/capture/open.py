@@ -21,17 +21,18 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import ForeignSources
 from explorer.errors import OpenError, UnreadableTextError
-from explorer.files.unpacking import GZIP, Unpacker, UnpackingError, read_whole
+from explorer.files.disk import LARGEST_DUMP, read_bytes
+from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.graph import Graph
 from explorer.model.source import is_library_file
 from explorer.model.stage import Stage
+from explorer.model.types import measure_types
 
 _GZIP = b"\x1f\x8b"
 _BYTECODE = b"ML\xefR"
 _CAPTURE = b"EXPLORER"
-_LARGEST = 4_000_000_000  # bytes of a file: a text of 10,000,000 instructions
 _HLO = re.compile(r"^[ \t]*+(?:HloModule\b|ENTRY\b|(?:ROOT )?%?[\w.\-]++ = [a-z(])", re.M)
 _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
@@ -82,11 +83,9 @@ def open_hlo(
         return _capture_of_text(source, "", "text", ForeignSources(sources))
     path = Path(source)
     try:
-        data = b"" if path.is_dir() else read_whole(path, _LARGEST, "a module")
-    except UnpackingError as error:
-        raise OpenError(f"{error}.") from error
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        reason = getattr(error, "strerror", None) or str(error)
+        data = b"" if path.is_dir() else read_bytes(path, LARGEST_DUMP, "a module")
+    except (OSError, ValueError) as error:  # to look whether a name with a null byte is a folder's is a ValueError
+        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
         raise OpenError(
             f"{shown!r} can't be opened: {reason}. Hint: a text to open has more than one line; one line is a path."
@@ -182,7 +181,7 @@ def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> C
     dump = _select_dump(dumps_in(folder), folder, module)
     reads: list[_ParsedText] = []
     for stage, path in dump.files.items():
-        read = _read(_text_of(read_whole(path, _LARGEST, "a module"), str(path)))
+        read = _read(_text_of(read_bytes(path, LARGEST_DUMP, "a module", OpenError), str(path)))
         reads.append(_ParsedText("before" if stage == "before" and "after" in dump.files else read.stage, *_rest(read)))
     capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix}, sources)
     if dump.has_passes:
@@ -220,6 +219,7 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
     """The capture of what was read; the last stage says what it is called."""
     last = reads[-1]
+    _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)
     backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
     failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
@@ -234,6 +234,15 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
         cost=TotalCost(last.graph) if last.stage == "hlo" else {},
         read_source=cache(sources.read),
     )
+
+
+def _check_types(reads: list[_ParsedText]) -> None:
+    """Refuse a module with an array that no compiler can count."""
+    try:
+        for read in reads:
+            measure_types(read.graph.types)
+    except UnreadableTextError as error:
+        raise OpenError(f"this module is refused: {error}") from error
 
 
 def _left_out(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:

@@ -1,19 +1,28 @@
-"""What a capture was made of, for as long as the capture is there: to compile the same with something changed.
+"""The function and arguments that a capture was made of, and the time of a call of that program.
 
 Of the arguments only the types are kept. A function that could hold arrays, a method or a closure, is kept by the user
 alone; a plain one is kept here too, as it may have been written into the call.
+
+A program is a function with types of arguments. The time of its call is one fact: what measured it last is kept here,
+and every view of the program shows that number.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, cast
 
+import jax
+import numpy as np
+
+from explorer.capture.filtered import flatten
 from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
+from explorer.model.results.timing import EARLIER, Samples
 
 
 @dataclass(frozen=True)
@@ -26,15 +35,20 @@ class Origin:
 
 
 _origins: weakref.WeakKeyDictionary[Capture, Origin] = weakref.WeakKeyDictionary()
+# By id(), each with a weak reference that says whether the id is still that object's.
+_times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 
 
 def keep_origin(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Know from now on what a capture was made of; `args` and `kwargs` have shapes in place of arrays."""
-    _origins[capture] = Origin(_reference(function), args, kwargs)
+    """Keep what a capture was made of: the function, and the types of its arguments."""
+    leaves, rebuild = flatten((args, kwargs))
+    _origins[capture] = Origin(_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
+    if not is_explored(function, args, kwargs):
+        _keep_time(function, args, kwargs, None)
 
 
 def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The function of a capture, and what stands for its arguments.
+    """Return the function of a capture, and what stands for its arguments.
 
     Raises:
         NotRecordedError: It was opened from a file or made by another program; or the function is gone.
@@ -54,9 +68,102 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def has_origin(capture: Capture) -> bool:
-    """Whether the same could be compiled with something changed."""
+    """Return True if the same function can be compiled with something changed."""
     origin = _origins.get(capture)
     return origin is not None and origin.function() is not None
+
+
+def steady_of(capture: Capture) -> Samples | None:
+    """Return the time of a call of the capture's program; None where nothing measured it in this session."""
+    return call_time(*origin_of(capture)) if has_origin(capture) else None
+
+
+def call_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Samples | None:
+    """Return the time of a call of a program; None where nothing measured it in this session."""
+    with suppress(TypeError):  # an argument without a hash
+        return _times_of(function).get(_program(function, args, kwargs))
+    return None
+
+
+def is_explored(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if the program was explored, so that a call compiles nothing."""
+    with suppress(TypeError):
+        return _program(function, args, kwargs) in _times_of(function)
+    return False
+
+
+def agree_on_time(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], now: Samples, *, is_latest: bool = False
+) -> tuple[Samples, str]:
+    """Compare a measurement of a program's call with the earlier one, and keep the number to show from here on.
+
+    Args:
+        function, args, kwargs: The program.
+        now: What was measured.
+        is_latest: Whether `now` is shown even if both agree, as where the user asked for nothing but the time.
+
+    Returns:
+        The time to show: of two that agree the earlier one, of two that don't the new one; and a note if they don't.
+    """
+    earlier = call_time(function, args, kwargs)
+    is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)
+    if earlier is not None and is_alike and not is_latest:
+        return earlier, ""
+    _keep_time(function, args, kwargs, now)
+    return now, "" if earlier is None or is_alike else f"{EARLIER}{earlier}; now: {now}"
+
+
+def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], time: Samples | None) -> None:
+    at = id(owner := _owner(function))
+    with suppress(TypeError):  # what has no weak references, or an argument without a hash
+        if not _times_of(function):
+            _times[at] = weakref.ref(owner, lambda gone: _forget(at, gone)), {}
+        _times[at][1][_program(function, args, kwargs)] = time
+
+
+def _times_of(function: Any) -> dict[Hashable, Samples | None]:
+    """Return what is known of a function's programs; empty if nothing is."""
+    entry = _times.get(id(_owner(function)))
+    return entry[1] if entry is not None and entry[0]() is _owner(function) else {}
+
+
+def _forget(at: int, gone: weakref.ref[Any]) -> None:
+    if at in _times and _times[at][0] is gone:
+        del _times[at]
+
+
+def _owner(function: Any) -> Any:
+    """Return what lives as long as a function: of a method, which Python makes for each access, its object."""
+    return function.__self__ if isinstance(function, MethodType) else function
+
+
+def _program(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    """Return what tells a program from others of the function: the types of its arrays, and all other arguments."""
+    config: Any = jax.config
+    leaves = tuple(_type_of(leaf) for leaf in jax.tree.leaves((args, kwargs)))
+    return getattr(function, "__func__", None), config.jax_default_matmul_precision, leaves
+
+
+def _type_of(leaf: Any) -> Hashable:
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        return cast(type[object], type(leaf)), leaf
+    sharding = getattr(leaf, "sharding", None)
+    is_spread = sharding is not None and len(sharding.device_set) > 1
+    is_numpy = isinstance(leaf, np.ndarray | np.generic)
+    dtype = jax.dtypes.canonicalize_dtype(leaf.dtype) if is_numpy else leaf.dtype
+    return tuple(leaf.shape), str(dtype), sharding if is_spread else None
+
+
+def _described(leaf: Any) -> Any:
+    """Return what stands for an array; any other argument as it is."""
+    if isinstance(leaf, jax.Array):
+        sharding = leaf.sharding if leaf.committed else None
+        is_weak = getattr(leaf, "weak_type", False)  # which random keys don't have
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=is_weak)
+    if isinstance(leaf, np.ndarray):
+        array = cast("np.ndarray[tuple[int, ...], np.dtype[Any]]", leaf)
+        return jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype))
+    return leaf
 
 
 def _reference(function: Any) -> Callable[[], Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -13,6 +13,7 @@ from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.pass_times import START, Run
 from explorer.capture.versions import VersionsBuilder
 from explorer.errors import NotRecordedError
+from explorer.files.disk import LARGEST_DUMP, read_text
 from explorer.model.passes import Passes, measured
 
 # module_0006.jit_f.0011.simplification.after_algsimp.before_simplify-sorts.txt; a step within a pass has no `before`.
@@ -35,22 +36,12 @@ def modules_in(folder: str | Path) -> tuple[str, ...]:
     return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
 
 
-def read_passes(
-    folder: str | Path,
-    module: str | None = None,
-    *,
-    runs: Sequence[Run] = (),
-    paths: EquationPaths | None = None,
-    rename: Callable[[Set[str]], Mapping[str, str]] | None = None,
-) -> Passes:
+def read_passes(folder: str | Path, module: str | None = None) -> Passes:
     """The passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
     Args:
         folder: Where the dump is.
         module: The start of its files' names, `module_0006.jit_f`; the one with the most text if not given.
-        runs: The passes that ran, with their times, where that is known.
-        paths: The equations by their numbers, where the dump is of a numbered program.
-        rename: Given the names of all instructions and computations, those that are to have another one, with it.
 
     Raises:
         NotRecordedError: The folder has no snapshot of it.
@@ -62,54 +53,80 @@ def read_passes(
         raise NotRecordedError(
             f"{folder} holds {what}.\n  Hint: dump with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'."
         )
-    return _Reading(_files(folder, module or there[0]), paths).read(runs, rename)
+    files = pass_files(folder, module or there[0])
+    texts = ((file, read_text(file.path, largest=LARGEST_DUMP, errors="replace")) for file in files)
+    return read_pass_texts(texts)
+
+
+def read_pass_texts(
+    texts: Iterable[tuple[PassFile, str]],
+    *,
+    runs: Sequence[Run] = (),
+    paths: EquationPaths | None = None,
+    rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None = None,
+) -> Passes:
+    """The passes of a module from its snapshots.
+
+    Args:
+        texts: Each snapshot, in order.
+        runs: The passes that ran, with their times, where that is known.
+        paths: The equations by their numbers, where the module is of a numbered program.
+        rename: Given the names of all instructions and computations, and those that are taken, gives other names for
+            some of them.
+    """
+    return _Reading(texts, paths).read(runs, rename)
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class PassFile:
+    """A module's text after a pass."""
+
     path: Path
     pipeline: str
     name: str
 
 
-def _files(folder: Path, module: str) -> list[_File]:
-    """The module's snapshots in the order in which they were written."""
-    first: list[_File] = []
-    last: list[_File] = []
-    numbered: list[tuple[int, _File]] = []
+def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
+    """The module's snapshots in the order in which they were written; of the module with the most text if not given."""
+    module = module or next(iter(modules_in(folder)), "")
+    first: list[PassFile] = []
+    last: list[PassFile] = []
+    numbered: list[tuple[int, PassFile]] = []
     for path in files_in(folder):
         match = _SNAPSHOT.fullmatch(path.name)
         if match is not None and match["module"] == module:
-            numbered.append((int(match["number"]), _File(path, match["pipeline"], match["name"])))
+            numbered.append((int(match["number"]), PassFile(path, match["pipeline"], match["name"])))
         elif (match := _FIRST.fullmatch(path.name)) is not None and match["module"] == module:
-            first.append(_File(path, "", ""))
+            first.append(PassFile(path, "", ""))
         elif (match := _LAST.fullmatch(path.name)) is not None and match["module"] == module:
-            last.append(_File(path, "", START))
+            last.append(PassFile(path, "", START))
+    if not numbered:  # a program from JAX's persistent cache runs no pass
+        return []
     return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
 
 
 class _Reading:
     """One module's snapshots, read one after the other: of each, only the lines that are new are kept."""
 
-    def __init__(self, files: Sequence[_File], paths: EquationPaths | None) -> None:
-        self.files = files
+    def __init__(self, texts: Iterable[tuple[PassFile, str]], paths: EquationPaths | None) -> None:
+        self.texts = texts
         self.versions = VersionsBuilder(paths)
         self.steps: list[tuple[Run, int]] = []  # each with the snapshot after it
         self.left_out = 0
 
-    def read(self, runs: Sequence[Run], rename: Callable[[Set[str]], Mapping[str, str]] | None) -> Passes:
+    def read(self, runs: Sequence[Run], rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None) -> Passes:
         before = ""
-        for file in self.files:
+        for file, text in self.texts:
             if len(self.versions) > MOST_LINES:
                 self.left_out += 1
                 continue
-            text = file.path.read_text(encoding="utf-8", errors="replace")
             is_new = text != before and self.versions.add(text)
             name = _outside(before, text) if file.name == START and is_new else file.name
             if before:
                 self.steps.append((Run(name, file.pipeline), self.versions.snapshots - 1))
             before = text
-        versions = self.versions.build(rename(self.versions.all_names()) if rename is not None else None)
+        names = self.versions.all_names() if rename is not None else set[str]()
+        versions = self.versions.build(rename(names, names) if rename is not None else None)
         ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, self.steps)]
         omitted = f"the last {self.left_out:,} snapshots are left out: the program is too large"
         return Passes(

@@ -1,104 +1,236 @@
-"""One more compilation of a program, with its equations numbered and the module written after every pass.
+"""One compile that carries everything: numbered equations, the module after every pass, and the program that runs.
 
-The numbers say of each instruction, after each pass, which equations it comes from. The user's call runs the plain
-program, compiled once and shared with their `jax.jit`; this one is compiled beside it and thrown away.
+The program is lowered twice, as it is and with its equations numbered. The numbered one is compiled with a dump of its
+passes, and its executable put where JAX keeps that of the plain one, so that the user's own call runs it and compiles
+nothing. Where JAX had compiled the plain one before, that one stays with the user's calls, and the numbered one is
+shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence, Set
+import os
+import weakref
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from os import W_OK, access
 from pathlib import Path
 from shutil import disk_usage
-from tempfile import TemporaryDirectory
+from tempfile import SpooledTemporaryFile, TemporaryDirectory, gettempdir
+from threading import RLock, Thread
 from time import monotonic, sleep
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import jax
 
-from explorer._jax import number_equations
+from explorer._jax import keep_executable, kept_lowering, number_equations
+from explorer._jax.settings import metadata_in_cache_key
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.capture.backends import Backend
-from explorer.capture.equation_paths import NUMBERED_SCOPE, EquationPaths, equation_sets, is_numbered
+from explorer.capture.backends import Backend, CompiledProgram
+from explorer.capture.equation_paths import (
+    EquationPaths,
+    NumberedStage,
+    names_without_numbers,
+    read_numbered,
+    rename_numbered,
+)
 from explorer.capture.pass_times import Run, timed
-from explorer.capture.passes import modules_in, read_passes
+from explorer.capture.passes import PassFile, pass_files, read_pass_texts
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
-from explorer.capture.same_program import is_same_program, names_by_position, plain_names
 from explorer.errors import NotRecordedError
-from explorer.model.recording import Recording
-from explorer.model.stage import Stage
+from explorer.files.disk import LARGEST_DUMP, read_bytes
+from explorer.model.cached import cached_property
+from explorer.model.equation_sets import EquationSets
+from explorer.model.passes import Passes
 from explorer.view.pass_count import counted_passes
 
 _PATIENCE = 2.0  # seconds
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
-_SMALL = 10_000  # instructions: 40 to 60 MB of text
-_ROOM = 1 << 16  # bytes free for each instruction: the dumps of 10 to 95,000 instructions have 4,000 to 7,000 for each
+_BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
+_QUICKLY_READ = 16_000_000  # bytes of a dump: about half a second
+_PACKED_AT_ONCE = 4_000_000  # bytes of a dump: about 25 ms
+_PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a file
 
 
-@dataclass(frozen=True)
-class Program:
-    """What the user's call runs.
+@dataclass(eq=False)
+class NumberedProgram:
+    """A program lowered with its equations numbered, and what one compile made of it.
 
     Args:
-        traced, lowered: Those of `jax.stages`.
-        hlo: The optimised program as it is shown; read when its instructions are compared.
-        backend: What lowered and compiled it.
-        options: XLA's compiler options that it was compiled with.
+        lowered: The `jax.stages.Lowered`.
+        paths: Equations by their numbers.
+        backend: What lowered it and compiles it.
+        options: XLA's compiler options.
     """
 
-    traced: Any
     lowered: Any
-    hlo: Stage
+    paths: EquationPaths
     backend: Backend
     options: Mapping[str, Any] | None = None
+    _program: CompiledProgram | None = None
+    _dump: Callable[[], PassDump | None] = lambda: None
+    _lock: Any = field(default_factory=RLock)
+
+    def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
+        """Compile it with a dump of its passes, once; let the user's own call run the result.
+
+        Args:
+            plain: The same program lowered without numbers, where JAX keeps what the user's call runs.
+
+        Returns:
+            The compiled program and the dump; None if there is no dump.
+        """
+        __tracebackhide__ = True
+        with self._lock:  # two threads may explore one function
+            dump = self._dump()
+            if self._program is None:
+                with _dumped(self.paths.count, self.options) as dumped:
+                    with metadata_in_cache_key(), timed() as recording:
+                        self._program = self.backend.compile(self.lowered, dumped.options)
+                    dump = dumped.packed(recording.runs)
+                if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
+                    self._dump = weakref.ref(dump) if dump.size > _QUICKLY_READ else lambda: dump
+                if not self.options:
+                    keep_executable(plain, self._program.compiled)
+            return self._program, dump
+
+    def dump_again(self) -> PassDump:
+        """Compile once more, for the passes alone.
+
+        Raises:
+            NotRecordedError: The compiler wrote nothing.
+        """
+        options = {**self.backend.light_options, **(self.options or {})}
+        compiler = self.backend.environment().get("backend", "")
+        with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
+            with (
+                counted_passes(dumped.folder, compiler, "the passes are recorded"),
+                nothing_cached(),
+                timed() as timing,
+            ):
+                self.backend.compile(self.lowered, dumped.options)
+            dump = dumped.packed(timing.runs)
+        if dump is None:
+            raise NotRecordedError(
+                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
+                'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
+            )
+        return dump
 
 
-def recorder(program: Program) -> Callable[[], Recording]:
-    """What records a program when it is called, and lets go of the program then."""
-    held = [program]
+class RecordedProgram:
+    """What is shown of a numbered program: stages without the numbers, equations of their nodes, and the passes.
 
-    def run() -> Recording:
-        with suppress_recording():
-            recording = record(held[0])
-        held.clear()
-        return recording
+    Each is read when somebody looks at it.
 
-    return run
-
-
-def record(program: Program) -> Recording:
-    """Compile a program once more, numbered and with the module after every pass.
-
-    Where the numbered program is another one than the plain, the plain one's passes are recorded, without equations.
-
-    Raises:
-        NotRecordedError: The compiler wrote nothing.
+    Args:
+        numbered: The program.
     """
-    numbered = number_equations(program.traced, NUMBERED_SCOPE)
-    if numbered is None:
-        return _record_plain(program, "this JAX's equations can't be numbered")
-    lowered: Any = program.backend.lower(numbered.traced)
-    if lowered.as_text() != program.lowered.as_text():
-        return _record_plain(program, "with its equations numbered, this is another program")
-    with _dumped(lowered, program) as dump:
-        graph = read_hlo(dump.text)
-        if is_same_program(program.hlo.graph, graph):
-            paths = EquationPaths(numbered.paths, _arguments(program.traced.jaxpr))
-            names = partial(_names, names_by_position(program.hlo.graph, graph), lowered, program.lowered)
-            passes = read_passes(dump.folder, runs=dump.runs, paths=paths, rename=names)
-            stablehlo = read_stablehlo(lowered.as_text(debug_info=True))
-            sets = {"stablehlo": equation_sets(stablehlo, paths), "hlo": equation_sets(graph, paths)}
-            return Recording(passes, sets)
-    return _record_plain(program, "with its equations numbered, this compiles to another program")
+
+    def __init__(self, numbered: NumberedProgram) -> None:
+        self._numbered = numbered
+        self._program: CompiledProgram | None = None
+        self._dump: PassDump | None = None
+
+    def compile(self, plain: Any) -> CompiledProgram:
+        """As `NumberedProgram.compile`."""
+        __tracebackhide__ = True
+        self._program, self._dump = self._numbered.compile(plain)
+        return self._program
+
+    @property
+    def has_quick_passes(self) -> bool:
+        """True if the passes are there and read in a moment."""
+        return self._dump is not None and self._dump.size <= _QUICKLY_READ
+
+    @cached_property
+    def stablehlo_text(self) -> str:
+        """The text of the lowered program, with the numbers."""
+        return self._numbered.lowered.as_text(debug_info=True)
+
+    @cached_property
+    def stablehlo(self) -> NumberedStage:
+        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
+
+    @property
+    def hlo(self) -> NumberedStage:
+        return self._hlo[0]
+
+    @cached_property
+    def _hlo(self) -> tuple[NumberedStage, Mapping[str, str]]:
+        assert self._program is not None
+        text, renamed = rename_numbered(self._program.text())
+        return read_numbered(text, read_hlo, self._numbered.paths), renamed
+
+    def read_passes(self) -> Passes:
+        """What each pass did; where the compile dumped none, it is done once more.
+
+        Raises:
+            NotRecordedError: The compiler wrote nothing.
+        """
+        return self._passes
+
+    @cached_property
+    def _passes(self) -> Passes:
+        dump = self._dump or self._numbered.dump_again()
+        names = partial(names_without_numbers, known=self._hlo[1])
+        return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
+
+    @property
+    def equation_sets(self) -> Mapping[str, EquationSets]:
+        """The equations of each stage's nodes, by their numbers."""
+        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
 
 
-def _record_plain(program: Program, why: str) -> Recording:
-    with _dumped(program.lowered, program) as dump:
-        return Recording(read_passes(dump.folder, runs=dump.runs), {}, f"{why}: its links follow from structure alone")
+class LazySets(Mapping[str, EquationSets]):
+    """Equations of the nodes of some stages, read with the stage."""
+
+    def __init__(self, read: Mapping[str, Callable[[], EquationSets]]) -> None:
+        self._read = read
+
+    def __getitem__(self, stage: str) -> EquationSets:
+        return self._read[stage]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+
+# By what JAX keeps of a program, for as long as JAX keeps it.
+_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
+_lock = RLock()
+
+
+def numbered_program(
+    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
+) -> NumberedProgram | None:
+    """Lower a program with its equations numbered; None where this JAX's equations can't be numbered.
+
+    Args:
+        traced: The `jax.stages.Traced`.
+        plain: The `jax.stages.Lowered` of it without numbers. What was numbered for it before is returned again.
+        backend: Lowers and compiles.
+        options: XLA's compiler options.
+    """
+    key = None if options or not backend.is_here else kept_lowering(plain)
+    with _lock:
+        if key is not None and key in _numbered:
+            return _numbered[key]
+        numbered = number_equations(traced)
+        if numbered is None:
+            return None
+        with suppress_recording():
+            lowered = backend.lower(numbered.traced)
+        paths = EquationPaths(numbered.paths, _arguments(traced.jaxpr))
+        program = NumberedProgram(lowered, paths, backend, options)
+        if key is not None:
+            _numbered[key] = program
+        return program
 
 
 def _arguments(jaxpr: Any) -> dict[str, int]:
@@ -108,66 +240,121 @@ def _arguments(jaxpr: Any) -> dict[str, int]:
     return {str(name): first + i for i, name in enumerate(names[: len(inner.invars)]) if name}
 
 
-def _names(at_the_end: Mapping[str, str], numbered: Any, plain: Any, all_names: Set[str]) -> Mapping[str, str]:
-    """The plain program's names, by those of the numbered one."""
-    differ = any(name != other for name, other in at_the_end.items()) or any(map(is_numbered, all_names))
-    if not differ:
-        return {}
-    at_the_start: Mapping[str, str] = {}
-    with suppress(Exception):  # a module that XLA can't print before it optimises it, as one for another machine
-        before, of_numbered = (read_hlo(lowered.compiler_ir("hlo").as_hlo_text()) for lowered in (plain, numbered))
-        if is_same_program(before, of_numbered):
-            at_the_start = names_by_position(before, of_numbered)
-    return plain_names(all_names, at_the_end, at_the_start)
-
-
-@dataclass
-class _Dump:
-    """What a compilation wrote.
+class PassDump:
+    """The modules that XLA wrote after its passes, packed: in memory, or in a file where they are too large for that.
 
     Args:
-        folder: Of its files.
-        text: The optimised program.
+        folder: Where XLA wrote them; removed when they are packed.
+        files: Of the module, in the order of the passes.
         runs: The passes that ran, with their times.
     """
 
-    folder: Path
-    text: str
-    runs: Sequence[Run]
+    def __init__(self, folder: TemporaryDirectory[str], files: Sequence[PassFile], runs: Sequence[Run]) -> None:
+        self.runs = runs
+        self.size = sum(file.path.stat().st_size for file in files)
+        self._files = files
+        self._lengths: list[int] = []
+        self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
+        weakref.finalize(self, self._packed.close)
+        self._thread: Thread | None = None
+        if self.size <= _PACKED_AT_ONCE:
+            self._pack(folder)
+        else:
+            self._thread = Thread(target=self._pack, args=(folder,), name="explorer-passes", daemon=True)
+            self._thread.start()
+
+    def texts(self) -> Iterator[tuple[PassFile, str]]:
+        """Each module's text, in order."""
+        if self._thread is not None:
+            self._thread.join()
+        self._packed.seek(0)
+        unpack, ready = zlib.decompressobj(), bytearray()
+        for file, length in zip(self._files, self._lengths, strict=True):
+            while len(ready) < length:
+                ready += unpack.decompress(self._packed.read(1 << 16))
+            yield file, ready[:length].decode("utf-8", "replace")
+            del ready[:length]
+
+    def _pack(self, folder: TemporaryDirectory[str]) -> None:
+        pack = zlib.compressobj(1)
+        for file in self._files:
+            content = read_bytes(file.path, LARGEST_DUMP, "a dump")
+            self._lengths.append(len(content))
+            self._packed.write(pack.compress(content))
+        self._packed.write(pack.flush())
+        folder.cleanup()
+
+
+@dataclass
+class _Dumped:
+    """A compile whose passes are dumped.
+
+    Args:
+        options: For the compiler.
+        temporary: Where it writes; None if nothing is dumped.
+    """
+
+    options: Mapping[str, Any] | None
+    temporary: TemporaryDirectory[str] | None = None
+    is_packed: bool = False
+
+    @property
+    def folder(self) -> str:
+        return self.temporary.name if self.temporary is not None else ""
+
+    def packed(self, runs: Sequence[Run]) -> PassDump | None:
+        """What the compiler wrote; None if it wrote nothing."""
+        if self.temporary is None:
+            return None
+        settle(Path(self.folder))
+        files = pass_files(Path(self.folder))
+        self.is_packed = bool(files)
+        return PassDump(self.temporary, files, runs) if files else None
 
 
 @contextmanager
-def _dumped(lowered: Any, program: Program) -> Generator[_Dump]:
-    """Compile a `jax.stages.Lowered` as `program` was; while this lasts, the modules after each pass are in a folder.
+def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
+    """Give the options for a compile that dumps its passes, unless the dump would be too large.
 
-    Raises:
-        NotRecordedError: The compiler wrote nothing.
+    A dump that the user asked XLA for is left to them.
     """
-    place = in_memory(len(program.hlo.graph.names))
-    with TemporaryDirectory(prefix="explorer-passes-", dir=place, ignore_cleanup_errors=True) as folder:
-        dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
-        options = {**program.backend.light_options, **(program.options or {}), **dump}
-        compiler = program.backend.environment().get("backend", "")
-        with counted_passes(folder, compiler, "the passes are recorded"):
-            with nothing_cached(), timed() as recording:
-                compiled = program.backend.compile(lowered, options)
-            settle(Path(folder))
-        if not modules_in(folder):
-            raise NotRecordedError(
-                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
-                'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
-            )
-        yield _Dump(Path(folder), compiled.text(), recording.runs)
+    place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
+    is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
+    folder = None if place is None or is_users else _folder_in(place)
+    if folder is None:
+        yield _Dumped(options)
+        return
+    dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
+    dumped = _Dumped({**(options or {}), **dump}, folder)
+    try:
+        yield dumped
+    finally:
+        if not dumped.is_packed:
+            folder.cleanup()
 
 
-def in_memory(instructions: int) -> str | None:
-    """A folder that lies in memory, for the dump of a small program; None where there is none, or too little of it.
+def _folder_in(place: str) -> TemporaryDirectory[str] | None:
+    """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
+    for parent in (place or None, None):
+        with suppress(OSError):
+            return TemporaryDirectory(prefix="explorer-passes-", dir=parent, ignore_cleanup_errors=True)
+    return None
+
+
+def dump_place(size: int, *, always: bool = True) -> str | None:
+    """The folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
 
     Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
+
+    Returns:
+        Empty for the folder of temporary files; None if the dump is too large for both, and need not be.
     """
     with suppress(OSError):
-        if instructions <= _SMALL and disk_usage(_MEMORY).free > instructions * _ROOM and access(_MEMORY, W_OK):
+        if os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > 4 * size:
             return _MEMORY
+    with suppress(OSError):
+        if always or disk_usage(gettempdir()).free > 4 * size:
+            return ""
     return None
 
 

@@ -27,10 +27,11 @@ from explorer.files.container import (
     unpack,
     with_entry,
 )
+from explorer.files.disk import read_bytes, write_whole
 from explorer.files.equation_sets import read_exact_sets
 from explorer.files.machine_code import unpack_machine_code
 from explorer.files.passes import unpack_passes
-from explorer.files.unpacking import LARGEST, Unpacker, UnpackingError, read_whole
+from explorer.files.unpacking import LARGEST, Unpacker
 from explorer.files.validate import (
     are_row_starts,
     check_frames,
@@ -42,7 +43,6 @@ from explorer.files.validate import (
     texts,
     texts_by_name,
 )
-from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
@@ -53,7 +53,9 @@ from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
+from explorer.model.types import measure_types
 
+_ORDER = ("jaxpr", "stablehlo", "before", "hlo")
 _MOST_STAGES = 16  # there are three, and up to two more of a module that was opened
 
 
@@ -70,11 +72,7 @@ def load(path: str | PathLike[str]) -> Capture:
         CaptureFileError: As `decode`.
         OSError: The file can't be read.
     """
-    try:
-        data = read_whole(path, LARGEST, "a capture")
-    except UnpackingError as error:
-        raise CaptureFileError(f"{error}.") from error
-    return decode(data)
+    return decode(read_bytes(path, LARGEST, "a capture", CaptureFileError))
 
 
 def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
@@ -91,6 +89,9 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
         if len(header["stages"]) > _MOST_STAGES:
             raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MOST_STAGES} are read")
+        known = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
+        if known != sorted({*known}):
+            raise ValueError("its stages are in another order than a program has them")
         # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
         for stage in header["stages"]:
             is_format = 3 if "keys" not in stage else 2 if "measures" in stage else 1
@@ -192,6 +193,7 @@ def _check(graph: Graph) -> None:
     if not all(-1 <= index < length for index, length in parents):
         raise ValueError("a group or frame leads out of the graph")
     check_frames(graph.frames)
+    measure_types(graph.types)  # an UnreadableTextError, of what no compiler writes
 
 
 def _check_columns(graph: Graph, size: int) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from explorer.errors import CaptureFileError
+from explorer.files.disk import parse_json
 from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
 from explorer.files.validate import integer, texts
 from explorer.model.graph import Floats, Ints
@@ -32,7 +33,6 @@ VERSION = 3  # 3: stages have `sets` of equations; 2 had `keys`, and 1 no measur
 _MAGIC = b"EXPLORER"
 _PREFIX = struct.Struct("<8sIQQ16s")
 _LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the size
-_MOST_VALUES = 8_000_000  # of a header, each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
 _READ_AGAIN = 8  # times the size of all blobs that is read of them: each is read once or twice
 
 
@@ -95,11 +95,7 @@ def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    # An empty list is three bytes here and 64 in memory.
-    values = sum(map(text.count, (b",", b"[", b"{", b":")))
-    if values > _MOST_VALUES:
-        raise ValueError(f"its header has {values:,} values, and at most {_MOST_VALUES:,} are read")
-    header = json.loads(text)
+    header = parse_json(text)
     if not isinstance(header, dict):
         raise TypeError("its header is no object")
     return header  # pyright: ignore[reportUnknownVariableType]

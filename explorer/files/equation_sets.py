@@ -26,7 +26,7 @@ def read_sets(header: dict[str, Any], blobs: BlobReader) -> EquationSets:
 
 
 def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict[str, EquationSets]:
-    """What is on record of each stage; what was inferred is left out, to be inferred anew.
+    """The sets of each stage that has exact ones; where all were inferred, they are inferred again.
 
     Raises:
         ValueError: A link leads out of a stage.
@@ -39,5 +39,5 @@ def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict
         if not sets.fits(len(texts(stage["names"])), len(texts(stages[0]["names"]))):
             raise ValueError("a link leads out of the capture")
         if (sets.grade == EXACT).any():
-            exact[text(stage["name"])] = sets.only(EXACT)
+            exact[text(stage["name"])] = sets
     return exact

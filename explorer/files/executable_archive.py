@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from explorer.errors import ArchiveError
-from explorer.files.unpacking import UnpackingError, read_whole
-from explorer.files.whole import write_whole
+from explorer.files.disk import parse_json, read_bytes, write_whole
 
 VERSION = 1
 LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
@@ -86,11 +85,14 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
     if len(manifest) > _LARGEST_MANIFEST:
         raise ArchiveError(f"a manifest of {len(manifest):,} bytes is too large: {_LARGEST_MANIFEST:,} are read.")
     members = {_MANIFEST: manifest, **contents}
-    zipped = _zipped(members)
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise ArchiveError(f"{path} is no regular file: it can't be replaced by one.")
-    # What shrinks more than any program would not be read again.
-    write_whole(path, zipped if total <= _most(len(zipped)) else _zipped(members, stored=True))
+    with _zipped(members) as zipped:
+        if total <= _most(len(zipped)):
+            write_whole(path, zipped)
+            return
+    with _zipped(members, stored=True) as zipped:  # what shrinks more than any program would not be read again
+        write_whole(path, zipped)
 
 
 def _most(size: int) -> int:
@@ -129,11 +131,8 @@ def read_archive(path: str | PathLike[str]) -> Archive:
             altered it is raised when the member is asked for.
         OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
     """
-    try:
-        # At once: members are unpacked later, when the file may be another.
-        data = read_whole(path, _LARGEST_FILE, "an executable")
-    except UnpackingError as error:
-        raise ArchiveError(f"{error}.") from error
+    # At once: members are unpacked later, when the file may be another.
+    data = read_bytes(path, _LARGEST_FILE, "an executable", ArchiveError)
     with _naming(path):
         return _read(data, path)
 
@@ -209,7 +208,7 @@ def _check_ends(data: bytes) -> None:
 
 def _parsed(text: bytes) -> Any:
     """JSON, strictly: what readers understand in different ways is not understood here."""
-    return json.loads(
+    return parse_json(
         text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
     )
 

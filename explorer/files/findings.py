@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from explorer.errors import UnreadableTextError
+from explorer.files.disk import parse_json
 from explorer.files.frames import frame_of
 from explorer.files.reports import report
 from explorer.files.validate import dataclass_from, text, texts
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
+from explorer.model.text import brief
 from explorer.model.units import count_text
 
 _FORMAT = 1
@@ -43,7 +44,7 @@ def from_dict(values: dict[str, Any]) -> Findings:
     ]
     for finding in findings:
         if finding.severity not in SEVERITIES:
-            raise ValueError(f"{finding.severity!r} is no severity")
+            raise ValueError(f"{brief(finding.severity)} is no severity")
     # Captures of the first versions say neither what failed nor which rules ran.
     failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
     target = text(values.get("target") or "")
@@ -64,14 +65,15 @@ def _summary(findings: Findings) -> list[str]:
 
 def from_json(text: str) -> Findings:
     try:
-        values = json.loads(text)
+        values = parse_json(text)
         version = values["explorer_findings"]
         if version != _FORMAT:
-            raise UnreadableTextError(f"these findings have format {version!r}; this Explorer reads {_FORMAT}.")
+            raise UnreadableTextError(f"these findings have format {brief(version)}; this Explorer reads {_FORMAT}.")
         return from_dict(values)
     except UnreadableTextError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UnreadableTextError(
-            f"this text holds no findings: {type(error).__name__}: {error}.\n  Hint: Findings.to_json() writes them."
+            f"this text holds no findings: {type(error).__name__}: {error!s:.300}.\n"
+            "  Hint: Findings.to_json() writes them."
         ) from None

@@ -7,18 +7,16 @@ readable, and no writer of TOML has all three; read by Python's own reader.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
-from pathlib import Path
 from typing import Any, cast
 
 from explorer.errors import GoldenFileError
 from explorer.files import validate
-from explorer.files.whole import write_whole
+from explorer.files.disk import parse_toml, read_text, write_whole
 from explorer.model.golden import MEASURES, TOLERANCE, Golden, LineRecord, ProgramRecord
-from explorer.model.text import did_you_mean
+from explorer.model.text import brief, did_you_mean
 
 _FORMAT = 1
 _HEAD = """\
@@ -36,11 +34,9 @@ def save(golden: Golden, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> Golden:
     """`Golden.load`."""
     try:
-        return from_toml(Path(path).read_text(encoding="utf-8"))
+        return from_toml(read_text(path, "a golden file", GoldenFileError))
     except GoldenFileError as error:
         raise GoldenFileError(f"{path}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise GoldenFileError(f"{path}: it is no text: {error}") from None
 
 
 def to_toml(golden: Golden) -> str:
@@ -93,9 +89,9 @@ def from_toml(text: str) -> Golden:
         GoldenFileError: It is none, or of a newer format.
     """
     try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise GoldenFileError(f"it is no TOML: {error}") from None
+        table = parse_toml(text)
+    except ValueError as error:
+        raise GoldenFileError(f"it is no TOML: {error!s:.300}") from None
     if table.pop("format", None) != _FORMAT:
         raise GoldenFileError(
             f"it says no `format = {_FORMAT}`.\n  Hint: `python -m explorer record module:function -o FILE` writes one."
@@ -103,7 +99,7 @@ def from_toml(text: str) -> Golden:
     try:
         return _golden(table)
     except (TypeError, ValueError, AttributeError) as error:
-        raise GoldenFileError(str(error)) from None
+        raise GoldenFileError(f"{error!s:.300}") from None
 
 
 def _golden(table: dict[str, Any]) -> Golden:
@@ -145,4 +141,4 @@ def _refuse_others(table: Mapping[str, object], allowed: Sequence[str], where: s
     for name in table:
         if name not in allowed:
             hint = did_you_mean(name, allowed)
-            raise ValueError(f"{where} has {name!r}; allowed are {', '.join(allowed)}.{hint}")
+            raise ValueError(f"{where} has {brief(name)}; allowed are {', '.join(allowed)}.{hint}")

@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from explorer.errors import UnreadableTextError
+from explorer.files.disk import read_lines
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PLAIN = re.compile(r'[^\s"=|\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+')  # what needs no quotes
 _DETAIL = re.compile(rf"({_QUOTED}|[^\s\"=]+)=({_QUOTED}|\S*)(?:\s+|$)")
 _COLUMN = rf"( *{_QUOTED} *|[^|]*)"
-_LINE = re.compile(rf" *(\d+(?:\.\d+)?)s \| #(\d+) \|{_COLUMN}\|{_COLUMN}\|{_COLUMN}(?:\|(.*))?")
+_LINE = re.compile(rf" *(\d{{1,15}}(?:\.\d{{1,15}})?)s \| #(\d{{1,15}}) \|{_COLUMN}\|{_COLUMN}\|{_COLUMN}(?:\|(.*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +77,10 @@ def read_log(path: str | os.PathLike[str]) -> list[LogLine]:
 
     Raises:
         OSError: The file can't be read.
+        UnreadableTextError: It is a pipe or a device, or has a line of many megabytes.
     """
-    with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-        return list(_lines(file))
-
-
-def _lines(lines: Iterable[str]) -> Iterator[LogLine]:
-    for line in lines:
-        if (parsed := parse_line(line)) is not None:
-            yield parsed
+    lines = (line.decode("utf-8", "replace") for line in read_lines(path, "an instruction log", UnreadableTextError))
+    return [parsed for line in lines if (parsed := parse_line(line)) is not None]
 
 
 def _details(text: str) -> tuple[dict[str, str], str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from explorer.errors import LedgerFileError
+from explorer.files.disk import replacing
 from explorer.model.events.compaction import FORM, Form, forms_of
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key, Leaf
@@ -149,17 +150,13 @@ def _line(content: dict[str, Any]) -> str:
 
 def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
     """Write the file whole or not at all."""
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     header = {"dropped": ledger.dropped, "spilled": ledger.spilled}
-    try:
-        with partial.open("w", encoding="ascii", newline="\n") as file:
-            writer = Writer(file.write, {name: count for name, count in header.items() if count})
-            writer.events(ledger.events)
-            writer.predictions(ledger.predictions)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        writer = Writer(
+            lambda text: file.write(text.encode("ascii")), {name: count for name, count in header.items() if count}
+        )
+        writer.events(ledger.events)
+        writer.predictions(ledger.predictions)
 
 
 class Spill:

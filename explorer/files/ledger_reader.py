@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 from explorer.errors import LedgerFileError
+from explorer.files.disk import parse_json, read_lines
 from explorer.files.ledger_lines import SETTINGS, VERSION
 from explorer.files.validate import integer, number, text, texts
 from explorer.model.events.compaction import Compactor
@@ -21,6 +20,7 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.pytree import TREE_KINDS, TreeNode
 from explorer.model.events.storm import STORM
+from explorer.model.text import brief
 
 _Check = Callable[[Any], Any]
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
@@ -53,18 +53,20 @@ def read_into(sink: EventSink, path: str | os.PathLike[str]) -> tuple[int, str]:
         LedgerFileError: As `load`.
     """
     reader, note = _Reader(sink), ""
-    with Path(path).open("rb") as file:
-        header = _header(file.readline(4096))
-        for index, line in enumerate(file, 2):
-            try:
-                reader.read(line)
-            except _WRONG as error:
-                if not line.endswith(b"\n"):
-                    note = "the file's last line was cut off and is left out"
-                    break
-                raise LedgerFileError(
-                    f"line {index} of this ledger does not fit its format: {_error_text(error)}"
-                ) from error
+    lines = read_lines(path, "a ledger", LedgerFileError)
+    header = _header(next(lines, b""))
+    for index, line in enumerate(lines, 2):
+        try:
+            reader.read(line)
+        except _WRONG as error:
+            if isinstance(error, LedgerFileError):
+                raise
+            if not line.endswith(b"\n"):
+                note = "the file's last line was cut off and is left out"
+                break
+            raise LedgerFileError(
+                f"line {index} of this ledger does not fit its format: {_error_text(error):.300}"
+            ) from error
     if header["spilled"]:
         note = "; ".join(filter(None, [note, f"{header['spilled']:,} older events are in another file"]))
     return header["dropped"], note
@@ -76,7 +78,7 @@ def _error_text(error: BaseException) -> str:
 
 def _header(line: bytes) -> dict[str, int]:
     try:
-        header = json.loads(line)
+        header = parse_json(line)
         if header["explorer"] != "ledger":
             raise ValueError("of something else")
         version = integer(header["version"])
@@ -94,19 +96,19 @@ def _header(line: bytes) -> dict[str, int]:
         if version < 1:
             raise ValueError(f"no format is {version}")
     except _WRONG as error:
-        raise LedgerFileError(f"line 1 of this ledger does not fit its format: {error}.") from error
+        raise LedgerFileError(f"line 1 of this ledger does not fit its format: {error!s:.300}.") from error
     return counts
 
 
 def _count(value: object) -> int:
     if (count := integer(value)) < 0:
-        raise ValueError(f"a count can't be {value}")
+        raise ValueError(f"a count can't be {brief(value)}")
     return count
 
 
 def _seconds(value: object) -> float:
     if not math.isfinite(number(value)):
-        raise ValueError(f"seconds can't be {value}")
+        raise ValueError(f"seconds can't be {brief(value)}")
     return float(number(value))
 
 
@@ -127,7 +129,7 @@ def _strings(value: Any) -> tuple[str, ...]:
 def _one_of(allowed: tuple[str, ...]) -> _Check:
     def check(value: object) -> str:
         if value not in allowed:
-            raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+            raise ValueError(f"{brief(value)} is none of {', '.join(allowed)}")
         return text(value)
 
     return check
@@ -168,7 +170,7 @@ def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
     for name, value in _object(content).items():
         check = checks.get(name) or types.get(name)
         if check is None:
-            raise TypeError(f"{name!r} has no place in {kind.__name__}")
+            raise TypeError(f"{brief(name)} has no place in {kind.__name__}")
         values[name] = check(value)
     return kind(**values)
 
@@ -219,7 +221,7 @@ class _Reader:
         self._tables: dict[str, list[Any]] = {kind: [] for kind in self._kinds}
 
     def read(self, line: bytes) -> None:
-        content = json.loads(line)
+        content = parse_json(line)
         ((kind, value),) = _items(content)
         if kind == "event":
             self._sink.add((_dataclass_from(Event, value, **self._event_checks),))
@@ -230,12 +232,12 @@ class _Reader:
         elif kind in self._kinds:
             self._tables[kind].append(self._kinds[kind](value))
         else:
-            raise ValueError(f"a line can't be of {kind!r}")
+            raise ValueError(f"a line can't be of {brief(kind)}")
 
     def _at(self, kind: str, index: object) -> Any:
         table = self._tables[kind]
         if not 0 <= integer(index) < len(table):
-            raise IndexError(f"there is no {kind} {index} before it")
+            raise IndexError(f"there is no {kind} {brief(index)} before it")
         return table[integer(index)]
 
     def _key(self, content: object) -> Key:
@@ -259,7 +261,7 @@ class _Reader:
         entries = _object(content)
         values = {name: check(entries[name]) for name, check in self._tree_checks.items() if name in entries}
         if unknown := entries.keys() - values.keys():
-            raise TypeError(f"{min(unknown)!r} has no place in TreeNode")
+            raise TypeError(f"{brief(min(unknown))} has no place in TreeNode")
         tree = TreeNode(**values)
         if tree.size > _LARGEST_TREE:
             raise ValueError(f"a tree can't have {tree.size:,} nodes")

@@ -17,6 +17,7 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.limits import is_one_iteration
+from explorer.files.disk import write_text
 from explorer.files.model_explorer_layers import Layers
 from explorer.model.capture import Capture
 from explorer.model.count_limits import ONE_ITERATION
@@ -93,7 +94,7 @@ def node_data(graph: Graph, measure: str) -> dict[str, Any]:
 
 
 def _dump(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, separators=(",", ":"), allow_nan=False), encoding="utf-8")
+    write_text(path, json.dumps(value, separators=(",", ":"), allow_nan=False))
 
 
 def model_explorer_graph(graph: Graph, name: str, more: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.analysis.profile.attribution import regions
+from explorer.files.disk import write_text, write_whole
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 from explorer.model.results.profile_rows import OpTime
@@ -21,8 +22,7 @@ _RUN, _HOST_NAME = "explorer", "host"
 def write_perfetto(profile: Profile, path: str | PathLike[str]) -> Path:
     """A trace in Chrome's JSON format, which ui.perfetto.dev, chrome://tracing and speedscope open."""
     text = json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(profile))}, separators=(",", ":"))
-    Path(path).write_text(text, encoding="utf-8")
-    return Path(path)
+    return write_text(path, text)
 
 
 def _events(profile: Profile) -> Iterator[dict[str, Any]]:
@@ -71,5 +71,5 @@ def write_xprof(profile: Profile, folder: str | PathLike[str]) -> Path:
         target = target.with_name(f"{_RUN}-{number}")
     target.mkdir(parents=True)
     path = target / f"{_HOST_NAME}.xplane.pb"
-    path.write_bytes(profile.xspace)
+    write_whole(path, profile.xspace)
     return path

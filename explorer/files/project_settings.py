@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from os import PathLike
-from pathlib import Path
 from typing import Any, cast
 
 from explorer.errors import OptionError
+from explorer.files.disk import parse_toml, read_text
 
 
 def project_settings(path: str | PathLike[str], section: str) -> Any:
@@ -17,9 +16,9 @@ def project_settings(path: str | PathLike[str], section: str) -> Any:
         OptionError: The file can't be read, or is no TOML.
     """
     try:
-        table: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table: Any = parse_toml(read_text(path))
     except (OSError, ValueError) as error:
-        raise OptionError(f"{path} can't be read: {error}.") from None
+        raise OptionError(f"{path} can't be read: {str(error).rstrip('.'):.300}.") from None
     for name in ("tool", "explorer", section):
         table = cast(dict[str, Any], table).get(name, {}) if isinstance(table, dict) else {}
     return table

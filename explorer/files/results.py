@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 
 from explorer.errors import ResultFileError
 from explorer.files import capture as capture_file
-from explorer.files.unpacking import LARGEST, ZLIB, Unpacker, UnpackingError, read_whole
+from explorer.files.disk import parse_json, read_bytes, write_whole
+from explorer.files.unpacking import LARGEST, ZLIB, Unpacker
 from explorer.files.validate import boolean, integer, number, text
-from explorer.files.whole import write_whole
 from explorer.model.capture import Capture
 from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.results.axis import Axis
@@ -59,6 +59,7 @@ from explorer.model.results.timeline import Timeline
 from explorer.model.results.timing import Timing
 from explorer.model.results.what_if import WhatIf
 from explorer.model.saved import Saved
+from explorer.model.text import brief
 
 FORMAT = 1
 _MINOR = 1  # 1: the file has a checksum; a reader of 0 passes it over
@@ -99,11 +100,8 @@ def load(kind: type[_Result], path: str | PathLike[str]) -> _Result:
     Raises:
         ResultFileError: As `decode`.
     """
-    try:
-        data = read_whole(path, 2 * LARGEST, "a result")  # twice: what doesn't shrink is larger in base64
-    except UnpackingError as error:
-        raise ResultFileError(f"{error}.") from error
-    return decode(kind, data)
+    # Twice: what doesn't shrink is larger in base64.
+    return decode(kind, read_bytes(path, 2 * LARGEST, "a result", ResultFileError))
 
 
 def encode(result: Saved) -> bytes:
@@ -160,7 +158,7 @@ def _content(data: bytes) -> dict[str, Any]:
         hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
         raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")
     try:
-        content: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
+        content: dict[str, Any] = parse_json(data, parse_constant=_refuse_constant)
         text(content["kind"])
         if integer(content["format"]) < 1 or integer(content.get("minor", 0)) < 0:
             raise ValueError("there is no format before 1")
@@ -168,8 +166,9 @@ def _content(data: bytes) -> dict[str, Any]:
             written, _, checksum = data.rpartition(_END)
             if checksum != _digest(written) + b'"}':
                 raise ValueError("its checksum does not fit")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ResultFileError(f"this result is truncated or was altered: {error}. Hint: save it again.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        problem = f"this result is truncated or was altered: {error!s:.300}"
+        raise ResultFileError(f"{problem}. Hint: save it again.") from error
     return content
 
 
@@ -297,7 +296,7 @@ def _read_capture(value: object, file: _File) -> Capture:
 
 def _among(value: object, allowed: tuple[object, ...]) -> object:
     if value not in allowed:
-        raise ValueError(f"{value!r} is none of {', '.join(map(repr, allowed))}")
+        raise ValueError(f"{brief(value)} is none of {', '.join(map(repr, allowed))}")
     return value
 
 

@@ -10,20 +10,22 @@ What can't be is refused with its line, and the nearest name that can.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import Any, NoReturn
 
 from explorer.errors import SignalsError
+from explorer.files.disk import YamlError, compose_yaml, read_bytes
 from explorer.model.signals import Shard, SignalSettings
-from explorer.model.text import did_you_mean
+from explorer.model.text import brief, did_you_mean
 
 _KEYS = ("compile", "optimization_level", "donate", "shard")
 _SHARD_KEYS = ("axis", "workers")
 _LEVELS = range(5)
-_LARGEST = 1_000_000  # bytes
+_LARGEST = 200_000  # bytes: thousands of signals, and a few seconds of PyYAML
+_MOST_DEVICES, _MOST_DIMENSIONS = 100_000, 1_000
 
 
 def read_signals(path: str | PathLike[str]) -> dict[str, SignalSettings]:
@@ -33,12 +35,9 @@ def read_signals(path: str | PathLike[str]) -> dict[str, SignalSettings]:
         SignalsError: It can't be read, or has a mistake; says in which line.
     """
     try:
-        with Path(path).expanduser().open("rb") as file:
-            content = file.read(_LARGEST + 1)
+        content = read_bytes(os.path.expanduser(path), _LARGEST, "a file of signals", SignalsError)
     except OSError as error:
-        raise SignalsError(f"{path} can't be read: {error.strerror or error}.") from error
-    if len(content) > _LARGEST:
-        raise SignalsError(f"{path} is larger than {_LARGEST:,} bytes: it is no file of signals.")
+        raise SignalsError(f"{path!s:.200} can't be read: {error.strerror or error}.") from error
     return _Reader(str(path)).read(content)
 
 
@@ -49,20 +48,14 @@ class _Reader:
         self._path = path
 
     def read(self, content: bytes) -> dict[str, SignalSettings]:
-        yaml: Any = import_module("yaml")  # 15 ms that only those pay who have such a file
-
-        root: Any = None
         try:
-            root = yaml.compose(content, Loader=yaml.SafeLoader)
-        except yaml.YAMLError as error:
-            mark: Any = getattr(error, "problem_mark", None)
-            problem: Any = getattr(error, "problem", None) or error
-            self._refuse(mark.line + 1 if mark is not None else 0, f"this is no YAML: {problem}")
-        except RecursionError:
-            self._refuse(0, "its lists are too deep")
-        self._constructor: Any = yaml.SafeLoader("")
+            root = compose_yaml(content)
+        except YamlError as error:
+            self._refuse(error.line, str(error))
         if root is None:
             return {}
+        yaml: Any = import_module("yaml")
+        self._constructor: Any = yaml.SafeLoader("")
         return {
             name: self._signal(name, key.start_mark.line + 1, value) for name, key, value in self._items(root, None)
         }
@@ -77,9 +70,9 @@ class _Reader:
             value = self._value(value_node)
             if key == "optimization_level":
                 if type(value) is not int or value not in _LEVELS:
-                    self._refuse(at, f"optimization_level is {value!r}; allowed are 0 to 4")
+                    self._refuse(at, f"optimization_level is {brief(value)}; allowed are 0 to 4")
             elif type(value) is not bool:
-                self._refuse(at, f"{key} is {value!r}; allowed are true and false")
+                self._refuse(at, f"{key} is {brief(value)}; allowed are true and false")
             elif key == "donate":
                 if value:
                     self._refuse(at, _DONATE)
@@ -93,33 +86,39 @@ class _Reader:
         if missing:
             self._refuse(line, f"shard has no {missing[0]}: it takes an axis, and workers")
         axis, workers = values["axis"], values["workers"]
-        if type(axis) is not int or axis < 0:
-            self._refuse(line, f"axis is {axis!r}; allowed is the number of a dimension, from 0 on")
-        devices: list[Any] = list(range(workers)) if type(workers) is int else workers
-        if type(devices) is not list or not devices or any(type(each) is not int or each < 0 for each in devices):
+        if type(axis) is not int or not 0 <= axis < _MOST_DIMENSIONS:
+            self._refuse(line, f"axis is {brief(axis)}; allowed is the number of a dimension, from 0 on")
+        return Shard(axis, self._devices(line, workers), line)
+
+    def _devices(self, line: int, workers: Any) -> tuple[int, ...]:
+        devices: list[Any] = list(range(min(workers, _MOST_DEVICES + 1))) if type(workers) is int else workers
+        is_list = type(devices) is list and 0 < len(devices) <= _MOST_DEVICES
+        if not is_list or any(type(each) is not int or each < 0 for each in devices):
             self._refuse(
-                line, f"workers is {values['workers']!r}; allowed are a number from 1 on, or a list of devices"
+                line,
+                f"workers is {brief(workers)}; allowed are a number from 1 on, at most {_MOST_DEVICES:,}, "
+                "or a list of devices",
             )
         if len(set(devices)) < len(devices):
-            self._refuse(line, f"workers has a device twice: {devices}")
-        return Shard(axis, tuple(devices), line)
+            self._refuse(line, f"workers has a device twice: {brief(devices)}")
+        return tuple(devices)
 
     def _items(self, node: Any, allowed: tuple[str, ...] | None) -> Iterator[tuple[str, Any, Any]]:
         """The keys and values of a mapping, each with its node."""
         line = node.start_mark.line + 1
         if node.id != "mapping":
             what = f"a mapping of {', '.join(allowed)}" if allowed else "a mapping from names of signals"
-            self._refuse(line, f"{self._value(node)!r} is given; expected is {what}")
+            self._refuse(line, f"{brief(self._value(node))} is given; expected is {what}")
         seen: set[str] = set()
         for key_node, value_node in node.value:
             at = key_node.start_mark.line + 1
             key = self._value(key_node)
             if not isinstance(key, str) or (allowed is not None and key not in allowed):
                 names = allowed or ()
-                hint = did_you_mean(str(key), names)
-                self._refuse(at, f"there is no {key!r}; allowed are {', '.join(names) or 'names'}", hint)
+                hint = did_you_mean(key, names) if isinstance(key, str) else ""
+                self._refuse(at, f"there is no {brief(key)}; allowed are {', '.join(names) or 'names'}", hint)
             if key in seen:
-                self._refuse(at, f"{key!r} stands here twice")
+                self._refuse(at, f"{brief(key)} stands here twice")
             seen.add(key)
             yield key, key_node, value_node
 
@@ -127,7 +126,7 @@ class _Reader:
         try:
             return self._constructor.construct_object(node, deep=True)
         except Exception as error:  # what a tag asks for isn't made
-            self._refuse(node.start_mark.line + 1, f"this can't be read: {getattr(error, 'problem', error)}")
+            self._refuse(node.start_mark.line + 1, f"this can't be read: {getattr(error, 'problem', error)!s:.300}")
 
     def _refuse(self, line: int, problem: str, hint: str = "") -> NoReturn:
         where = f"{self._path}, line {line}" if line else self._path

@@ -1,4 +1,4 @@
-"""Reading and unpacking within bounds, whatever a file says of its size.
+"""Unpacking of gzip and zlib within bounds, whatever size a file claims.
 
 A checksum tells that bytes are as written, not who wrote them: 1.9 MB of gzip can stand for 1.9 GB, and what is made of
 these takes a multiple. So there is a most that a file unpacks to, and a most for each of its packed bytes; and it is
@@ -7,11 +7,7 @@ unpacked piece by piece, so that what goes past them is never in memory.
 
 from __future__ import annotations
 
-import os
-import stat
 import zlib
-from os import PathLike
-from pathlib import Path
 
 MEBIBYTE = 2**20
 LARGEST = 768 * MEBIBYTE  # bytes unpacked: a step of 110,000 nodes in three stages takes 25 MB
@@ -38,7 +34,7 @@ class Unpacker:
         self.most = self.left = min(largest, max(_ALWAYS, _RATIO * size))
 
     def unpack(self, packed: bytes, wrapping: int, claimed: int | None = None) -> bytes:
-        """What `packed` stands for.
+        """Return the bytes that `packed` holds.
 
         Args:
             wrapping: `GZIP` or `ZLIB`.
@@ -77,23 +73,3 @@ class Unpacker:
                 f"its {self.size:,} bytes unpack to {says} or more; at most {self.most:,} are read, "
                 f"{_RATIO} for each and no more than {LARGEST:,}"
             )
-
-
-def read_whole(path: str | PathLike[str], largest: int, what: str) -> bytes:
-    """All of a regular file of at most `largest` bytes; a pipe or a device would never end.
-
-    Raises:
-        UnpackingError: It is none, or larger; says so of `what`.
-        OSError: It can't be read.
-    """
-    # Not blocking: to open a pipe that nobody writes to would wait for ever.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(21, os.strerror(21), str(path))
-        if not stat.S_ISREG(status.st_mode):
-            raise UnpackingError(f"{Path(path).name} is no regular file. Hint: {what} is read from one")
-        if status.st_size > largest:
-            raise UnpackingError(f"{Path(path).name} has {status.st_size:,} bytes; {what} has at most {largest:,}")
-        return file.read(status.st_size)  # a larger number would be allocated whole

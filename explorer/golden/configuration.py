@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from explorer.errors import OptionError
 from explorer.files.project_settings import project_settings
+from explorer.model.text import brief
 
 _HIDDEN = (".", "node_modules")  # environments and caches hold other people's files
 
@@ -31,7 +32,10 @@ def golden_files(folder: Path) -> list[Path]:
 
 def _sorted(folder: Path, patterns: Sequence[str] | None) -> list[Path]:
     if patterns is not None:
-        return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+        try:
+            return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+        except (ValueError, NotImplementedError, RecursionError, OSError) as error:  # an empty pattern, an absolute one
+            raise OptionError(f"a path of [tool.explorer.check] is no pattern: {error!s:.200}.") from None
     paths = ((path, path.relative_to(folder).parts) for path in folder.rglob("*.golden"))
     return sorted(path for path, parts in paths if not any(part.startswith(_HIDDEN) for part in parts))
 
@@ -43,6 +47,7 @@ def _patterns(path: Path) -> Sequence[str] | None:
         return None
     if not isinstance(files, list) or not all(isinstance(each, str) for each in cast(list[object], files)):
         raise OptionError(
-            f'files is {files!r} in [tool.explorer.check] of {path}; allowed is a list of paths: ["tests/*.golden"].'
+            f"files is {brief(cast(object, files))} in [tool.explorer.check] of {path}; "
+            'allowed is a list of paths: ["tests/*.golden"].'
         )
     return cast(list[str], files)

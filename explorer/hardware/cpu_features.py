@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 from functools import cache
-from pathlib import Path
 
+from explorer.files.disk import read_text
 from explorer.model.target import Hardware, Target
 
 # XLA's compiler for CPUs takes the features of the machine that it runs on, and leaves out what is newer than it is
@@ -43,7 +43,7 @@ def lacking_feature(device: Hardware) -> str:
 def _features() -> frozenset[str]:
     """What the system says that this machine's CPU has; empty where it doesn't say."""
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        text = read_text("/proc/cpuinfo")
     except OSError:
         return frozenset()
     lines = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from explorer.files.disk import parse_toml, read_text
 from explorer.model.target import Hardware
 
 _FILE = Path(__file__).with_name("figures.toml")
@@ -32,7 +32,7 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def _contents() -> Mapping[str, Any]:
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return parse_toml(read_text(_FILE))
 
 
 def _hardware(key: str, table: Mapping[str, Any]) -> Hardware:

@@ -18,7 +18,7 @@ from pathlib import Path
 from explorer.errors import MissingCompilerError, MissingPackageError
 from explorer.files.cache_folder import cache_folder
 from explorer.hardware.names import parse_target
-from explorer.hardware.pip_folder import install_into, is_whole
+from explorer.hardware.pip_folder import distrust, install_into, is_whole
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,11 @@ def path_of(compiler: Compiler) -> Sequence[str]:
     """What the process that compiles needs on its path: nothing where the compiler stands beside JAX already.
 
     Raises:
-        MissingCompilerError: It is not installed.
+        MissingCompilerError: It is not installed, or another user can write to its folder.
     """
     if compiler.is_installed:
+        if reason := distrust(compiler.folder):
+            raise MissingCompilerError(f"the compiler for {compiler.platform} is not used: {reason}")
         return (str(compiler.folder),)
     if _stands_beside_jax(compiler):
         return ()
@@ -129,7 +131,7 @@ def _stands_beside_jax(compiler: Compiler) -> bool:
 def is_available(platform: str) -> bool:
     """Whether a platform can be compiled for without installing anything."""
     compiler = compiler_of(platform)
-    return compiler.is_installed or _stands_beside_jax(compiler)
+    return (compiler.is_installed and not distrust(compiler.folder)) or _stands_beside_jax(compiler)
 
 
 def install(platform: str, say: Callable[[str], None] = print) -> Path:

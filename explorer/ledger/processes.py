@@ -17,6 +17,7 @@ from explorer._jax.distributed import Processes, processes
 from explorer.analysis.recompiles.process_programs import ProcessFold
 from explorer.errors import LedgerFileError, NotRecordedError, OptionError, ProcessWarning, ResultFileError
 from explorer.files import results
+from explorer.files.disk import read_start
 from explorer.files.ledger_reader import read_into
 from explorer.files.process_files import process_names, with_files
 from explorer.model.events.event import Event
@@ -133,9 +134,7 @@ def _take(fold: ProcessFold, source: Ledger | ProcessLedger | Path, name: str) -
         fold.add(source.events)
         fold.notes += [f"{name}: {source.note}"] if source.note else []
         return
-    with source.open("rb") as file:
-        is_merged = file.read(20).startswith(b'{"explorer":"result"')
-    if is_merged:
+    if read_start(source, 20, "a ledger", LedgerFileError) == b'{"explorer":"result"':
         try:
             fold.add_ledger(ProcessLedger.load(source))
         except ResultFileError as error:

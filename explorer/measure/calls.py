@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 
+from explorer.capture.filtered import flatten
 from explorer.errors import ArgumentsError
 
 
@@ -98,10 +99,11 @@ class Calls:
         self.prepare: Callable[[], tuple[Any, ...]] | None = None
         self.prepared_bytes = 0
         self.first_seconds = 0.0
+        self._leaves, self._rebuild = flatten((args, kwargs))
+        args, kwargs = self._rebuild(self._leaves)  # a call may update the modules among them
         self.call: Callable[..., Any] = partial(function, *args, **kwargs)
         self.bare: Callable[..., Any] = partial(function, **kwargs) if kwargs else function
         self.args = args
-        self._leaves, self._tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
         self._may_donate, self._is_counted = may_donate, is_counted
         self._refuse_other_processes(self._leaves)
         ready(self._leaves)
@@ -109,7 +111,7 @@ class Calls:
     def first(self) -> Any:
         """Make the first call, see what it deletes, and return its result once that is there."""
         leaves = self._with_copies(range(len(self._leaves))) if self._may_donate else self._leaves
-        args, kwargs = jax.tree.unflatten(self._tree, leaves)
+        args, kwargs = self._rebuild(leaves)
         start = perf_counter()
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
@@ -140,7 +142,7 @@ class Calls:
         if which:
             self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in which)
             self.call = self.bare = self._call_with
-            self.prepare = lambda: jax.tree.unflatten(self._tree, self._with_copies(which))
+            self.prepare = lambda: self._rebuild(self._with_copies(which))
 
     def _with_copies(self, which: Iterable[int]) -> list[Any]:
         leaves = list(self._leaves)

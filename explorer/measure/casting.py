@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from explorer.capture.explore import Described
+from explorer.capture.filtered import flatten
 from explorer.errors import OptionError
 from explorer.measure.naming import struct_of, value_text
 
@@ -50,11 +50,11 @@ def cast_floats(tree: Any, dtype: Any) -> Any:
             return leaf.update(dtype=dtype)
         return leaf.astype(dtype)
 
-    return jax.tree.map(cast, tree, is_leaf=lambda leaf: isinstance(leaf, Described))
+    leaves, rebuild = flatten(tree)
+    return rebuild([cast(leaf) for leaf in leaves])
 
 
 def has_floats(tree: Any) -> bool:
     """Whether any array in it is of floating point."""
-    leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Described))
-    kinds = (getattr(struct_of(leaf), "dtype", None) for leaf in leaves)
+    kinds = (getattr(struct_of(leaf), "dtype", None) for leaf in flatten(tree)[0])
     return any(kind is not None and jnp.issubdtype(kind, jnp.floating) for kind in kinds)

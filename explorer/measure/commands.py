@@ -50,13 +50,22 @@ def _time(given: argparse.Namespace) -> int:
 
 
 def _profile(given: argparse.Namespace) -> int:
-    measured = _measured(given, ex.profile, **_given_options(given, "runs", "seconds"))
+    try:
+        measured = _measured(given, ex.profile, **_given_options(given, "runs", "seconds"))
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if (measured := getattr(stop, "result", None)) is not None:
+            _write_profile(given, measured)
+        raise
+    _write_profile(given, measured)
+    return 0
+
+
+def _write_profile(given: argparse.Namespace, measured: ex.Profile) -> None:
     if given.roofline:
         measured = measured.with_peaks(ex.peaks())
     files = [measured.to_html(given.output)] if given.output is not None else []
     files += [measured.to_perfetto(given.perfetto)] if given.perfetto is not None else []
     present(given, "profile", measured, lambda: _show(measured), files)
-    return 0
 
 
 def _measured(given: argparse.Namespace, measure: Callable[..., Any], **options: Any) -> Any:

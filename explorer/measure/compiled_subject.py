@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,10 @@ from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer._jax.options import option_names
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.limits import unknown_loops
+from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
-from explorer.capture.explore import CompileRequest, Described, compile_stages
-from explorer.capture.filtered import arrays_of, is_filtered
+from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.naming import struct_of
@@ -62,8 +63,9 @@ def compile_subject(
     options: Mapping[str, Any] | None = None,
     within: Callable[[], AbstractContextManager[Any]] = nullcontext,
     backend: Backend | None = None,
+    is_known: bool = False,
 ) -> CompiledSubject:
-    """Trace, lower and compile a function, each anew.
+    """Trace, lower and compile a function, each from scratch.
 
     Args:
         function: Whose name stands in the capture.
@@ -73,20 +75,26 @@ def compile_subject(
         options: XLA's.
         within: The context in which it is traced and compiled.
         backend: What compiles it, where that isn't JAX for the devices that are here. Then it can't be called.
+        is_known: Whether what JAX keeps of the function is taken: the program that `explore` shows and a call runs.
 
     Raises:
         ExploreError: It can't be compiled.
         OptionError: With these options what is compiled can't be called, as with captured state.
     """
     target = function if target is None else target
-    shapes = jax.tree.map(struct_of, (tuple(args), dict(kwargs)), is_leaf=_is_described)
-    request = CompileRequest(function, *shapes, target=_anew(target), options=dict(options or {}) or None, verb=verb)
+    leaves, rebuild = flatten((tuple(args), dict(kwargs)))
+    shapes = rebuild([struct_of(leaf) for leaf in leaves])
+    new = target if is_known else _anew(target)
+    request = CompileRequest(function, *shapes, target=new, options=dict(options or {}) or None, verb=verb)
     request = replace(request, backend=backend or HereBackend())
     with within():
         traced, _, compiled, capture = compile_stages(request)
     if compiled is None:
         return CompiledSubject(capture, traced, _not_here, *shapes)
-    arrays = jax.tree.map(_array, shapes)
+    arrays = filled((tuple(args), dict(kwargs)))
+    inner = inner_jit(target)
+    if inner is not None:
+        return called_through(target, capture, traced, compiled, *arrays)
     taken = _taken(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
         return CompiledSubject(capture, traced, compiled, *taken)
@@ -97,6 +105,57 @@ def compile_subject(
         )
     call = target if hasattr(target, "trace") else jax.jit(target)
     return CompiledSubject(capture, traced, call, *arrays)
+
+
+def called_through(
+    wrapper: Any, capture: Capture, traced: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> CompiledSubject:
+    """Return a program that was compiled of a wrapper's trace, and how to call it.
+
+    Args:
+        wrapper: What `flax.nnx.jit` or `equinox.filter_jit` returned.
+        capture: What was seen of the program.
+        traced: The trace of the wrapper.
+        compiled: The program: it takes the leaves of what was traced, or what was traced.
+        args, kwargs: The arguments of the wrapper.
+    """
+    is_flat = getattr(compiled, "in_tree", None) != traced.in_tree
+    structure = cast(Any, jax.tree.structure(traced.out_info))
+
+    def run(*arrays: Any, **named: Any) -> Any:
+        if not is_flat:
+            return compiled(*arrays, **named)
+        return jax.tree.unflatten(structure, jax.tree.leaves(compiled(*jax.tree.leaves((arrays, named)))))
+
+    if jax.tree.structure(arrays_of((args, kwargs))) == traced.in_tree:  # what `filtered` makes
+        return CompiledSubject(capture, traced, run, *arrays_of((args, kwargs)))
+    inner = inner_jit(wrapper)
+
+    def run_inner(*inner_args: Any, **inner_kwargs: Any) -> Any:
+        arrays, named = _taken(inner, inner_args, inner_kwargs)
+        return run(*arrays, **named)
+
+    return CompiledSubject(capture, traced, with_inner(wrapper, run_inner), args, kwargs)
+
+
+def leaves_of(wrapper: Any, traced: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the arrays that a trace of a wrapper takes for a call, in the order of its jaxpr's inputs."""
+    given = arrays_of((args, kwargs))
+    if jax.tree.structure(given) != traced.in_tree:
+        given = _taken(inner_jit(wrapper), *inner_call(wrapper, args, kwargs))
+    return jax.tree.leaves(given)
+
+
+def donated_leaves(traced: Any) -> list[bool]:
+    """Return for each input of a trace whether a call deletes it."""
+    infos = jax.tree.leaves(traced.args_info, is_leaf=lambda info: hasattr(info, "donated"))
+    return [bool(info.donated) for info in infos]
+
+
+def filled(values: Any) -> Any:
+    """Return the tree with arrays of ones in place of what stands for arrays."""
+    leaves, rebuild = flatten(values)
+    return rebuild([_array(struct_of(leaf)) for leaf in leaves])
 
 
 def kernels_of(capture: Capture) -> int:
@@ -147,9 +206,9 @@ def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     )
 
 
-def _is_described(leaf: Any) -> bool:
-    return isinstance(leaf, Described)
-
-
 def _array(leaf: Any) -> Any:
-    return jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return keys_like(leaf)
+    return jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)

@@ -7,6 +7,8 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
+from explorer.files.disk import read_text
+
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNKNOWN_CACHE = 32 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -16,7 +18,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 def processor() -> str:
     """Its name, as its maker calls it; empty where nobody tells."""
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in read_text("/proc/cpuinfo", errors="replace").splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "model name":
                 return value.strip()
@@ -34,7 +36,7 @@ def last_cache() -> int:
     sizes: list[int] = []
     with suppress(OSError, ValueError):
         for file in _CACHES.glob("index*/size"):
-            text = file.read_text(encoding="ascii").strip()
+            text = read_text(file).strip()
             sizes.append(int(text[:-1]) * _UNITS[text[-1]] if text[-1:] in _UNITS else int(text))
     return max(sizes, default=_UNKNOWN_CACHE)
 
@@ -46,14 +48,14 @@ def memory_bytes() -> int:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in _LIMITS:
         with suppress(OSError, ValueError):  # it says `max` where there is no limit
-            total = min(total or 1 << 62, int(Path(file).read_text(encoding="ascii")))
+            total = min(total or 1 << 62, int(read_text(file)))
     return max(total, 0)
 
 
 def free_bytes() -> int:
     """Bytes that another process could take now; 0 if unknown."""
     with suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        for line in read_text("/proc/meminfo").splitlines():
             name, _, value = line.partition(":")
             if name == "MemAvailable":
                 return min(int(value.split()[0]) << 10, memory_bytes() or 1 << 62)

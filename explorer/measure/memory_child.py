@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from explorer._jax.native import load_code
+from explorer.files.disk import read_text
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"  # what clear_refs takes to set VmHWM back to what is resident now: proc(5)
@@ -54,7 +55,7 @@ def _growth(run: Callable[[], None]) -> tuple[int, bool]:
 
 def _resident() -> dict[str, int]:
     """What the system tells of this process, in bytes."""
-    fields = (line.split() for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines())
+    fields = (line.split() for line in read_text(_STATUS, errors="replace").splitlines())
     return {field[0].rstrip(":"): int(field[1]) << 10 for field in fields if field[-1:] == ["kB"]}
 
 

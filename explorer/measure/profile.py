@@ -11,17 +11,20 @@ import numpy as np
 from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import profiling
-from explorer.analysis.profile.build import build_profile
+from explorer.analysis.profile.build import build_profile, steady_runs
 from explorer.analysis.profile.overhead import undisturbed
 from explorer.capture.call import Call, takes_call
+from explorer.capture.origins import agree_on_time, call_time
 from explorer.capture.prints import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
 from explorer.measure.for_target import refuse_target
-from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
+from explorer.measure.programs import ProfiledCall, captures_of, profiled_call, with_capture
+from explorer.measure.steady import steady
 from explorer.model.results.profile import Profile
+from explorer.model.results.timing import Samples
 from explorer.model.target import Target
 
 _FEWEST, _MOST = 5, 30  # runs, where nobody says how many
@@ -29,7 +32,10 @@ _BYTES = 24_000_000  # of a recording, some 200,000 events: a loop of many small
 _PLAIN = 0.25  # of the time there is: for calls that are not recorded, before and again after
 _BESIDE = 5  # such calls before and after, where the number of calls is given
 _REPEATS = 2  # times that twice as many calls are recorded, where the order of the first lines is not clear
+_LONG = 2e-3  # seconds: a single call that takes as long is timed as well as several together
 _TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
+
+_Measured = tuple[Profile, Samples]  # and the calls beside it that were not recorded
 
 
 @takes_call
@@ -67,6 +73,8 @@ def profile(
         ArgumentsError: An argument only describes an array.
         OptionError: An option is out of range.
         ProfilerBusyError: A trace is being recorded in this process already.
+        KeyboardInterrupt, SystemExit: As they came while calls were recorded, with the profile of those before as
+            `.result` if there was one.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -79,16 +87,43 @@ def profile(
     call = Call.of(function, args, kwargs)
     _check(runs, warm_up, seconds)
     subject = profiled_call(call.function, call.args, call.kwargs, compiled)
-    calls = Calls(subject.call, subject.args, subject.kwargs, subject.may_donate, is_counted=runs is not None)
+    captured = with_capture(subject)
+    calls = Calls(captured.call, captured.args, captured.kwargs, captured.may_donate, is_counted=runs is not None)
+    program = call.function, call.args, call.kwargs
+    is_one = captured.whole is not None  # program, so that a call of it is one fact
+    steady_time, note = call_time(*program) if is_one else None, ""
     with printed_once() as prints:
         calls.first()
         with prints.muted():
-            measured = _measured(subject, calls, runs, warm_up, seconds)
-    notes = [*subject.notes, *measured.notes, *prints.notes]
-    return replace(measured, notes=notes, environment=environment_with_cores())
+            if steady_time is None and is_one and runs is None:
+                own = Calls(subject.call, subject.args, subject.kwargs, subject.may_donate)
+                own.first()
+                seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
+                steady_time, note = agree_on_time(*program, seconds_of_own)
+            try:
+                (measured, beside), stop = _measured(captured, calls, runs, warm_up, seconds), None
+            except _Stopped as stopped:
+                (measured, beside), stop = stopped.measured, stopped.stop
+    if stop is None and is_one and beside.median > _LONG:
+        steady_time, note = agree_on_time(*program, beside)
+    if steady_time is not None:
+        measured = replace(measured, plain_seconds=steady_time.median)
+    notes = [*subject.notes, *measured.notes, *filter(None, [note]), *prints.notes]
+    measured = replace(measured, notes=notes, environment=environment_with_cores())
+    if stop is None:
+        return measured
+    stop.result = measured  # pyright: ignore[reportAttributeAccessIssue]
+    raise stop
 
 
-def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> Profile:
+class _Stopped(Exception):
+    """An interrupt, or the end of the process, and the profile of the calls before."""
+
+    def __init__(self, stop: BaseException, measured: _Measured) -> None:
+        self.stop, self.measured = stop, measured
+
+
+def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
     """The profile of so many calls, or of as many as it takes to know which line is the hottest."""
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # as many in each process of several, whatever they take
@@ -98,23 +133,37 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
     measured = _recorded(target, calls, count, plain)
     for _ in range(_REPEATS):
         count *= 2
-        if is_settled(measured) or count * measured.seconds > 2 * seconds or count > 2 * _MOST:
+        profile = measured[0]
+        if is_settled(profile) or count * profile.seconds > 2 * seconds or count > 2 * _MOST:
             break
         measured = _recorded(target, calls, count, plain)
     return measured
 
 
-def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> Profile:
+def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _Measured:
     """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
-    plain = [_once(calls) for _ in range(beside)]
+    plain, stop = [_once(calls) for _ in range(beside)], None
     with profiling() as recording:
-        record(calls, count)
-    plain += [_once(calls) for _ in range(beside)]
+        try:
+            record(calls, count)
+        except (KeyboardInterrupt, SystemExit) as error:
+            stop = error
     events = read_events(recording.data)
-    captures = captures_of(target, events)
-    measured = build_profile(target.name, target.signature, events, captures, undisturbed(np.asarray(plain)))
-    notes = [*filter(None, [recording.note]), *measured.notes]
-    return replace(measured, notes=notes, xspace=recording.data)
+    if stop is None:
+        plain += [_once(calls) for _ in range(beside)]
+    elif len(events.windows) < 2:
+        raise stop
+    else:  # the last call is not whole
+        events = replace(events, windows=events.windows[:-1])
+        recording.note = f"ended by {type(stop).__name__} after {len(events.windows)} of {count} calls"
+    captures, events = captures_of(target, events)
+    seconds = np.asarray(plain)
+    profile = build_profile(target.name, target.signature, events, captures, undisturbed(seconds))
+    notes = [*filter(None, [recording.note]), *profile.notes]
+    measured = replace(profile, notes=notes, xspace=recording.data), Samples(tuple(seconds[steady_runs(seconds)]))
+    if stop is not None:
+        raise _Stopped(stop, measured)
+    return measured
 
 
 def is_settled(profile: Profile) -> bool:

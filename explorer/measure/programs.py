@@ -13,10 +13,13 @@ import jax
 from explorer._jax.profiling import live_programs
 from explorer._jax.traces import calls_compiled
 from explorer.capture.backends import environment
-from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages
+from explorer.capture.equation_paths import rename_numbered, without_numbers
+from explorer.capture.explore import Described, Explored
+from explorer.capture.filtered import inner_jit
 from explorer.capture.open import open_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.errors import ArgumentsError
+from explorer.measure.compiled_subject import compile_subject
 from explorer.measure.subject import signature_of, subject_of
 from explorer.model.capture import Capture
 from explorer.model.results.profile_events import Events
@@ -33,9 +36,9 @@ class ProfiledCall:
         args, kwargs: The arguments of the call.
         name, signature: As a person reads them.
         has_stages: Whether `call` can be traced and compiled again at no cost, as JAX kept both.
-        is_traced: Whether it can be traced at all.
         may_donate: Whether a call may delete its arguments.
         notes: What the reader should know.
+        whole: What `explore` shows of the program that is called; None where that is not known.
         inner: By name, the jaxpr of each compiled function that it calls, where all calls have the same one.
     """
 
@@ -46,9 +49,9 @@ class ProfiledCall:
     name: str
     signature: str
     has_stages: bool = False
-    is_traced: bool = False
     may_donate: bool = True
     notes: tuple[str, ...] = ()
+    whole: Capture | None = None
     inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -63,7 +66,7 @@ def profiled_call(
     call: Any = subject.compiled
     made = ProfiledCall(call, function, subject.args, subject.kwargs, subject.name, signature)
     if subject.eager is not function:  # some compiler's
-        return replace(made, has_stages=subject.is_traced and subject.is_plain_jit, is_traced=subject.is_traced)
+        return replace(made, has_stages=subject.is_traced and subject.is_plain_jit)
     made = replace(made, has_stages=True, may_donate=False, notes=("compiled by jax.jit for this",))
     if compiled is True:
         return made
@@ -94,19 +97,42 @@ def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             )
 
 
-def captures_of(target: ProfiledCall, events: Events) -> Mapping[int, Capture]:
-    """By program number, the capture of each program that ran; of one that tells no text none."""
+def with_capture(target: ProfiledCall) -> ProfiledCall:
+    """Call the program that `explore` shows, and keep its capture, where the call is of one program that can be had.
+
+    A function that JAX compiled before is compiled once more, as `explore` does: only then the stages say which
+    equations an instruction comes from.
+    """
+    call: Any = target.call
+    with suppress(Exception):  # the call itself raises what is the user's own; without a capture the text is enough
+        if isinstance(call, Explored):
+            return replace(target, whole=call.explore())
+        if target.has_stages or inner_jit(call) is not None:
+            given: Any = target.function, target.args, target.kwargs
+            built = compile_subject(*given, target=call, verb="profiled", is_known=True)
+            return replace(target, call=built.call, args=built.args, kwargs=built.kwargs, whole=built.capture)
+    return target
+
+
+def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
+    """Return the captures of the programs that ran, by number, and the events with the names that are shown.
+
+    A program that tells no text has no capture.
+    """
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
-    texts = {number: read() for number, read in live_programs(wanted).items()}
-    whole = _whole(target) if texts else None
+    shown = {number: rename_numbered(read()) for number, read in live_programs(wanted).items()}
     names = Counter(wanted.values())
     jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if names[f"jit_{name}"] == 1}
-    if whole is None and target.is_traced and len(texts) == 1:
-        jaxprs = {next(iter(names)): _traced(target)}
-    return {
-        number: whole if whole is not None and whole.hlo.text == text else _from_text(text, jaxprs.get(wanted[number]))
-        for number, text in texts.items()
-    }
+    whole, captures = target.whole, dict[int, Capture]()
+    for number, (numbered, _) in shown.items():
+        text = without_numbers(numbered)
+        if whole is not None and whole.hlo.text == text:
+            captures[number] = whole
+        else:
+            captures[number] = _from_text(text, jaxprs.get(wanted[number]))
+    renamed = {number: others for number, (_, others) in shown.items()}
+    ops = [replace(op, name=renamed.get(op.program, {}).get(op.name, op.name)) for op in events.ops]
+    return captures, replace(events, ops=ops)
 
 
 def _from_text(text: str, jaxpr: Any) -> Capture:
@@ -115,22 +141,3 @@ def _from_text(text: str, jaxpr: Any) -> Capture:
     if jaxpr is None:
         return capture
     return replace(capture, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *capture.stages))
-
-
-def _traced(target: ProfiledCall) -> Any:
-    """The jaxpr of what another library's jit compiled: to trace it once more is cheap, to compile it is not."""
-    with suppress(Exception):  # as below
-        return CompileRequest(target.function, target.args, target.kwargs, target=target.call).trace().jaxpr
-    return None
-
-
-def _whole(target: ProfiledCall) -> Capture | None:
-    """The capture with all its stages, where it costs no other compilation: JAX keeps what it traced and compiled."""
-    call: Any = target.call
-    with suppress(Exception):  # of a view more or less; the text is enough for the rest
-        if isinstance(call, Explored):
-            return call.explore()
-        if target.has_stages:
-            request = CompileRequest(target.function, target.args, target.kwargs, target=call)
-            return compile_stages(request).capture
-    return None

@@ -7,20 +7,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from itertools import chain
 from typing import Any, cast
 
 import jax
+from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer.capture.backends import backend_of
-from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.explore import CompileRequest
+from explorer.capture.filtered import arrays_of, filtered, inner_jit, is_filtered
 from explorer.errors import OptionError
 from explorer.measure.bound_constants import bind_constants
 from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.compiled_subject import CompiledSubject, compile_subject
+from explorer.measure.compiled_subject import (
+    CompiledSubject,
+    called_through,
+    compile_subject,
+    donated_leaves,
+    filled,
+    leaves_of,
+)
 from explorer.measure.naming import value_text
+from explorer.measure.subject import name_of
 from explorer.model.target import Target
 from explorer.model.text import did_you_mean
 
@@ -63,13 +73,16 @@ class Change:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+PLAIN = Change("plain", "plain", "the function as it is")
+
+
 @dataclass(frozen=True)
 class Subject:
     """A function and its arguments, none of them static, so that anything can be put around it.
 
     Args:
-        shown: What the user gave.
-        function, args, kwargs: What is called, with what.
+        shown, given: What the user gave: the function, and its arguments by position and by name.
+        function, args, kwargs: What is called, with what; a wrapper around `jax.jit` as it is.
         names: What each argument by position is called.
         donated: The arguments that it gives away as it is.
         order: What the arguments by position in the user's call are called.
@@ -79,6 +92,7 @@ class Subject:
     """
 
     shown: Callable[..., Any]
+    given: tuple[tuple[Any, ...], dict[str, Any]]
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -110,8 +124,13 @@ class Subject:
         return self.names[place] if isinstance(place, int) else place
 
     def built(self, change: Change, verb: str) -> CompiledSubject:
-        """Compile it with something done to it."""
+        """Compile it with something done to it; with nothing done, the user's own function."""
         __tracebackhide__ = True
+        if change == PLAIN and not self.is_derived:
+            backend = backend_of(self.target)
+            return compile_subject(self.shown, *self.given, verb=verb, backend=backend, is_known=True)
+        if inner_jit(self.function) is not None:
+            return self._built_of_wrapper(change, verb)
         function: Any = self.function
         for policy in change.policies:
             function = cast(Any, jax.checkpoint(function, policy=policy))
@@ -130,6 +149,54 @@ class Subject:
         how: Any = {"target": target, "options": change.options, "backend": backend_of(self.target)}
         return compile_subject(self.shown, args, kwargs, verb=verb, within=partial(_within, change), **how)
 
+    def _built_of_wrapper(self, change: Change, verb: str) -> CompiledSubject:
+        """Compile the jaxpr that the wrapper's own trace gives: all outputs are in it, the updates of state too."""
+        __tracebackhide__ = True
+        args, kwargs = filled((self.args, self.kwargs))
+        if change.dtype is not None:
+            args, kwargs = cast_floats((args, kwargs), change.dtype)
+        with _within(change):
+            traced = CompileRequest(self.shown, args, kwargs).trace().shown
+        function = cast(Any, jaxpr_as_fun(traced.jaxpr))
+        for policy in change.policies:
+            function = cast(Any, jax.checkpoint(function, policy=policy))
+        if jit_options(inner_jit(self.shown)) is None:
+            raise OptionError(
+                f"the jit of {name_of(self.shown)} says where its arguments are placed, which a variant would lose.\n"
+                "  Hint: leave out in_shardings and out_shardings, and place the arrays themselves."
+            )
+        leaves = leaves_of(self.shown, traced, args, kwargs)
+        given = {id(leaf) for place in change.donate or () for leaf in jax.tree.leaves(_argument(args, kwargs, place))}
+        flags = zip(leaves, donated_leaves(traced), strict=True)
+        numbers = [i for i, (leaf, is_donated) in enumerate(flags) if is_donated or id(leaf) in given]
+
+        @wraps(self.shown)
+        def call(*arrays: Any) -> Any:
+            return function(*arrays)
+
+        del call.__wrapped__  # whose signature isn't that of `call`
+        target = jax.jit(call, donate_argnums=numbers, **self.options)
+        how: Any = {"target": target, "options": change.options, "backend": backend_of(self.target)}
+        built = compile_subject(self.shown, leaves, {}, verb=verb, within=partial(_within, change), **how)
+        if self.target is not None:
+            return built
+        return called_through(self.shown, built.capture, traced, built.call, args, kwargs)
+
+
+def _donated_by_wrapper(subject: Subject, built: CompiledSubject) -> frozenset[Place]:
+    """Return the arguments that a wrapper's own jit donates."""
+    if inner_jit(subject.function) is None:
+        return frozenset()
+    args, kwargs = filled((subject.args, subject.kwargs))
+    leaves = zip(leaves_of(subject.shown, built.traced, args, kwargs), donated_leaves(built.traced), strict=True)
+    donated = {id(leaf) for leaf, is_donated in leaves if is_donated}
+    places: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
+    return frozenset(place for place, value in places if donated & {*map(id, jax.tree.leaves(value))})
+
+
+def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place) -> Any:
+    return args[place] if isinstance(place, int) else kwargs[place]
+
 
 def _within(change: Change) -> AbstractContextManager[Any]:
     return jax.default_matmul_precision(change.precision) if change.precision else nullcontext()
@@ -137,14 +204,22 @@ def _within(change: Change) -> AbstractContextManager[Any]:
 
 def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], grad: bool) -> Subject:
     """The function with its static arguments in it, and the options of its `jax.jit`."""
+    __tracebackhide__ = True
     shown_as, called = function, (tuple(args), dict(kwargs))
     args, kwargs = called
-    if is_filtered(function):
-        function = filtered(function, args, kwargs)
-        args, kwargs = cast("tuple[tuple[Any, ...], dict[str, Any]]", arrays_of(called))
-    signature = _signature(function)
     settings: dict[str, Any] = {}
     statics: set[str] = set()
+    if is_filtered(function) and grad:
+        function = filtered(function, args, kwargs)
+        args, kwargs = cast("tuple[tuple[Any, ...], dict[str, Any]]", arrays_of(called))
+    elif (inner := inner_jit(function)) is not None:
+        if grad:
+            raise OptionError(
+                f"grad=True takes a derivative of the function, and {name_of(function)} returns updated state with its "
+                "result.\n  Hint: take the derivative inside of the function, as a training step does."
+            )
+        settings = {} if is_filtered(function) else jit_options(inner) or {}
+    signature = _signature(function)
     if is_jitted(function):
         settings, statics = jit_options(function) or {}, set(static_arguments(function)[1])
         function = function.__wrapped__ if settings else function
@@ -156,7 +231,7 @@ def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], gr
     places: dict[str, Place] = {name: i for i, name in enumerate(names)} | {name: name for name in kwargs}
     keep = {name: settings[name] for name in ("keep_unused", "inline", "compiler_options") if name in settings}
     return Subject(
-        shown_as, function, args, kwargs, tuple(names),
+        shown_as, called, function, args, kwargs, tuple(names),
         frozenset(places[name] for name in donated if name in places), tuple(order), keep, grad,
     )  # fmt: skip
 
@@ -176,12 +251,13 @@ def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
 
     free = Counter(types(built.traced.out_info))
     places: list[tuple[Place, Any]] = [*enumerate(subject.args), *subject.kwargs.items()]
+    donated = subject.donated | _donated_by_wrapper(subject, built)
     for place, value in places:
-        if place in subject.donated:
+        if place in donated:
             free.subtract(types(value))
     reused: list[Place] = []
     for place, value in places:
-        fits = [type_ for type_ in types(value) if place not in subject.donated and free[type_] > 0]
+        fits = [type_ for type_ in types(value) if place not in donated and free[type_] > 0]
         if fits:
             free.subtract(fits)
             reused.append(place)

@@ -14,10 +14,9 @@ from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.differences import difference_of
-from explorer.capture.origins import origin_of
+from explorer.capture.origins import agree_on_time, origin_of
 from explorer.capture.prints import printed_once
-from explorer.capture.same_program import is_same_program
-from explorer.errors import NotCallableError, OptionError, WorkerError
+from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError
 from explorer.executors.distribute import distribution
 from explorer.executors.persistent_cache import cache_in, program_folders
 from explorer.executors.worker import Item
@@ -30,13 +29,12 @@ from explorer.measure.for_target import check_time, least_seconds, target_notes
 from explorer.measure.naming import distinct_labels
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
-from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
+from explorer.measure.variants import PLAIN, Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
 from explorer.model.results.what_if import Variant, WhatIf
 from explorer.model.target import Target
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 
-_PLAIN = Change("plain", "plain", "the function as it is")
 _UNUSED = re.compile(r"donated buffers were not usable: (.*?)\.?\s*(?:\n|$)")
 
 
@@ -155,9 +153,8 @@ def what_if_of(
             raise OptionError("nothing is asked for to be changed.\n  Hint: capture.what_if(donate=True).")
         name = " + ".join(change.name for change in changes)
         changes = [changes[0] if len(changes) == 1 else replace(together(changes), name=name, doing=name)]
-        tried = _Trial(
-            subject, changes, seconds * (time and target is None), progress or (lambda fraction, text: None)
-        ).run()
+        trial = _Trial(subject, changes, seconds * (time and target is None), progress or (lambda fraction, text: None))
+        tried = trial.run(None if grad else capture)
     return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
 
 
@@ -200,11 +197,25 @@ class _Trial:
         self.caches = dict(zip(["plain", *(change.name for change in changes)], caches, strict=False))
         self.result: Any = None
 
-    def run(self) -> WhatIf:
+    def run(self, shown: Capture | None = None) -> WhatIf:
+        """Try all changes.
+
+        Args:
+            shown: What the user looks at: the plain program is to be that one.
+
+        Raises:
+            ChangedFunctionError: It is another one.
+        """
         __tracebackhide__ = True
-        plain = self.compiled(_PLAIN, None)
+        plain = self.compiled(PLAIN, None)
         if plain.built is None:
             raise OptionError(f"there is nothing to compare with: the function itself fails: {plain.row.error}")
+        if shown is not None and plain.row.kernels != (kernels := kernels_of(shown)):
+            raise ChangedFunctionError(
+                f"{shown.function} gives another program now than the one that is shown, which has {kernels:,} "
+                f"kernels: {plain.row.kernels:,}. What its Python reads, or a setting of JAX's, has changed.\n"
+                "  Hint: explore it again."
+            )
         tried = [plain]
         for done, change in enumerate(self.changes):
             self.notify(done / len(self.changes) / 2, f"compiling {change.name}")
@@ -254,7 +265,7 @@ class _Trial:
             change.name,
             change.kind,
             change.doing,
-            stages=dict(capture.durations.seconds),
+            stages=dict(capture.durations.done if capture.durations.reused else capture.durations.seconds),
             memory=capture.memory,
             flops=flops,
             bytes=moved,
@@ -265,7 +276,7 @@ class _Trial:
             notes=_notes(caught),
         )
         if plain is not None and plain.capture is not None:
-            alike = plain.memory == row.memory and is_same_program(plain.capture.hlo.graph, capture.hlo.graph)
+            alike = plain.memory == row.memory and _program(plain.capture) == _program(capture)
             # Options may also tell how machine code is made, of which nothing is seen.
             row = replace(row, is_same=alike and not change.options)
             row = replace(row, notes=(*row.notes, *self.remarks(change, row)))
@@ -296,14 +307,22 @@ class _Trial:
             (plain, *_) = tried
             call, given = calls[plain.row.name]
             plain.row = replace(plain.row, steady=steady(Calls(call, given, {}).call, seconds=self.seconds))
-            return []
+            return self.known_time(plain)
         compared = compare(calls, baseline="plain", seconds=self.seconds * len(calls), check=False, progress=False)
         for attempt in tried:
             if attempt.built is not None:
                 name = attempt.row.name
                 ratio = None if attempt.row.kind == "plain" else compared[name]
                 attempt.row = replace(attempt.row, steady=compared.samples[name], ratio=ratio)
-        return list(compared.notes)
+        return [*compared.notes, *self.known_time(tried[0])]
+
+    def known_time(self, plain: _Attempt) -> list[str]:
+        """Show the time that is known of the function's own program; return a note where this one disagrees."""
+        if plain.row.steady is None or self.subject.is_derived:
+            return []
+        steady, note = agree_on_time(self.subject.shown, *self.subject.given, plain.row.steady)
+        plain.row = replace(plain.row, steady=steady)
+        return [note] if note else []
 
 
 @dataclass(frozen=True)
@@ -359,10 +378,10 @@ def _do(variants: _Variants, item: Item) -> Any:
             tried = variants.trial(variants.seconds).run()
         return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
     trial = variants.trial(0.0)
-    change = variants.changes[at - 1] if at else _PLAIN
+    change = variants.changes[at - 1] if at else PLAIN
     if at and change.donate is not None:
         return _stages(trial.tried(change, _Attempt(Variant("plain", "plain", ""))))
-    plain = trial.compiled(_PLAIN, None)
+    plain = trial.compiled(PLAIN, None)
     return _stages(trial.tried(change, plain) if at else plain)
 
 
@@ -391,3 +410,8 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
         else:
             notes.append(f"donated, but not reused: {unused[1]}")
     return tuple(notes)
+
+
+def _program(capture: Capture) -> list[str]:
+    """What the optimised program says, whatever its names."""
+    return [line.without_names for line in capture.hlo.written_lines]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from hashlib import blake2b
@@ -30,7 +29,6 @@ from explorer.model.links import Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
-from explorer.model.recording import Recording
 from explorer.model.results.collectives import Collectives
 from explorer.model.results.estimates import Estimates
 from explorer.model.shardings import Shardings
@@ -40,15 +38,10 @@ from explorer.model.stage import Stage
 if TYPE_CHECKING:
     import pandas as pd
 
+    from explorer.model.results.timing import Samples
 
-_SMALL = 2_000  # instructions; a tenth of it where it is not known what the compile takes
-_FROM_RECORDING = (
-    "links",
-    "all_fates",
-    "summary",
-    "wire",
-)  # computed before a recording, they are not what they are after
-_MOMENT = 1.0  # seconds
+
+_FROM_PASSES = ("links", "all_fates", "summary", "wire")  # computed before the passes were read, they say less
 
 
 def _no_source(file: str) -> Source | None:
@@ -82,12 +75,12 @@ class Capture(Pictured):
         constants: The arrays baked into the program.
         findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.
         read_source: Gives the source of a file that frames name, or None.
-        read_passes: Gives the passes that are kept with the capture, where they are.
+        read_passes: Gives the passes that are kept with the capture, where they are read in a moment.
         read_code: Gives the code of the kernels that is kept with the capture, where it is.
         write_code: Gives it by compiling once more, where that can be done.
-        record: Records them, and `exact_sets`, by compiling once more, where that can be done.
-        recording_note: Why the recording gave no exact links; empty where it did, or where there is none.
-        exact_sets: By each stage of which it is on record, from which equations its nodes come; `links` has them.
+        record: Gives passes that take longer: their dump is large, or was not made and takes one more compile.
+        recording_note: Why there are no exact links, for a program that was compiled here; empty where there are.
+        exact_sets: By each stage of which it is known, from which equations its nodes come; `links` has them.
         saved_bookmark: Where a view opens, with the notes, as the file has it that this is from.
 
     Example:
@@ -121,7 +114,7 @@ class Capture(Pictured):
     read_passes: Callable[[], Passes] | None = None
     read_code: Callable[[], MachineCode] | None = None
     write_code: Callable[[], MachineCode] | None = None
-    record: Callable[[], Recording] | None = None
+    record: Callable[[], Passes] | None = None
     recording_note: str = ""
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
     saved_bookmark: Bookmark = field(default_factory=Bookmark)
@@ -154,10 +147,10 @@ class Capture(Pictured):
 
     @cached_property
     def passes(self) -> Passes:
-        """What each pass of the compiler did; the first access records them, which takes one more compilation.
+        """What each pass of the compiler did, from the compile that made the capture.
 
-        They are kept in the capture from then on, and saved with it. With them come the links that are exact, and what
-        follows from these: `links`, `fates`, `coverage` and the rest are others before and after.
+        Large programs are read at the first access, and saved and displayed with their passes from then on; a program
+        whose passes were too large to keep is compiled once more.
 
         Raises:
             NotRecordedError: A capture that was saved or displayed without them can't record them any more.
@@ -174,19 +167,16 @@ class Capture(Pictured):
                 f"the compiler's passes were not recorded in this capture of {self.function}.\n"
                 "  Hint: explore the function again and look at `.passes` before saving, or use %explore --passes."
             )
-        recording = self.record()
-        for name in _FROM_RECORDING:
+        passes = self.record()
+        for name in _FROM_PASSES:
             self.__dict__.pop(name, None)
         for stage in self.stages:
             stage.forget_attribution()
-        recorded = {"exact_sets": recording.exact_sets, "recording_note": recording.note}
-        self.__dict__.update(recorded)
-        self.__dict__["_given"].update(recorded)
-        return recording.passes
+        return passes
 
     @property
     def has_passes(self) -> bool:
-        """Whether the passes are recorded already."""
+        """Whether the passes are there, and read or read in a moment."""
         return self.read_passes is not None or "passes" in self.__dict__
 
     @cached_property
@@ -221,18 +211,6 @@ class Capture(Pictured):
     def has_machine_code(self) -> bool:
         """Whether the code of its kernels is kept already."""
         return self.read_code is not None or "machine_code" in self.__dict__
-
-    def record_small(self) -> None:
-        """Record the passes if that is known to take a moment only, as it does for most functions in a notebook.
-
-        Where that fails they stay unrecorded, and a view does without.
-        """
-        seconds = self.durations.done.get("compile")
-        if self.has_passes or self.record is None or (seconds or 0.0) > _MOMENT:
-            return
-        if len(self.stages) == 3 and len(self.hlo.graph.names) <= (_SMALL // 10 if seconds is None else _SMALL):
-            with suppress(Exception):
-                _ = self.passes
 
     @cached_property
     def id(self) -> str:
@@ -359,8 +337,7 @@ class Capture(Pictured):
         ...
 
     def fates_of(self, stage: str) -> Fates:
-        """What became of every equation of a stage before `hlo`, column-wise; a small program's passes are recorded."""
-        self.record_small()
+        """What became of every equation of a stage before `hlo`, column-wise."""
         return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:
@@ -647,6 +624,12 @@ class Capture(Pictured):
     @attached
     def can_change(self) -> bool:
         """Whether `what_if` knows what this was compiled from."""
+        ...
+
+    @property
+    @attached
+    def steady(self) -> Samples | None:
+        """Time of a call of this program, as `explorer.time` and others measured it; None where nothing did here."""
         ...
 
     @attached

@@ -84,20 +84,6 @@ class EquationSets:
         start = np.cumsum(sizes, dtype=np.int32)
         return EquationSets(code, start, node.astype(np.int32), np.where(code < 0, UNKNOWN, grade).astype(np.int8))
 
-    @staticmethod
-    def of_classes(classes: Sequence[Sequence[int]], of: Ints) -> EquationSets:
-        """The sets of nodes of which many share one, all of grade `inferred`.
-
-        Args:
-            classes: Rows of the first stage, in any order, repeats included.
-            of: The class of each node, -1 for none.
-        """
-        row = np.repeat(np.arange(len(classes), dtype=np.int32), np.asarray([*map(len, classes)], np.int32))
-        equation = np.asarray([each for members in classes for each in members], np.int32)
-        sets = EquationSets.of_pairs(row, equation, np.full(len(classes), INFERRED, np.int8))
-        code = np.append(sets.code, np.int32(-1))[of]
-        return EquationSets(code, sets.start, sets.node, np.where(code < 0, UNKNOWN, INFERRED).astype(np.int8))
-
     def __len__(self) -> int:
         """How many nodes the stage has."""
         return len(self.code)
@@ -145,14 +131,3 @@ class EquationSets:
         row, equation = self.pairs
         is_kept = self.grade[row] == grade
         return EquationSets.of_pairs(row[is_kept], equation[is_kept], self.grade)
-
-    def replaced_by(self, other: EquationSets) -> EquationSets:
-        """These sets, but those of `other` for the nodes of which it knows one."""
-        row, equation = self.pairs
-        is_kept = other.code[row] < 0
-        others, of_others = other.pairs
-        return EquationSets.of_pairs(
-            np.concatenate([row[is_kept], others]),
-            np.concatenate([equation[is_kept], of_others]),
-            np.where(other.code < 0, self.grade, other.grade).astype(np.int8),
-        )

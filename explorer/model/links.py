@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, UnknownNameError
 from explorer.model.equation_sets import EXACT, GRADES, INFERRED, UNKNOWN, EquationSets, Grades
@@ -20,10 +19,6 @@ class Links:
     Args:
         graphs: Of each stage, by name, in the compiler's order.
         sets: By each stage but the first: the nodes of the first that each of its nodes comes from.
-        is_refined: By each stage but the first: of which nodes the set is so small only because structure told nodes
-            apart, shape `[n]`; the compiler's metadata alone does not.
-        argument_sets: By stage, for each node the bits of the program's arguments that its value depends on; only of
-            stages where it was needed to tell nodes apart.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -35,8 +30,6 @@ class Links:
 
     graphs: Mapping[str, Graph]
     sets: Mapping[str, EquationSets]
-    is_refined: Mapping[str, NDArray[np.bool_]]
-    argument_sets: Mapping[str, Sequence[int]]
     _tables: dict[tuple[str, str], dict[int, list[int]]] = field(default_factory=dict, init=False, repr=False)
     _rows: dict[str, tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
 
@@ -49,27 +42,6 @@ class Links:
     def first(self) -> str:
         """The stage that all others are linked to; empty if there is none."""
         return next(iter(self.graphs), "")
-
-    def with_exact(self, stage: str, sets: EquationSets) -> Links:
-        """These links, but for the nodes of `stage` that `sets` knows: what was inferred of these is forgotten.
-
-        Args:
-            stage: Any but the first.
-            sets: The equations of its nodes, for each of its rows.
-
-        Raises:
-            UnknownNameError: No such stage is linked to the first.
-            ValueError: The sets are those of another number of nodes, or lead out of the first stage.
-        """
-        if stage not in self.sets:
-            raise UnknownNameError(f"no stage {stage!r} is linked to {self.first!r}; those are: {', '.join(self.sets)}")
-        if not sets.fits(len(self.graphs[stage].names), len(self.graphs[self.first].names)):
-            raise ValueError(f"these are no sets of {stage!r}, or lead out of {self.first!r}")
-        return replace(
-            self,
-            sets={**self.sets, stage: self.sets[stage].replaced_by(sets)},
-            is_refined={**self.is_refined, stage: self.is_refined[stage] & (sets.code < 0)},
-        )
 
     def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
         """The nodes of `stage` that are the same operation as `node`, in program order; empty if none is known."""
@@ -141,19 +113,13 @@ class Links:
         return table
 
     def equation_counts(self, stage: str, to: str) -> list[int]:
-        """For each row of a stage, how many equations of the first stage its nodes of `to` may belong to.
-
-        1 where the compiler's metadata says which, 0 where only structure tells it apart from others.
-        """
+        """For each row of a stage, how many equations of the first stage its nodes of `to` may belong to."""
         sets = self.sets[to]
         row, equation = sets.pairs
         # What comes from all of its equations belongs to each of them for certain.
         many = np.where(sets.grade == EXACT, 1, sets.size)[row]
-        count = len(self.graphs[self.first].names)
-        most, refined = np.ones(count, np.int64), np.zeros(count, bool)
+        most = np.ones(len(self.graphs[self.first].names), np.int64)
         np.maximum.at(most, equation, many)
-        np.logical_or.at(refined, equation, self.is_refined[to][row])
-        most[(most == 1) & refined] = 0
         if stage == self.first:
             return most.tolist()
         counts = np.ones(len(self.graphs[stage].names), np.int64)

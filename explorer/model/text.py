@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -22,6 +23,30 @@ def cut_end(text: str, width: int) -> str:
         ('optim…', 'fits')
     """
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+class _Brief(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 2
+        self.maxstring = self.maxother = self.maxlong = _WIDTH
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to print an integer of more than 4,300 digits.
+        return super().repr_int(x, level) if x.bit_length() < 1_000 else f"an integer of {x.bit_length():,} bits"
+
+
+_brief = _Brief()
+
+
+def brief(value: object) -> str:
+    """Return the `repr` of a value from elsewhere, cut to a few hundred characters whatever the value is.
+
+    Example:
+        >>> brief("x" * 100), brief(10**5000)
+        ("'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'", 'an integer of 16,610 bits')
+    """
+    return _brief.repr(value)
 
 
 def with_article(noun: str) -> str:

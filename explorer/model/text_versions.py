@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from explorer.errors import UnreadableTextError
 from explorer.model.equation_sets import EquationSets
 from explorer.model.graph import Frame, Ints
 
@@ -120,10 +121,10 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
     new, count = shot.first, 0
     for start, length in shot.runs.reshape(-1, 2).tolist():
         if length < 0 or (new + length > end if start < 0 else start + length > len(before)):
-            raise ValueError("a run leads out of its snapshot")
+            raise UnreadableTextError("a run leads out of its snapshot")
         count += length
         if count > end:  # each row stands at most once in a snapshot: damaged runs must not fill the memory
-            raise ValueError("a snapshot has more rows than there are")
+            raise UnreadableTextError("a snapshot has more rows than there are: a line is in it more than once")
         if start < 0:
             parts.append(np.arange(new, new + length, dtype=np.int32))
             new += length

@@ -14,20 +14,23 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.errors import UnreadableTextError
 from explorer.model.cached import cached_property
+from explorer.model.text import cut_middle
 
 # An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. Element types may hold brackets of their
 # own: `key<fry>` in a jaxpr, `complex<f32>` in MLIR.
 _PART = re.compile(
-    r"([a-zA-Z]\w*(?:<\w+>)?)\[([^\]]*)\](\{[^}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)"
+    r"([a-zA-Z]\w{0,40}(?:<\w+>)?)\[([^\[\]]*)\](\{[^{}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)"
 )
 _OUTER_COMMA = re.compile(r",(?![^()]*\))")  # `f32[32@(data,model),512]` has two dimensions
 _BITS = {"pred": 8, "bool": 8, "i1": 8, "token": 0, "index": 64}
-_SIZE = re.compile(r"[a-z]+(\d+)")
-_COMPLEX = re.compile(r"complex<f(\d+)>")
-_PACKED = re.compile(r"E\((\d+)\)")
-_SPACE = re.compile(r"S\((\d+)\)")
+_SIZE = re.compile(r"[a-z]+(\d{1,4})")
+_COMPLEX = re.compile(r"complex<f(\d{1,4})>")
+_PACKED = re.compile(r"E\((\d{1,4})\)")
+_SPACE = re.compile(r"S\((\d{1,9})\)")
 _TILE = re.compile(r"\(([\d,*]+)\)")
+_LONGEST = 2_000  # characters of the type of one array
 _TILING = re.compile(r":((?:T|\([\d,*]*\))[T\d,*()]*)")
 
 
@@ -214,7 +217,11 @@ class TypeSizes:
 
 @lru_cache(maxsize=1 << 16)
 def parse_type(text: str) -> Type:
-    """The type that a text tells of."""
+    """Return the type that a text tells of.
+
+    Raises:
+        UnreadableTextError: One of its arrays has more elements than any compiler can count, or hundreds of dimensions.
+    """
     arrays: list[ArrayType] = []
     starts: list[int] = []
     depth = 0
@@ -234,8 +241,13 @@ def parse_type(text: str) -> Type:
 @lru_cache(maxsize=1 << 16)
 def _array(dtype: str, dims: str, divider: str, layout: str) -> ArrayType:
     """One for all that are written alike: a module has few kinds of arrays, and tuples in tuples repeat them."""
-    parts = _OUTER_COMMA.split(dims) if divider == "," else dims.split(divider)
-    return ArrayType(dtype, tuple(dim.strip() for dim in parts if dim.strip()), layout)
+    if len(dtype) + len(dims) + len(layout) <= _LONGEST:
+        parts = _OUTER_COMMA.split(dims) if divider == "," and "(" in dims else dims.split(divider)
+        array = ArrayType(dtype, tuple(dim.strip() for dim in parts if dim.strip()), layout)
+        if max(array.elements, array.allocated) < 1 << 63:
+            return array
+    written = cut_middle(f"{dtype[:_LONGEST]}[{dims[:_LONGEST]}]{layout[:_LONGEST]}")
+    raise UnreadableTextError(f"no array can be as large as this type: {written}.")
 
 
 def measure_types(types: Sequence[str]) -> TypeSizes:

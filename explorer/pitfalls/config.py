@@ -15,6 +15,7 @@ from typing import Any, cast
 from explorer.errors import OptionError
 from explorer.files.project_settings import project_settings
 from explorer.model.findings.finding import SEVERITIES
+from explorer.model.text import brief
 from explorer.pitfalls.rule import Rule, all_rules
 
 _OFF = "off"
@@ -73,7 +74,7 @@ def _read(path: str, changed: int) -> Mapping[str, str]:
     for name, level in cast(dict[str, Any], table).items():
         rule = _rule(name, place)
         if level not in _LEVELS:
-            raise OptionError(f"{name} = {level!r} in {place}: allowed are {', '.join(map(repr, _LEVELS))}.")
+            raise OptionError(f"{name:.60} = {brief(level)} in {place}: allowed are {', '.join(map(repr, _LEVELS))}.")
         levels[rule.code] = level
     return levels
 
@@ -83,7 +84,7 @@ def _rule(name: object, place: str) -> Rule:
         if isinstance(name, str) and name.strip().lower() in (rule.code.lower(), rule.name):
             return rule
     names = ", ".join(f"{rule.code} {rule.name}" for rule in all_rules())
-    raise OptionError(f"there is no rule {name!r} ({place}).\n  There are: {names}.")
+    raise OptionError(f"there is no rule {brief(name)} ({place}).\n  There are: {names}.")
 
 
 def _names(names: str | Iterable[str]) -> Sequence[str]:

@@ -269,13 +269,15 @@ def _stepped(recording: Recording) -> Generator[None]:
         return step
 
     other = sys.gettrace()
-    sys.settrace(entered)
-    try:
+    try:  # around all of it: an interrupt may come anywhere
+        sys.settrace(entered)
         yield
     finally:
-        sys.settrace(other)
-        if sys.getprofile() is called:
-            sys.setprofile(None)
+        try:
+            sys.settrace(other)
+        finally:
+            if sys.getprofile() is called:
+                sys.setprofile(None)
 
 
 def _callees(code: CodeType) -> dict[int, ast.expr | None]:
@@ -313,6 +315,7 @@ def _named(frame: FrameType, name: str) -> Any:
 
 
 _TOOLS = (4, 3, 1)  # ids that sys.monitoring gives no name
+_NAME = "explorer"
 
 
 @contextmanager
@@ -352,20 +355,29 @@ def _monitored(recording: Recording) -> Generator[None]:
         return monitoring.DISABLE if count >= _MOST_COUNTED else None
 
     callbacks: dict[int, Any] = {events.PY_START: entered, events.CALL: called, events.INSTRUCTION: reached}
-    monitoring.use_tool_id(tool, "explorer")
-    try:
+
+    def stop() -> None:
+        if monitoring.get_tool(tool) != _NAME:
+            return
+        monitoring.set_events(tool, events.NO_EVENTS)
+        for code in watched:
+            monitoring.set_local_events(tool, code, events.NO_EVENTS)
+        for event in callbacks:
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+
+    try:  # around all of it: an interrupt may come anywhere
+        monitoring.use_tool_id(tool, _NAME)
         for event, callback in callbacks.items():
             monitoring.register_callback(tool, event, callback)
         monitoring.set_events(tool, events.PY_START)
         monitoring.restart_events()  # what another tool of this number had enough of, as hot paths had, counts again
         yield
     finally:
-        monitoring.set_events(tool, monitoring.events.NO_EVENTS)
-        for code in watched:
-            monitoring.set_local_events(tool, code, monitoring.events.NO_EVENTS)
-        for event in callbacks:
-            monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
+        try:
+            stop()
+        finally:
+            stop()  # an interrupt may have come in the call before
 
 
 def _is_method_of(name: str, first: Any) -> bool:

@@ -25,7 +25,7 @@ from explorer.model.results.memory_use import MemoryUse
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Roofline
 from explorer.model.results.session import SessionItem, SessionReport, SessionRow
-from explorer.model.results.timing import Timing
+from explorer.model.results.timing import EARLIER, Timing
 from explorer.model.results.what_if import WhatIf
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text
@@ -142,6 +142,8 @@ class _Collected:
             function.row = replace(row, compiles=row.compiles + 1, **steps)
         function.captures.append(capture)
         function.row = replace(function.row, memory=Measured(memory=capture.memory).peak)
+        if (steady := capture.steady) is not None:
+            function.row = replace(function.row, run=steady.median)
         function.add("capture", f"capture:{number}", f"capture {cut_end(capture.signature, _SIGNATURE)}".rstrip())
         function.items.pop("compiled", None)  # the user's own capture says more
         if capture.findings and "findings" not in function.items:
@@ -197,6 +199,7 @@ class _Collected:
         elif isinstance(value, WhatIf) and isfinite(value.plain.seconds):
             function.row = replace(function.row, run=value.plain.seconds)
         function.add(kind, f"{kind}:{number}", text)
+        self.notes += [f"`{value.function}`: {note}" for note in value.notes if note.startswith(EARLIER)]
 
     # Who a function is ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from explorer.files.disk import write_text
 from explorer.view.page import document
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -59,8 +60,7 @@ class Chart:
         """Write the chart as one self-contained page with plotly in it (5 MB), and return its path."""
         drawn: str = self.figure.to_html(full_html=False, include_plotlyjs=True)
         tables = "".join(html_table(table) for table in self.tables)
-        Path(path).write_text(document(f"{self.title} – Explorer", drawn + tables), encoding="utf-8")
-        return Path(path)
+        return write_text(path, document(f"{self.title} – Explorer", drawn + tables))
 
     @property
     def static(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.errors import MissingPackageError
+from explorer.files.disk import write_text, write_whole
 from explorer.model.distribution import install_hint
 from explorer.view.chart import Chart
 from explorer.view.page import document
@@ -43,13 +44,11 @@ def to_text(value: object, width: int = 100) -> str:
 
 def to_html(value: object, path: str | PathLike[str]) -> Path:
     view = view_of(type(value))
-    Path(path).write_text(document(f"{view.title(value)} – Explorer", view.html(value)), encoding="utf-8")
-    return Path(path)
+    return write_text(path, document(f"{view.title(value)} – Explorer", view.html(value)))
 
 
 def to_svg(value: object, path: str | PathLike[str]) -> Path:
-    Path(path).write_text(view_of(type(value)).svg(value), encoding="utf-8")
-    return Path(path)
+    return write_text(path, view_of(type(value)).svg(value))
 
 
 def to_png(value: object, path: str | PathLike[str], scale: float = 2) -> Path:
@@ -60,7 +59,7 @@ def to_png(value: object, path: str | PathLike[str], scale: float = 2) -> Path:
             "to_png needs the package resvg_py, which draws SVG. "
             f"Hint: {install_hint('resvg_py', 'png')}; to_svg needs nothing."
         ) from None
-    Path(path).write_bytes(bytes(resvg_py.svg_to_bytes(svg_string=view_of(type(value)).svg(value), zoom=scale)))
+    write_whole(path, bytes(resvg_py.svg_to_bytes(svg_string=view_of(type(value)).svg(value), zoom=scale)))
     return Path(path)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from os import PathLike, listdir
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event, current_thread, main_thread
 
-from explorer.view.progress_bar import progress_bar
+from explorer.view.progress_bar import follower, progress_bar
 
 PassListener = Callable[[int, int | None], None]
 """Called with the number of passes that are done, and about how many there will be, None where nobody knows."""
@@ -39,23 +39,17 @@ def counted_passes(folder: str | PathLike[str], compiler: str, title: str) -> Ge
         title: What is done.
     """
     listener = _listener.get()
-    ended = Event()
     expected = _counts.get(compiler)
 
-    def follow(notify: PassListener) -> None:
-        while not ended.wait(_TICK):
-            with suppress(Exception):  # who can't be told must not cost the recording
-                notify(_written(folder), expected)
-
     def run(notify: PassListener) -> Generator[None]:
-        thread = Thread(target=follow, args=(notify,), name="explorer-passes", daemon=True)
-        thread.start()
-        try:
+        def follow(ended: Event) -> None:
+            while not ended.wait(_TICK):
+                with suppress(Exception):  # a listener that fails must not cost the recording
+                    notify(_written(folder), expected)
+
+        with follower(follow, "explorer-passes"):
             yield
             _counts[compiler] = _written(folder)
-        finally:
-            ended.set()
-            thread.join()
 
     if listener is not None:
         yield from run(listener)

@@ -52,6 +52,28 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCa
                 bar.close()
 
 
+@contextmanager
+def follower(follow: Callable[[Event], None], name: str) -> Generator[None]:
+    """Run `follow` on a thread for as long as the block lasts, also where an interrupt ends it.
+
+    Args:
+        follow: Returns soon after the event that it is given is set.
+        name: Of the thread.
+    """
+    ended = Event()
+    thread = Thread(target=follow, args=(ended,), name=name, daemon=True)
+    try:  # around the start too: an interrupt may come in it
+        thread.start()
+        yield
+    finally:
+        try:
+            ended.set()
+        finally:
+            ended.set()  # an interrupt may have come in the call before
+        if thread.is_alive():
+            thread.join()
+
+
 class StepCallback(Protocol):
     def __call__(self, step: str, so_far: Callable[[], object] | None = None) -> None:
         """A step begins; `so_far` gives what there is to look at while it runs. It is called at once, or never."""
@@ -67,7 +89,6 @@ def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]
     done: list[str] = []
     interims: list[InterimOutput] = []
     began: dict[str, float] = {}
-    ended = Event()
 
     def describe() -> str:
         now = perf_counter()
@@ -76,7 +97,7 @@ def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]
         current = [f"{step} … {now - began[step]:.0f} s" for step in [*began][len(done) :]]
         return " · ".join(finished + current)
 
-    def follow() -> None:
+    def follow(ended: Event) -> None:
         bar: Bar | None = None
         with suppress(Exception):  # a bar that can't be drawn must not cost the work
             while not ended.wait(_TICK if bar else _PATIENCE):
@@ -92,20 +113,17 @@ def step_progress(title: str, steps: tuple[str, ...]) -> Generator[StepCallback]
         if so_far is not None and is_looked_at():
             interims.append(InterimOutput(so_far()))
 
-    thread = Thread(target=follow, name="explorer-progress", daemon=True)
-    thread.start()
     how = ""
-    try:
-        yield begin
-    except KeyboardInterrupt:
-        how = "interrupted"
-        raise
-    finally:
-        for interim in interims:
-            with suppress(Exception):
-                interim.end(how)
-        ended.set()
-        thread.join()
+    with follower(follow, "explorer-progress"):
+        try:
+            yield begin
+        except KeyboardInterrupt:
+            how = "interrupted"
+            raise
+        finally:
+            for interim in interims:
+                with suppress(Exception):
+                    interim.end(how)
 
 
 def _bar(title: str, wanted: bool | None) -> Bar:

@@ -27,8 +27,8 @@ def render(drawn: RenderableType, width: int | None = None) -> str:
 
 
 def bar(share: float) -> str:
-    """A share of the whole in eighths of a character."""
-    eighths = max(round(share * _BAR * 8), 1)
+    """Return a share of the whole, 0 to 1, in eighths of a character; a share from a file may be any number."""
+    eighths = max(round(min(share, 1.0) * _BAR * 8), 1) if share > 0 else 1  # NaN too
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 

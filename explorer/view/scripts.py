@@ -15,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from explorer.files.disk import read_text
 from explorer.view.base85 import ALPHABET, pack
 
 STATIC = Path(__file__).parent / "static"
@@ -23,7 +24,7 @@ STATIC = Path(__file__).parent / "static"
 @cache
 def bundle(name: str) -> str:
     """A file of code: a view's (`viewer`: captures and diffs, `ledger`, `profile`), or a chunk (`viewer.why_pane`)."""
-    return (STATIC / f"{name}.js").read_text(encoding="utf-8").rstrip()
+    return read_text(STATIC / f"{name}.js").rstrip()
 
 
 @cache

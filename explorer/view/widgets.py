@@ -77,7 +77,6 @@ class Viewer(SelectionWire):
     highlight, filter, colour, color, stage, bookmark = (_OfView() for _ in range(6))
 
     def __init__(self, shown_capture: Capture) -> None:
-        shown_capture.record_small()
         super().__init__(capture=shown_capture.id, wire=shown_capture.wire)
         self.live_view = shown_capture.view
         self._text = f"Widget({shown_capture!r})"

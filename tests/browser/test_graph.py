@@ -80,11 +80,11 @@ def test_the_small_picture_is_drawn_again_when_the_theme_changes(page: Page):
     light = small.evaluate("canvas => canvas.toDataURL()")
     page.emulate_media(color_scheme="dark")
     expect(page.locator(".explorer").first).to_contain_class("dark")
-    dark = small.evaluate("canvas => canvas.toDataURL()")
-    assert dark != light
+    seen = [small.element_handle(), light]
+    page.wait_for_function("([canvas, light]) => canvas.toDataURL() !== light", arg=seen)
     page.emulate_media(color_scheme="light")
     expect(page.locator(".explorer").first).not_to_contain_class("dark")
-    assert small.evaluate("canvas => canvas.toDataURL()") == light
+    page.wait_for_function("([canvas, light]) => canvas.toDataURL() === light", arg=seen)
 
 
 def test_the_first_view_tells_the_story_of_the_step(page: Page):

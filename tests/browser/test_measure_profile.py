@@ -75,9 +75,22 @@ def test_threads_are_drawn_again_when_the_theme_changes(browser: Browser, tmp_pa
     shown = opened(browser, page_file)
     canvas = shown.locator("canvas")
     assert canvas.evaluate("canvas => canvas.toDataURL()") != in_the_dark
+    is_as = "([canvas, drawn]) => canvas.toDataURL() === drawn"
     shown.page.emulate_media(color_scheme="dark")
     expect(shown).to_contain_class("dark")
-    assert canvas.evaluate("canvas => canvas.toDataURL()") == in_the_dark
+    shown.page.wait_for_function(is_as, arg=[canvas.element_handle(), in_the_dark])
+    # JupyterLab hides the page while it puts on another style sheet: no observer sees a size that came back at once.
+    shown.page.evaluate("""async () => {
+      document.body.style.display = "none";
+      document.body.classList.add("light");
+      await 0;
+      await 0;
+      document.body.style.display = "";
+    }""")
+    expect(shown).not_to_contain_class("dark")
+    shown.page.wait_for_function(
+        "([canvas, drawn]) => canvas.toDataURL() !== drawn", arg=[canvas.element_handle(), in_the_dark]
+    )
 
 
 def test_the_hottest_line_is_said_first_and_in_sight(browser: Browser, page_file: Path):

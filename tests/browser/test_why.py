@@ -120,11 +120,8 @@ def test_the_list_is_walked_by_keyboard(view: View, capture: ex.Capture):
     expect(rows(view).and_(view.root.locator("[tabindex='0']"))).to_have_count(1)
 
 
-def test_without_the_passes_it_says_what_is_not_known_and_what_would_help(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(ex.Capture, "record_small", lambda self: None)
-    unrecorded = ex.explore(simplified, jnp.ones((13, 17)))
+def test_without_the_passes_it_says_what_is_not_known_and_what_would_help(browser: Browser, tmp_path: Path):
+    unrecorded = ex.explore(simplified, jnp.ones((13, 17)), record=False)
     view = View(browser.open_file(unrecorded.to_html(tmp_path / "unrecorded.html")))
     view.show("why")
     expect(view.root.locator(".why-head")).to_contain_text("once they are recorded")

@@ -14,6 +14,8 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from time import perf_counter
@@ -21,8 +23,17 @@ from typing import Any
 
 import explorer as ex
 from explorer._jax import binary_reader
-from tests.corpus_hostile.formats import FORMATS
+from explorer.analysis.golden.compare import compared
+from explorer.files.golden import from_toml, to_toml
+from explorer.files.signals import read_signals
+from explorer.files.timeline import read_timeline
+from explorer.golden.configuration import golden_files
+from explorer.model.golden import Golden
+from explorer.pitfalls.config import severities
+from tests.corpus_hostile.formats import FORMATS, module_texts
 from tests.corpus_hostile.mutations import KNOWN, OUTSIDE, SECRET
+from tests.corpus_hostile.texts import GOLDEN
+from tests.support.functions import FUNCTIONS
 
 SECONDS = 8.0  # of processors for one file
 WAIT = 60.0  # by the clock, with whatever else this machine does
@@ -126,6 +137,22 @@ def look_at(capture: Any) -> None:
         raise AssertionError("a file of this machine is in the capture")
     shown(capture)
     assert len(capture.wire)
+    for ask in QUESTIONS:
+        with suppress(ex.ExplorerError):  # this capture can't answer it
+            assert repr(ask(capture)) is not None
+
+
+QUESTIONS: tuple[Callable[[Any], Any], ...] = (
+    lambda capture: capture.live_memory,
+    lambda capture: capture.summary,
+    lambda capture: capture.collectives.to_text(),
+    lambda capture: capture.shardings,
+    lambda capture: capture.lines(),
+    lambda capture: capture.all_fates,
+    lambda capture: capture.ask("what takes most memory?"),
+    lambda capture: capture.ask("why is this slow?"),
+    lambda capture: capture.stages[-1].graph.where("flops > 1 or bytes > 1kB or shape:8 or in:body"),
+)
 
 
 def open_result(path: Path) -> None:
@@ -141,6 +168,7 @@ def open_ledger(path: Path) -> None:
     assert ledger.tree() is not None
     shown(ledger)
     shown(ledger.timeline())
+    shown(ex.merge_ledgers([path, path]))
 
 
 def open_executable(path: Path) -> None:
@@ -160,19 +188,78 @@ def open_module(path: Path) -> None:
     look_at(ex.open_hlo(path))
 
 
+def open_dump(path: Path) -> None:
+    """The file is one of several of a folder, what a pass made of the module."""
+    look_at(ex.open_hlo(path.parent))
+
+
 def open_findings(path: Path) -> None:
-    found = ex.Findings.from_json(path.read_text("utf-8", "surrogatepass"))
+    found = ex.Findings.from_json(path.read_bytes().decode("utf-8", "surrogateescape"))
     shown(found)
     assert found.to_sarif()
 
 
+def open_signals(path: Path) -> None:
+    for name, settings in read_signals(path).items():
+        check_text(f"{name!r} {settings!r}")
+
+
+def open_golden(path: Path) -> None:
+    golden = Golden.load(path)
+    assert from_toml(to_toml(golden)) == golden
+    shown(compared(golden, from_toml(GOLDEN), "golden"))
+    shown(compared(from_toml(GOLDEN), golden, "golden"))
+
+
+def open_settings(path: Path) -> None:
+    refused = None
+    for read in (lambda: golden_files(path.parent), lambda: severities(str(path))):
+        try:
+            read()
+        except ex.ExplorerError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+
+
+def open_log(path: Path) -> None:
+    timeline = read_timeline(path)
+    check_text(timeline.to_text())
+    if path.stat().st_size % 16 == 0:  # plotly takes most of a page's time, and knows nothing of the file
+        shown(timeline)
+
+
+def open_queries(path: Path) -> None:
+    graph, refused = query_graph(), None
+    text = path.read_text("utf-8", "replace")
+    for query in (*text.split("\n"), text):
+        try:
+            assert len(graph.where(query)) <= len(graph)
+        except ex.QueryError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+
+
+@cache
+def query_graph() -> Any:
+    return ex.explore(*FUNCTIONS["gradient"]).hlo.graph
+
+
+PATHS = {"settings": "pyproject.toml", "dumps": "dump/module_0001.jit_f.0002.first.after_b.before_c.txt"}
 OPEN: dict[str, Callable[[Path], None]] = {
     "captures": open_capture,
     "results": open_result,
     "ledgers": open_ledger,
     "executables": open_executable,
     "modules": open_module,
+    "dumps": open_dump,
     "findings": open_findings,
+    "signals": open_signals,
+    "goldens": open_golden,
+    "settings": open_settings,
+    "logs": open_log,
+    "queries": open_queries,
 }
 
 
@@ -185,52 +272,80 @@ def _address_space() -> int:
 
 
 def main(name: str, folder: Path) -> dict[str, Any]:
-    here, made, outside = folder / "here", folder / "made", folder / "outside"
-    for each in (here, made, outside):
-        each.mkdir()
-    secret = folder / "secret.py"
-    secret.write_text(f"{KNOWN}\n{CANARY}\n")
-    replaced = {SECRET.encode(): str(secret).encode(), OUTSIDE.encode(): str(outside).encode()}
-    os.chdir(here)
-    watcher = Watcher(str(secret))
-    signal.signal(signal.SIGALRM, _late)
-    signal.signal(signal.SIGPROF, _late)
-    counts = {"refused": 0, "opened": 0}
-    faults: list[str] = []
-    slowest, errors = (0.0, ""), dict[str, int]()
-    for number, (done, data) in enumerate(FORMATS[name](made)):
-        path = folder / "file"
-        for placeholder, real in replaced.items() if name != "executables" else ():
-            data = data.replace(placeholder, real)  # an archive has it in its members, whose sizes are written down
+    """Open every crafted file of a format."""
+    reader = Reader(name, folder)
+    for number, (done, data) in enumerate(FORMATS[name]()):
+        reader.open(data, f"{number} {done}")
+    return reader.report()
+
+
+class Reader:
+    """Opens files of one format and keeps what was wrong with them.
+
+    Args:
+        name: The format.
+        folder: An empty one; it becomes the working folder.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
+        self.here, self.outside = folder / "here", folder / "outside"
+        for each in (self.here, self.outside):
+            each.mkdir()
+        secret = folder / "secret.py"
+        secret.write_text(f"{KNOWN}\n{CANARY}\n")
+        self.replaced = {SECRET.encode(): str(secret).encode(), OUTSIDE.encode(): str(self.outside).encode()}
+        if name == "executables":  # an archive has it in its members, whose sizes are written down
+            self.replaced.clear()
+        if name == "dumps":
+            (folder / "dump").mkdir()
+            good = module_texts()[0]
+            for step in ("before_optimizations", "0001.first.after_a.before_b", "cpu_after_optimizations"):
+                (folder / "dump" / f"module_0001.jit_f.{step}.txt").write_text(good)
+        os.chdir(self.here)
+        self.watcher = Watcher(str(secret))
+        signal.signal(signal.SIGALRM, _late)
+        signal.signal(signal.SIGPROF, _late)
+        self.counts = {"refused": 0, "opened": 0}
+        self.faults: list[str] = []
+        self.slowest, self.errors = (0.0, ""), dict[str, int]()
+
+    def open(self, data: bytes, at: str) -> None:
+        """Open a file, show what opens, and note what it did; `at` says which one it is."""
+        path = self.folder / PATHS.get(self.name, "file")
+        for placeholder, real in self.replaced.items():
+            data = data.replace(placeholder, real)
         path.write_bytes(data)
-        at = f"{number} {done}"
         resource.setrlimit(resource.RLIMIT_AS, (_address_space() + BYTES, resource.RLIM_INFINITY))
         start = perf_counter()
         signal.setitimer(signal.ITIMER_REAL, WAIT)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        watcher.is_on = True
+        self.watcher.is_on = True
         try:
-            OPEN[name](path)
-            counts["opened"] += 1
+            OPEN[self.name](path)
+            self.counts["opened"] += 1
         except ex.ExplorerError as error:
-            counts["refused"] += 1
-            errors[type(error).__name__] = errors.get(type(error).__name__, 0) + 1
+            self.counts["refused"] += 1
+            self.errors[type(error).__name__] = self.errors.get(type(error).__name__, 0) + 1
             if len(str(error)) > 3_000 or CANARY in str(error):
-                faults.append(f"{at}: its error has {len(str(error)):,} letters")
-        except Late:
-            faults.append(f"{at}: not done after {SECONDS} s of processors, or {WAIT} s")
+                self.faults.append(f"{at}: its error has {len(str(error)):,} letters")
+        except Late as error:
+            self.faults.append(f"{at}: not done after {SECONDS} s of processors, or {WAIT} s {_where(error)}")
         except BaseException as error:
-            faults.append(f"{at}: {type(error).__name__}: {error!s:.300} {_where(error)}")
+            self.faults.append(f"{at}: {type(error).__name__}: {error!s:.300} {_where(error)}")
         finally:
-            watcher.is_on = False
+            self.watcher.is_on = False
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.setitimer(signal.ITIMER_PROF, 0)
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        slowest = max(slowest, (perf_counter() - start, at[:80]))
-        faults += [f"{at}: {seen}" for seen in watcher.seen]
-        watcher.seen.clear()
-    written = [str(each) for each in (*here.rglob("*"), *outside.rglob("*"))]
-    return {**counts, "errors": errors, "faults": faults, "written": written, "slowest": slowest}
+        self.slowest = max(self.slowest, (perf_counter() - start, at[:80]))
+        self.faults += [f"{at}: {seen}" for seen in self.watcher.seen]
+        self.watcher.seen.clear()
+
+    def report(self) -> dict[str, Any]:
+        written = [str(each) for each in (*self.here.rglob("*"), *self.outside.rglob("*"))]
+        about = {"errors": self.errors, "faults": self.faults, "written": written, "slowest": self.slowest}
+        return {**self.counts, **about}
 
 
 def _where(error: BaseException) -> str:

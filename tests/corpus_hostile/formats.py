@@ -12,6 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -21,11 +22,22 @@ import explorer as ex
 from explorer.files import results
 from explorer.files.container import VERSION, Blobs
 from explorer.files.executable_archive import read_archive, write_archive
-from tests.corpus_hostile.mutations import ESCAPE, KNOWN, MARKUP, OUTSIDE, SECRET, VALUES, dumps, mutated, with_suffix
+from tests.corpus_hostile import texts
+from tests.corpus_hostile.mutations import (
+    ESCAPE,
+    KNOWN,
+    MARKUP,
+    OUTSIDE,
+    SECRET,
+    SEEDS,
+    VALUES,
+    Case,
+    dumps,
+    mutated,
+    with_suffix,
+)
 from tests.support.functions import FUNCTIONS, compiled_text
 
-Case = tuple[str, bytes]  # what was done, and the file
-SEEDS = 200
 SUFFIXES = (MARKUP, ESCAPE, "javascript:hacked=1", "\u202e\u2028")
 SAVED = Path(__file__).parents[1] / "support" / "saved_0_1_0"
 
@@ -103,6 +115,14 @@ def with_column(seed: int) -> Case:
     return f"{kind} {way}", wire(dumps(header), old + b"".join(blobs.parts))
 
 
+def one_capture(seed: int) -> Case:
+    if seed % 2:
+        return with_column(seed)
+    header, blobs = capture_parts()
+    changed, done = mutated(header, Random(seed))
+    return done, wire(dumps(changed), blobs)
+
+
 def captures() -> Iterator[Case]:
     header, blobs = capture_parts()
     yield "as it was", wire(dumps(header), blobs)
@@ -112,10 +132,7 @@ def captures() -> Iterator[Case]:
         for stage, name in zip(changed["stages"], stages, strict=True):
             stage["name"] = name
         yield f"{suffix!r} after each text", wire(dumps(changed), blobs)
-    for seed in range(SEEDS // 2):
-        changed, done = mutated(header, Random(seed))
-        yield done, wire(dumps(changed), blobs)
-        yield with_column(seed)
+    yield from map(one_capture, range(SEEDS))
     zeros = bytes(64 * 2**20)
     yield "bomb", wire_of(bytes(2**30))
     yield "bomb that claims little", wire_of(zeros, 1000)
@@ -206,16 +223,19 @@ def packed(data: bytes, size: int | None = None) -> dict[str, Any]:
     return {"size": len(data) if size is None else size, "zlib": content}
 
 
+def one_result(seed: int) -> Case:
+    content = result_contents()[seed % len(result_contents())]
+    if seed % 5 == 0:
+        changed, done = mutated(content, Random(seed))
+        changed |= {name: content[name] for name in ("explorer", "format", "kind") if seed % 2}
+    else:
+        value, done = mutated(content["value"], Random(seed))
+        changed = {**content, "value": value}
+    return f"{content['kind']}: {done}", sealed({"explorer": "result", **changed})
+
+
 def result_files() -> Iterator[Case]:
-    for seed in range(SEEDS):
-        content = result_contents()[seed % len(result_contents())]
-        if seed % 5 == 0:
-            changed, done = mutated(content, Random(seed))
-            changed |= {name: content[name] for name in ("explorer", "format", "kind") if seed % 2}
-        else:
-            value, done = mutated(content["value"], Random(seed))
-            changed = {**content, "value": value}
-        yield f"{content['kind']}: {done}", sealed({"explorer": "result", **changed})
+    yield from map(one_result, range(SEEDS))
     yield from ((f"{content['kind']} as it was", sealed(content)) for content in result_contents())
     for content in result_contents():
         for suffix in SUFFIXES:
@@ -242,29 +262,32 @@ def ledger_lines() -> tuple[Any, ...]:
     return tuple(json.loads(line) for line in (SAVED / "ledger.jsonl").read_text().splitlines())
 
 
+def one_ledger(seed: int) -> Case:
+    chance = Random(seed)
+    changed, done = list(ledger_lines()), list[str]()
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        i = chance.randrange(len(changed))
+        match chance.choice(("line", "line", "line", "line", "swap", "delete", "again")):
+            case "swap":
+                k = chance.randrange(1, len(changed))
+                changed[i], changed[k] = changed[k], changed[i]
+            case "delete":
+                del changed[i]
+            case "again":
+                changed[i:i] = [changed[i]] * 200
+            case _:
+                changed[i], what = mutated(changed[i], chance)
+                done.append(f"{i + 1}: {what}")
+    return "; ".join(done), b"\n".join(map(dumps, changed)) + b"\n"
+
+
 def ledgers() -> Iterator[Case]:
     lines = list(ledger_lines())
     yield "as it was", b"\n".join(map(dumps, lines)) + b"\n"
     for suffix in SUFFIXES:
         changed = [lines[0], *(with_suffix(line, suffix) for line in lines[1:])]
         yield f"{suffix!r} after each text", b"\n".join(map(dumps, changed)) + b"\n"
-    for seed in range(SEEDS):
-        chance = Random(seed)
-        changed, done = list(lines), []
-        for _ in range(chance.choice((1, 1, 2, 4))):
-            i = chance.randrange(len(changed))
-            match chance.choice(("line", "line", "line", "line", "swap", "delete", "again")):
-                case "swap":
-                    k = chance.randrange(1, len(changed))
-                    changed[i], changed[k] = changed[k], changed[i]
-                case "delete":
-                    del changed[i]
-                case "again":
-                    changed[i:i] = [changed[i]] * 200
-                case _:
-                    changed[i], what = mutated(changed[i], chance)
-                    done.append(f"{i + 1}: {what}")
-        yield "; ".join(done), b"\n".join(map(dumps, changed)) + b"\n"
+    yield from map(one_ledger, range(SEEDS))
     head = b'{"explorer":"ledger","version":2}\n'
     leaf = '{"tree":{"kind":"leaf"}}'
     doubled = [leaf, *(_tree("tuple", i, i) for i in range(64))]
@@ -285,32 +308,45 @@ def _tree(kind: str, *children: int) -> str:
 # Executables ----------------------------------------------------------------------------------------------------------
 
 
-def executables(folder: Path) -> Iterator[Case]:
-    """With valid checksums: the archive is written by who writes them, its content by another hand."""
+@cache
+def archive_parts() -> tuple[dict[str, Any], dict[str, bytes]]:
     # Large enough to be left out of the native code; the program for no rows has the same one.
     weights = np.random.default_rng(0).standard_normal((3, 6000), np.float32)
     executable = ex.compile(
         lambda x, scale: {"y": (x * scale).sum(0), "n": (x, x), "w": (x @ weights).sum()},
         args=[ex.InputInfo((ex.NamedDimension("rows", 0, 4, 8), 3), "float32"), ex.InputInfo((3,), "float32")],
     )
-    executable.save(folder / "good", native=True)
-    archive = read_archive(folder / "good")
-    about, members = archive.about, dict(archive.members)
+    with TemporaryDirectory() as folder:
+        executable.save(Path(folder, "good"), native=True)
+        archive = read_archive(Path(folder, "good"))
+        return archive.about, dict(archive.members)
+
+
+def archived(about: Any, members: Any) -> bytes:
+    with TemporaryDirectory() as folder:
+        write_archive(Path(folder, "made"), about, members)
+        return Path(folder, "made").read_bytes()
+
+
+def one_executable(seed: int) -> Case:
+    about, members = archive_parts()
+    changed, done = mutated(about, Random(seed))
+    try:
+        return done, archived(changed, members)
+    except ex.ArchiveError:  # what no JSON of this kind can say: NaN, a surrogate
+        return f"{done}, as text", dumps(changed)
+
+
+def executables() -> Iterator[Case]:
+    """With valid checksums: the archive is written by who writes them, its content by another hand."""
+    about, members = archive_parts()
+    written = archived
     (constant,) = (name for name in members if name.startswith("constant"))
     assert [entry["member"] for part in about["parts"] for entry in part["constants"]] == [constant] * 2
     assert about["native"][0]["constants"]
 
-    def written(about: Any, members: Any) -> bytes:
-        write_archive(folder / "made", about, members)
-        return (folder / "made").read_bytes()
-
     yield "as it was", written(about, members)
-    for seed in range(SEEDS):
-        changed, done = mutated(about, Random(seed))
-        try:
-            yield done, written(changed, members)
-        except ex.ArchiveError:  # what no JSON of this kind can say: NaN, a surrogate
-            continue
+    yield from map(one_executable, range(SEEDS))
     options = (
         *({"xla_dump_to": OUTSIDE, "xla_dump_hlo_as_text": True}, {"xla_dump_hlo_pass_re": ".*"}),
         *({"xla_gpu_dump_autotune_results_to": OUTSIDE}, {"xla_gpu_cuda_data_dir": OUTSIDE}),
@@ -359,20 +395,48 @@ def _zips(good: bytes) -> Iterator[Case]:
 # Modules --------------------------------------------------------------------------------------------------------------
 
 
+_WRITTEN = """HloModule conv
+ENTRY e {
+  a = f32[2,16,3] parameter(0)
+  k = f32[4,3,5] parameter(1)
+  c = f32[2,6,5] convolution(a, k), window={size=4 stride=2 pad=1_2 lhs_dilate=1 rhs_dilate=2}, dim_labels=b0f_0io->b0f
+  d = f32[2,6,7] dot(c, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  w = f32[5,7] constant({...})
+  s = (f32[2,6,7]) sort(d), dimensions={2}, to_apply=less
+  g = f32[2,6,7]{2,1,0:T(8,128)} all-reduce(d), replica_groups={{0,1},{2,3}}, to_apply=less
+  v = c64[2,16,3] fft(a), fft_type=FFT, fft_length={3}
+  q = f32[4,4] custom-call(a), custom_call_target="lapack_sgetrf_ffi", backend_config={"n":{"a":1}}
+  ROOT r = (f32[2,6,7], f32[2,6,7]) tuple(d, g)
+}
+"""
+
+
+@cache
+def module_texts() -> tuple[str, ...]:
+    names = ("chain", "while", "solve", "sort", "gradient")
+    mlir = jax.jit(FUNCTIONS["while"][0]).lower(*FUNCTIONS["while"][1:]).as_text()
+    return (*(compiled_text(*FUNCTIONS[name]) for name in names), mlir, _WRITTEN, _WRITTEN, _WRITTEN)
+
+
+def one_module(seed: int) -> Case:
+    chance = Random(seed)
+    text = chance.choice(module_texts())
+    if chance.random() < 0.3:
+        return texts.one_text(text, chance)
+    lines = text.split("\n")
+    names = [word for line in lines for word in line.replace(",", " ").split() if word.startswith("%")]
+    done = list[str]()
+    for _ in range(chance.choice((1, 2, 5, 20))):
+        i = chance.randrange(len(lines))
+        kind = chance.choice(("operand", "name", "type", "place", "frame", "double", "move", "calls"))
+        done.append(f"{kind} {i + 1}")
+        lines[i] = _altered(lines, i, kind, names, chance)
+    return "; ".join(done), "\n".join(lines).encode()
+
+
 def modules() -> Iterator[Case]:
-    texts = [compiled_text(*FUNCTIONS[name]) for name in ("chain", "while", "solve")]
-    for seed in range(SEEDS):
-        chance = Random(seed)
-        lines = chance.choice(texts).split("\n")
-        names = [word for line in lines for word in line.replace(",", " ").split() if word.startswith("%")]
-        done = []
-        for _ in range(chance.choice((1, 2, 5, 20))):
-            i = chance.randrange(len(lines))
-            kind = chance.choice(("operand", "name", "type", "place", "frame", "double", "move", "calls"))
-            done.append(f"{kind} {i + 1}")
-            lines[i] = _altered(lines, i, kind, names, chance)
-        yield "; ".join(done), "\n".join(lines).encode()
-    good = texts[0].encode()
+    yield from map(one_module, range(SEEDS))
+    good = module_texts()[0].encode()
     yield "as it was", good
     yield "gzip bomb", gzip.compress(good + b"\n" * 2**29)
     yield "gzip, damaged", gzip.compress(good)[:-9]
@@ -426,7 +490,7 @@ def _altered(lines: list[str], i: int, kind: str, names: list[str], chance: Rand
             return line.replace("=1", f"={chance.choice((0, -1, 99999, 2**40))}")
         case "calls":
             return line.replace("calls=%", "calls=%entry", 1).replace(
-                "to_apply=%", f"to_apply={chance.choice(names)} ", 1
+                "to_apply=%", f"to_apply={chance.choice(names or ['%x'])} ", 1
             )
         case "double":
             return "\n".join([line] * 50)
@@ -437,7 +501,8 @@ def _altered(lines: list[str], i: int, kind: str, names: list[str], chance: Rand
 # Findings -------------------------------------------------------------------------------------------------------------
 
 
-def findings() -> Iterator[Case]:
+@cache
+def finding_contents() -> tuple[dict[str, Any], ...]:
     file = {
         "rule": "large-constant", "message": "a message", "severity": "warning", "file": SECRET, "line": 1,
         "text": KNOWN, "column": 0, "end_line": 9, "end_column": 99,
@@ -445,22 +510,48 @@ def findings() -> Iterator[Case]:
     }  # fmt: skip
     good = json.loads(ex.explore(*FUNCTIONS["chain"]).findings.to_json()) | {"findings": []}
     report = ex.lint(lambda x: x.at[0].set(1.0) and x, np.ones(3, np.float32)).to_json()
-    hostile = {**good, "findings": [file]}
-    yield "as it was", report.encode()
+    return json.loads(report), {**good, "findings": [file]}
+
+
+def one_finding(seed: int) -> Case:
+    changed, done = mutated(finding_contents()[seed % 2], Random(seed // 2))
+    return done, dumps(changed)
+
+
+def findings() -> Iterator[Case]:
+    report, hostile = finding_contents()
+    yield "as it was", dumps(report)
     for suffix in SUFFIXES:
-        yield f"{suffix!r} after each text", dumps(with_suffix(json.loads(report), suffix))
+        yield f"{suffix!r} after each text", dumps(with_suffix(report, suffix))
     yield "asks for the lines of a file", dumps(hostile)
-    for content in (json.loads(report), hostile):
-        for seed in range(SEEDS // 2):
-            changed, done = mutated(content, Random(seed))
-            yield done, dumps(changed)
+    yield from map(one_finding, range(SEEDS))
 
 
-FORMATS: dict[str, Callable[[Path], Iterator[Case]]] = {
-    "captures": lambda _: captures(),
-    "results": lambda _: result_files(),
-    "ledgers": lambda _: ledgers(),
+ONE: dict[str, Callable[[int], Case]] = {
+    "captures": one_capture,
+    "results": one_result,
+    "ledgers": one_ledger,
+    "executables": one_executable,
+    "modules": one_module,
+    "dumps": one_module,
+    "findings": one_finding,
+    "signals": texts.one(texts.SIGNALS),
+    "goldens": texts.one(texts.GOLDEN),
+    "settings": texts.one(texts.SETTINGS),
+    "logs": texts.one(texts.LOG),
+    "queries": texts.one(texts.QUERIES),
+}
+FORMATS: dict[str, Callable[[], Iterator[Case]]] = {
+    "captures": captures,
+    "results": result_files,
+    "ledgers": ledgers,
     "executables": executables,
-    "modules": lambda _: modules(),
-    "findings": lambda _: findings(),
+    "modules": modules,
+    "dumps": modules,
+    "findings": findings,
+    "signals": texts.signals,
+    "goldens": texts.goldens,
+    "settings": texts.settings,
+    "logs": texts.logs,
+    "queries": texts.queries,
 }

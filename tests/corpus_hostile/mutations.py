@@ -10,6 +10,8 @@ from typing import Any
 
 from tests.examples.hostile import MARKUP
 
+Case = tuple[str, bytes]  # what was done, and the file
+SEEDS = 300
 SECRET = "SECRET_FILE"  # replaced by the path of a file that nothing may show
 OUTSIDE = "OUTSIDE_FOLDER"  # replaced by a folder that nothing may be written to
 KNOWN = "-----BEGIN PRIVATE KEY-----"  # its first line, which anybody knows
@@ -100,7 +102,7 @@ def _with_accident(value: Any, way: tuple[Any, ...], ways: list[Any], chance: Ra
         case "rename" if isinstance(owner, dict):
             owner[chance.choice(("more", "__proto__", "", MARKUP, "file"))] = owner.pop(key)
         case _:
-            owner[key] = chance.choice(VALUES)
+            owner[key] = copy.deepcopy(chance.choice(VALUES))  # what is in it may be changed next
             done.append(repr(owner[key])[:60])
     return value
 

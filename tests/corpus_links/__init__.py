@@ -2,8 +2,8 @@
 
     python -m tests.corpus_links
 
-prints a row for each model: its instructions, the grades of their links, and how many are wrong, before the passes are
-recorded and after it.
+prints a row for each model: its instructions, the grades of their links, and how many are wrong. A model is explored
+without numbers, so that names and places link it, and with them.
 
 The truth about a real model comes from a second program, in which each equation is evaluated in a named scope of its
 own (`tagging.py`); both programs must be equal by position (`truth.py`). Where XLA keeps one instruction for several

@@ -93,24 +93,25 @@ class Outcome:
     Args:
         instructions: Of the optimised program.
         named: Those that carry an `op_name`; `compared`: those of them that the truth is about.
-        structure, recorded: The links before the recording of the passes, and after it.
+        metadata: The links of the plain program (`record=False`), by names and places.
+        numbered: The links of the program with numbered equations, as `explore` compiles it.
         equations: Of its jaxpr.
-        unmapped: Those of them of which it isn't known, after the recording, what became of them.
+        unmapped: Those of them of which it isn't known what became of them in the numbered program.
     """
 
     model: str
     instructions: int
     named: int
     compared: int
-    structure: Judgement
-    recorded: Judgement
+    metadata: Judgement
+    numbered: Judgement
     equations: int
     unmapped: int
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Outcome:
         """An outcome from what `dataclasses.asdict` gives of it."""
-        judged = {key: Judgement(**values[key]) for key in ("structure", "recorded")}
+        judged = {key: Judgement(**values[key]) for key in ("metadata", "numbered")}
         return cls(**{**values, **judged})
 
 
@@ -125,20 +126,13 @@ def outcomes(models: Mapping[str, Callable[[], tuple[Any, ...]]], names: Sequenc
 
 
 def outcome(name: str, function: Callable[..., Any], *args: Any) -> Outcome:
-    """Explore a model, and judge its links before and after the recording."""
-    capture = ex.explore(function, *args)
-    truth = read_truth(capture, tagged_program(function, *args))
-    structure = judge(capture, truth)
-    _ = capture.passes
-    return Outcome(
-        name,
-        len(capture.hlo.graph),
-        truth.named,
-        truth.compared,
-        structure,
-        judge(capture, truth),
-        *_fates(capture),
-    )
+    """Explore a model with and without numbered equations, and judge the links of both."""
+    tagged = tagged_program(function, *args)
+    plain, capture = ex.explore(function, *args, record=False), ex.explore(function, *args)
+    metadata = judge(plain, read_truth(plain, tagged))
+    truth = read_truth(capture, tagged)
+    numbered, fates = judge(capture, truth), _fates(capture)
+    return Outcome(name, len(capture.hlo.graph), truth.named, truth.compared, metadata, numbered, *fates)
 
 
 def _fates(capture: Capture) -> tuple[int, int]:
@@ -151,21 +145,22 @@ def generated_outcomes(seeds: Sequence[int]) -> tuple[Outcome, Outcome]:
     by_tags, by_prints = [], []
     for seed in seeds:
         function, *args = generate(seed)
-        capture, tagged = ex.explore(function, *args), tagged_program(function, *args)
-        truth, prints = read_truth(capture, tagged), read_fingerprints(capture, tagged)
-        before = judge(capture, truth), judge_by_prints(capture, prints)
-        _ = capture.passes
-        fates, size, name = _fates(capture), len(capture.hlo.graph), f"generated {seed}"
-        by_tags.append(Outcome(name, size, truth.named, truth.compared, before[0], judge(capture, truth), *fates))
-        after = judge_by_prints(capture, prints)
-        by_prints.append(Outcome(name, size, len(prints), len(prints), before[1], after, *fates))
+        tagged = tagged_program(function, *args)
+        captures = ex.explore(function, *args, record=False), ex.explore(function, *args)
+        truths = [read_truth(capture, tagged) for capture in captures]
+        prints = [read_fingerprints(capture, tagged) for capture in captures]
+        fates, size, name = _fates(captures[1]), len(captures[1].hlo.graph), f"generated {seed}"
+        tags = map(judge, captures, truths)
+        by_tags.append(Outcome(name, size, truths[1].named, truths[1].compared, *tags, *fates))
+        judged = map(judge_by_prints, captures, prints)
+        by_prints.append(Outcome(name, size, len(prints[1]), len(prints[1]), *judged, *fates))
     return merge(f"{len(seeds)} generated: tags", by_tags), merge("the same: fingerprints", by_prints)
 
 
 def merge(name: str, outcomes: Sequence[Outcome]) -> Outcome:
     """All of them as one."""
     columns = {key: [getattr(each, key) for each in outcomes] for key in Outcome.__dataclass_fields__ if key != "model"}
-    empty: dict[str, Any] = {"structure": Judgement(), "recorded": Judgement()}
+    empty: dict[str, Any] = {"metadata": Judgement(), "numbered": Judgement()}
     return Outcome(name, **{key: sum(values, empty.get(key, 0)) for key, values in columns.items()})
 
 
@@ -196,8 +191,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     grades = f"{'exact':>7}{'inferr.':>8}{'unknown':>8}{'ambig.':>7}{'✗exact':>7}{'✗inf.':>7}"
     return "\n".join(
         [
-            f"{'':<26}{'':>8}{'op_name':>8}{'of them':>9}  "
-            f"{'from structure alone':^44}  {'when recorded':^44}{'un-':>9}",
+            f"{'':<26}{'':>8}{'op_name':>8}{'of them':>9}  {'by names and places':^44}  {'by numbers':^44}{'un-':>9}",
             f"{'model':<26}{'instr.':>8}{'':>8}{'compared':>9}  {grades}  {grades}{'mapped':>9}",
             *map(_row, outcomes),
         ]
@@ -207,7 +201,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def _row(each: Outcome) -> str:
     return (
         f"{each.model:<26}{each.instructions:>8}{each.named:>8}{each.compared:>9}  "
-        f"{_counts(each.structure)}  {_counts(each.recorded)}{each.unmapped / each.equations:>9.1%}"
+        f"{_counts(each.metadata)}  {_counts(each.numbered)}{each.unmapped / each.equations:>9.1%}"
     )
 
 
@@ -215,9 +209,9 @@ def totals(outcomes: Sequence[Outcome]) -> str:
     """All models as one row, as shares, and in words."""
     each = merge(f"all {len(outcomes)}", outcomes)
     return (
-        f"{_row(each)}\n{'':<51}  {_shares(each.structure)}  {_shares(each.recorded)}\n"
-        f"From structure alone {_sentence(each.structure)}.\nWhen recorded {_sentence(each.recorded)}, and "
-        f"{each.recorded.exact / each.named:.1%} of the instructions that carry an op_name are linked exactly.\n"
+        f"{_row(each)}\n{'':<51}  {_shares(each.metadata)}  {_shares(each.numbered)}\n"
+        f"By names and places {_sentence(each.metadata)}.\nBy numbers {_sentence(each.numbered)}, and "
+        f"{each.numbered.exact / each.named:.1%} of the instructions that carry an op_name are linked exactly.\n"
         f"Of {each.equations:,} equations {each.unmapped / each.equations:.1%} are unmapped."
     )
 
@@ -246,6 +240,6 @@ def _sentence(each: Judgement) -> str:
 
 
 def wrong_links(outcome: Outcome, *when: str) -> Iterator[str]:
-    """Each wrong link of a model, with what is said and what is true: from `structure` and when `recorded`."""
-    for moment in when or ("structure", "recorded"):
+    """Each wrong link of a model, with what is said and what is true: by `metadata` and `numbered`."""
+    for moment in when or ("metadata", "numbered"):
         yield from (f"{outcome.model}, {moment}: {wrong}" for wrong in getattr(outcome, moment).wrong)

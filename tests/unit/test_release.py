@@ -5,8 +5,11 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
+
 import explorer as ex
 from explorer.model.distribution import NAME
+from tests.release import bill_of_materials
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -55,3 +58,41 @@ def test_the_workflow_runs_every_check_and_a_release():
     assert {"test", "release"} <= targets
     makefile = read("Makefile")
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_every_action_is_pinned_by_commit_and_says_its_version():
+    uses = re.findall(r"uses: (.*)", read(".github/workflows/test.yml"))
+    assert uses
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line) for line in uses), uses
+
+
+def test_only_the_job_that_builds_nothing_can_sign():
+    workflow = yaml.safe_load(read(".github/workflows/test.yml"))
+    assert workflow["permissions"] == {"contents": "read"}
+    permitted = {name: job["permissions"] for name, job in workflow["jobs"].items() if "permissions" in job}
+    assert permitted == {"attest": {"id-token": "write", "attestations": "write"}}
+    assert not any("run" in step for step in workflow["jobs"]["attest"]["steps"])
+    assert workflow["jobs"]["attest"]["if"] == "startsWith(github.ref, 'refs/tags/v')"
+
+
+def test_what_is_pinned_is_what_dependabot_looks_at():
+    updates = yaml.safe_load(read(".github/dependabot.yml"))["updates"]
+    assert {update["package-ecosystem"] for update in updates} == {"github-actions", "npm", "pip"}
+    for update in updates:
+        assert (ROOT / update["directory"].lstrip("/")).is_dir()
+
+
+def test_the_bill_of_materials_has_each_package_with_its_hash():
+    def package(name, digest):
+        return {
+            "metadata": {"name": name, "version": "1.0"},
+            "download_info": {"url": "file:///x", "archive_info": {"hashes": {"sha256": digest}}},
+        }
+
+    report = {"install": [package("jax_compilation.explorer", "a" * 64), package("NumPy", "b" * 64)]}
+    bill = bill_of_materials(report)
+    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/{NAME}@1.0"
+    (part,) = bill["components"]
+    assert (part["purl"], part["hashes"]) == ("pkg:pypi/numpy@1.0", [{"alg": "SHA-256", "content": "b" * 64}])
+    assert bill["dependencies"] == [{"ref": f"pkg:pypi/{NAME}@1.0", "dependsOn": ["pkg:pypi/numpy@1.0"]}]
+    assert "file:" not in json.dumps(bill)  # no address

@@ -125,7 +125,7 @@ def _is_waited_for(start: Node) -> bool:
     try:
         config = json.loads(start.attributes.get("backend_config", "{}"))
         return bool(config["collective_backend_config"]["is_sync"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

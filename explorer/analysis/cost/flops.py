@@ -1,9 +1,11 @@
-"""How many operations one HLO instruction does, and how large its arrays are."""
+"""Operations of one HLO instruction, and the size of its arrays."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -47,7 +49,7 @@ _MOVING = frozenset(
         *("slice-start", "transpose", "tuple", "dynamic-slice-start", "dynamic-update-slice-start"),
     ]
 )
-# What these cost stands in their attributes, or not in the first array of their type alone.
+# Their cost depends on their attributes, or on more than the first array of their type.
 _BY_ATTRIBUTES = frozenset(
     ("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call", "rng-bit-generator")
 )
@@ -56,30 +58,31 @@ _BY_ATTRIBUTES = frozenset(
 def own_flops(graph: Graph) -> Floats:
     """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
     size = graph.sizes.elements[graph.type]
-    # An operation that is in no table, as a batch-norm or a top-k, costs nobody knows what; that is not nothing.
+    # The cost of an operation in no table, as a batch-norm or a top-k, is unknown, which is not zero.
     each = [1.0 if op in _ELEMENTWISE else 0.0 if _is_counted_elsewhere(op) else math.nan for op in graph.ops]
     flops = np.asarray(each)[graph.op] * size
     by_attributes = np.asarray([op in _BY_ATTRIBUTES for op in graph.ops], bool)[graph.op]
     for node in np.flatnonzero(by_attributes).tolist():
         try:
             flops[node] = _flops_of(graph, node, float(size[node]))
-        except (IndexError, ValueError):  # attributes of a damaged text: no number, or of another rank than the shapes
+        # Attributes of a damaged text: no number, of another rank than the shapes, or past what a float can be.
+        except (IndexError, ValueError, ArithmeticError):
             flops[node] = math.nan
     return flops
 
 
 def _is_counted_elsewhere(op: str) -> bool:
-    """Whether an operation does none itself: it moves data, or what it calls counts; `-done` ends what was counted."""
+    """Return True if an operation itself computes nothing: it moves data, calls a computation, or ends another one."""
     return op in _MOVING or op in CALLERS or op.endswith("-done")
 
 
 def call_target(graph: Graph, node: int) -> str:
-    """What a custom call calls; empty for any other instruction."""
+    """Return the target of a custom call; empty for any other instruction."""
     return graph.attribute_table.get(node, "custom_call_target")
 
 
 def result_bytes(graph: Graph, node: int) -> int:
-    """What an instruction gives, without the workspace that a library call declares beside it."""
+    """Return the bytes of an instruction's result, without the workspace that a library call declares."""
     type_ = parse_type(graph.types[int(graph.type[node])])
     if call_target(graph, node).startswith((*MATMULS, *CONVOLUTIONS)):
         return bytes_of(str(type_.arrays[0])) if type_.arrays else 0
@@ -123,7 +126,7 @@ def _library_flops(graph: Graph, node: int, shapes: Sequence[Sequence[int]], siz
 
 
 def _factorisation(target: str) -> str:
-    """LAPACK's name of what a target does, without the letter of its dtype: `getrf` of `lapack_sgetrf_ffi`."""
+    """Return LAPACK's name of a routine without the letter of its dtype: `getrf` for `lapack_sgetrf_ffi`."""
     library, _, routine = target.partition("_")
     if library not in ("lapack", "cusolver", "cublas"):
         return ""
@@ -132,7 +135,7 @@ def _factorisation(target: str) -> str:
 
 
 def sorted_length(graph: Graph, node: int) -> float:
-    """How many elements each of the sequences has that a sort puts in order; NaN where the text doesn't say."""
+    """Return the length of the sequences that a sort orders; NaN if the text doesn't say."""
     shape, along = _first_shape(graph, node), _numbers(graph.attribute_table.get(node, "dimensions"))
     return math.prod(shape[dim] for dim in along) if along else math.nan
 
@@ -144,7 +147,7 @@ def _first_shape(graph: Graph, node: int) -> Sequence[int]:
 
 
 def _numbers(value: str) -> list[int]:
-    """Of `{0,1}`."""
+    """Return the numbers of `{0,1}`."""
     return [int(part) for part in value.strip("{}[]").replace('"', "").split(",") if part.strip()]
 
 
@@ -157,7 +160,7 @@ def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) 
 
 
 def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
-    """What a factorisation of LAPACK's does (LAPACK Working Note 41, appendix C), lower orders left out."""
+    """Return the FLOPs of a LAPACK factorization (LAPACK Working Note 41, appendix C), lower orders left out."""
     if not shapes or len(shapes[0]) < 2:
         return math.nan
     *batch, m, n = shapes[0]
@@ -175,7 +178,7 @@ def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
 
 
 def window_size(graph: Graph, node: int) -> float:
-    """How many elements a window holds."""
+    """Return the number of elements in a window."""
     return math.prod(int(size) for size in _window(graph, node).get("size", ()) if size.isdecimal())
 
 
@@ -204,12 +207,71 @@ def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> fl
 
 
 def _positions(window: Mapping[str, Sequence[str]], dim: int, size: int, outputs: int) -> float:
-    """How many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
+    """Return how many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
 
     def field(name: str) -> int:
         return int(window[name][dim]) if name in window else 1
 
     low = int(window["pad"][dim].partition("_")[0]) if "pad" in window else 0
-    spread = field("lhs_dilate")
-    at = np.arange(outputs)[:, None] * field("stride") - low + np.arange(field("size"))[None, :] * field("rhs_dilate")
-    return float(((at >= 0) & (at % spread == 0) & (at < (size - 1) * spread + 1)).sum())
+    steps = field("stride"), field("rhs_dilate"), low
+    return float(meeting_pairs(outputs, field("size"), *steps, size, field("lhs_dilate")))
+
+
+def meeting_pairs(outputs: int, kernel: int, stride: int, step: int, low: int, size: int, spread: int) -> int:
+    """Return how many pairs of `o` below `outputs` and `k` below `kernel` meet an element of the input.
+
+    They do if `stride * o + step * k == low + spread * i` for an `i` below `size`. The pairs are not gone through: a
+    long convolution has 10**12. `stride`, `step` and `spread` are positive.
+    """
+    if min(outputs, kernel, size) <= 0:
+        return 0
+    if min(stride, step, spread) <= 0:
+        raise ValueError("a window has a step that is not positive")
+    # `low + spread * i` leaves o = first + every * u, and for each u one k modulo `turn`.
+    common = math.gcd(step, spread)
+    shared = math.gcd(stride, common)
+    if low % shared:
+        return 0
+    every, turn = common // shared, spread // common
+    first = low // shared * pow(stride // shared, -1, every) % every
+    begin = (low - stride * first) // common * pow(step // common, -1, turn) % turn
+    slope = stride // shared * pow(step // common, -1, turn) % turn
+    # So k = begin - slope * u + turn * v, and the pairs are the lattice points (u, v) between straight lines: each
+    # bound of v is (a * u + b) / m. At a given u there are floor(upper) - ceil(lower) + 1 of them.
+    rows = max(-(-(outputs - first) // every), 0)
+    a, b, m = (
+        stride * every - step * slope,
+        stride * first + step * begin - low,
+        step * turn,
+    )  # their place in the input
+    uppers = [(slope, kernel - 1 - begin, turn), (-a, spread * (size - 1) - b, m)]
+    lowers = [(slope, -begin, turn), (-a, -b, m)]
+    edges = {0, rows}
+    for (a1, b1, m1), (a2, b2, m2) in combinations(uppers + lowers, 2):
+        if rise := a1 * m2 - a2 * m1:
+            # A crossing at an integer is a segment of its own: the bounds meet there, and perhaps not next to it.
+            at, rest = divmod(b2 * m1 - b1 * m2, rise)
+            edges.update(min(max(edge, 0), rows) for edge in (at + (rest != 0), at + 1))
+    count = 0
+    for start, end in pairwise(sorted(edges)):  # no two lines cross between these
+
+        def middle(line: tuple[int, int, int], twice: int = start + end - 1) -> Fraction:
+            return Fraction(line[0] * twice + 2 * line[1], line[2])
+
+        upper, lower = min(uppers, key=middle), max(lowers, key=middle)
+        if middle(upper) >= middle(lower):
+            ceilings = _sum_of_floors((-lower[0], -lower[1], lower[2]), start, end)  # of the negative values
+            count += _sum_of_floors(upper, start, end) + ceilings + end - start
+    return count
+
+
+def _sum_of_floors(line: tuple[int, int, int], start: int, end: int) -> int:
+    """Return the sum of floor((a * u + b) / m) for u from `start` up to `end`, in the steps of Euclid's algorithm."""
+    a, b, m = line
+    n, b, total = end - start, a * start + b, 0
+    while n > 0:
+        total += n * (n - 1) // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        n, b = divmod(a * n + b, m)  # the points under the line, counted along the other axis
+        a, m = m, a
+    return total

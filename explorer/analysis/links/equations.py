@@ -51,14 +51,3 @@ def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
     for node in {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.returned.tolist()}:
         by_group.setdefault(int(graph.group[node]), []).append(node)
     return by_group
-
-
-def returned_in_order(graph: Graph) -> list[int]:
-    """The nodes that a jaxpr's outermost level gives back, in order; -1 for a literal, which is no node."""
-    entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
-    node_of: dict[int, int] = {}
-    for node in graph.returned.tolist():
-        if graph.group[node] == entry:
-            positions = graph.attribute_table.get(node, "returned").split(",")
-            node_of |= {int(position.partition("=")[0]): node for position in positions}
-    return [node_of.get(position, -1) for position in range(max(node_of, default=-1) + 1)]

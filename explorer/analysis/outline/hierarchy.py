@@ -15,12 +15,11 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.links.paths import phase
 from explorer.analysis.outline.group_tree import Tree
 from explorer.analysis.outline.loop_context import Loop, group_loop_context
 from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
 from explorer.analysis.outline.repeats import Repeats
-from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names
+from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
 from explorer.model.graph import Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
 from explorer.model.types import parse_type

@@ -57,6 +57,13 @@ def named_scopes(scope: str, *, with_jit: bool = False) -> tuple[str, ...]:
     return tuple(names)
 
 
+def phase(scope: str) -> str:
+    """`backward`, `forward` or empty: JAX marks what differentiation made as `transpose(jvp(…))` and `jvp(…)`."""
+    if "transpose(" in scope:
+        return "backward"
+    return "forward" if "jvp(" in scope else ""
+
+
 _LAST_KEY = re.compile(r"[\[\].']([A-Za-z_]\w*)'?\]?(?:\[\d+\])*(?:\.value)?$")
 
 

@@ -7,8 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from explorer.analysis.cost.lines import split_by_line
-from explorer.analysis.links.paths import phase
-from explorer.analysis.outline.source_paths import named_scopes
+from explorer.analysis.outline.source_paths import named_scopes, phase
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
 from explorer.model.results.profile import Profile

@@ -15,6 +15,7 @@ from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
 from explorer.model.results.roofline import Point, Roofline
+from explorer.model.units import duration_text
 
 _MUCH = 0.02  # of the time: what is worth a note
 _OVER = 1.1  # times the peak: more than what measuring is uncertain by
@@ -25,6 +26,7 @@ def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
     points = points_of(profile, peaks)
     roofline = Roofline(profile.function, profile.signature, peaks, points)
     notes = [
+        "" if math.isnan(profile.seconds) else f"a call takes {duration_text(profile.seconds)}",
         _unknown_note(roofline),
         _too_fast_note(roofline),
         first_touch_note(profile, points, peaks),

@@ -53,7 +53,6 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
     spoken = [word for word in words if operation_in([word], names) or (graph is not None and word in graph)]
     spoken += [word for word in words if word in argument_words(capture)]
     key = _meant(question, rank(question, spoken)).key
-    capture.record_small()
     if key == "made":
         return made(capture, kernel)
     match = _LINE.search(question.lower())

@@ -13,6 +13,7 @@ from explorer.capture.dump import dumps_in
 from explorer.capture.machine import assembly, bundles, cubin, launches, llvm, ptx, records
 from explorer.capture.machine.elf import ElfError
 from explorer.capture.machine.equal_kernels import equal_kernels
+from explorer.files.disk import LARGEST_DUMP, read_bytes, read_text
 from explorer.model.distribution import install_hint
 from explorer.model.graph import Graph, Node
 from explorer.model.machine_code import KernelCode, MachineCode
@@ -119,8 +120,12 @@ def _occupancy(row: KernelCode, limits: GpuLimits | None) -> dict[str, float]:
     return {"occupancy": occupancy(limits, row.block, row.registers, row.shared)} if limits and row.block else {}
 
 
+def _bytes(path: Path) -> bytes:
+    return read_bytes(path, LARGEST_DUMP, "machine code")
+
+
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+    return read_text(path, largest=LARGEST_DUMP, errors="replace")
 
 
 def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
@@ -164,7 +169,7 @@ _THUNKS = ("sequence", "metadata")
 
 
 def _add_resources(code: _Code, executable: Path) -> None:
-    of = cubin.resources(records.contents(executable.read_bytes() if executable.is_file() else b""))
+    of = cubin.resources(records.contents(_bytes(executable) if executable.is_file() else b""))
     for name, row in code.facts.items():
         if name in of:
             code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
@@ -182,7 +187,7 @@ def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
         return
     objects = [path for path in files if path.suffix == ".o"]
     for path in objects:
-        _add_assembly(code, path.read_bytes())
+        _add_assembly(code, _bytes(path))
     # What has no code of its own was put into another function.
     inlined = [name for name, texts in code.texts.items() if "assembly" not in texts]
     if len(inlined) < len(code.texts):

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from explorer.errors import UnknownNameError
+from explorer.files.disk import read_text
 
 _FOLDER = Path(__file__).parents[1] / "schemas"
 _VERSIONS = {
@@ -45,7 +46,7 @@ def schema_text(kind: str) -> str:
         UnknownNameError: There is no such report.
     """
     _, name, version = schema_name(kind).split("/")
-    return (_FOLDER / f"{name}-{version}.json").read_text(encoding="utf-8")
+    return read_text(_FOLDER / f"{name}-{version}.json")
 
 
 def to_json(kind: str, body: Mapping[str, Any]) -> str:

@@ -269,7 +269,7 @@ def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -
 
 
 def _text(size: float) -> str:
-    return "–" if math.isnan(size) else bytes_text(round(size))
+    return bytes_text(round(size)) if math.isfinite(size) else "–"
 
 
 def _value(value: float | str) -> str:

@@ -18,6 +18,7 @@ from explorer.model.units import duration_text, factor_text, factors_text, range
 if TYPE_CHECKING:
     import pandas as pd
 
+EARLIER = "measured earlier: "  # begins the note of a time that disagrees with an earlier one
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
 # whatever it computes. How the process's memory lies decides it, and what ran before (tests/benchmarks/bench_time.py).

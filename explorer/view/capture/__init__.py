@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from explorer.files.disk import write_text
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
 from explorer.view.capture.html import fragment
@@ -36,7 +37,6 @@ class CaptureView(View[Capture]):
         return _page(value, value.bookmark)
 
     def output(self, value: Capture) -> dict[str, str]:
-        value.record_small()
         _connect(value)
         return {"text/html": fragment(value, carries_all(), value.view.opening if in_kernel() else value.bookmark)}
 
@@ -50,12 +50,10 @@ class CaptureView(View[Capture]):
 def to_html(capture: Capture, path: str | PathLike[str], bookmark: Bookmark | None = None) -> Path:
     """What `Capture.to_html` does."""
     body = _page(capture, capture.bookmark if bookmark is None else bookmark)
-    Path(path).write_text(document(f"{capture.function} – Explorer", body), encoding="utf-8")
-    return Path(path)
+    return write_text(path, document(f"{capture.function} – Explorer", body))
 
 
 def _page(capture: Capture, bookmark: Bookmark) -> str:
-    capture.record_small()
     return fragment(capture, bookmark=bookmark)
 
 

@@ -56,8 +56,7 @@ def picture(summary: CaptureSummary, with_times: bool = True) -> str:
     widths = [7.3 * len(label) + 20 for label in labels]
     after = 16 + sum(width + 8 for width in widths)  # where the stages end and the notes begin
     signature = cut_end(capture.signature, 70)
-    notes = " · ".join(filter(None, (capture.failure, summary.findings, capture.environment.get("sources"))))
-    notes = cut_end(notes, int((_WIDTH - 16 - after) / 7.3))
+    notes = cut_end(" · ".join(summary.notes), int((_WIDTH - 16 - after) / 7.3))
     parts = [text(16, 26, capture.function, "b")]
     parts.append(text(16 + 7.3 * len(capture.function), 26, signature, "m"))
     x = 16.0

@@ -76,7 +76,8 @@ class CaptureSummary:
         measure: What the groups' cost is counted in: `time`, `FLOPs`, `bytes`; or where nothing is known of that, as
             before HLO, the number of what they hold.
         limits: What the counts leave open, a sentence each.
-        findings: `▲ 2 warnings: large-constant in line 3`; empty where there are none.
+        notes: What failed, `▲ 2 warnings: large-constant in line 3`, the files that were left out, and why no link is
+            exact; each if there is something.
         peak: `memory peak 22.6 MB`; empty where that is not known.
     """
 
@@ -85,7 +86,7 @@ class CaptureSummary:
     groups: Part | None
     measure: str
     limits: Sequence[str]
-    findings: str
+    notes: Sequence[str]
     peak: str
 
 
@@ -98,7 +99,9 @@ def summarize(capture: Capture) -> CaptureSummary:
     # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
     peak = _peak_text(capture) if "jax" in capture.environment else ""
     stages = [*map(_stage, capture.stages, stage_coverages(capture).values())]
-    return CaptureSummary(capture, stages, groups, measure, limits, summarize_rules(capture.findings), peak)
+    left_out = capture.environment.get("sources", "")
+    notes = [*filter(None, (capture.failure, summarize_rules(capture.findings), left_out, capture.recording_note))]
+    return CaptureSummary(capture, stages, groups, measure, limits, notes, peak)
 
 
 def _costs(stage: Stage) -> tuple[str, Floats]:

@@ -29,7 +29,7 @@ def tree(capture: Capture) -> Tree:
     if capture.summary:
         head.append(f"\n{capture.summary}")
     root = Tree(head, guide_style="dim")
-    for warning in filter(None, (capture.failure, summary.findings, capture.environment.get("sources"))):
+    for warning in summary.notes:
         root.add(Text(warning, "yellow"))
     branches = [root.add(_stage(stage, summary.peak, is_first=not i)) for i, stage in enumerate(summary.stages)]
     if summary.groups is not None:

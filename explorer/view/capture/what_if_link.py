@@ -56,7 +56,6 @@ class WhatIfTrials:
             row = tried.variants[0]
             buffers: list[bytes] = []
             if row.capture is not None and row.capture.stages:
-                row.capture.record_small()  # links as exact as those of the capture that it is shown in place of
                 buffers.append(row.capture.wire)
             send({**reply, "tried": summarize(tried, row)}, buffers)
         except CancelledError:

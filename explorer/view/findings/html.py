@@ -8,6 +8,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from explorer.files.disk import read_text
 from explorer.model.findings.finding import SEVERITIES, Finding
 from explorer.model.findings.findings import Findings
 from explorer.view.findings.text_parts import (
@@ -32,7 +33,7 @@ _SITES = ("https://", "http://")
 
 @cache
 def _style() -> str:
-    return (_STATIC / "findings.css").read_text(encoding="utf-8").strip()
+    return read_text(_STATIC / "findings.css").strip()
 
 
 def fragment(findings: Findings, name: str = "") -> str:

@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 
 from explorer.analysis.hot_summary import inside_text
+from explorer.files.disk import read_text
 from explorer.model.results.hot_paths import HotPaths, HotRow, HotState
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, factor_text
@@ -33,7 +34,7 @@ SIGNS: dict[HotState, tuple[str, str]] = {
 
 @cache
 def _style() -> str:
-    return (_STATIC / "hotpath.css").read_text(encoding="utf-8").strip()
+    return read_text(_STATIC / "hotpath.css").strip()
 
 
 def fragment(paths: HotPaths, name: str = "") -> str:

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 from explorer.analysis.padding_summary import Obstacle, binary_rows, dimensions_text, facts, obstacles, size_rows
+from explorer.files.disk import read_text
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table
@@ -28,7 +29,7 @@ _WISHES = {
 
 @cache
 def _style() -> str:
-    return (_STATIC / "hotpath.css").read_text(encoding="utf-8").strip()
+    return read_text(_STATIC / "hotpath.css").strip()
 
 
 def fragment(report: DynamicReport) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
+from explorer.files.disk import read_text
 from explorer.model.results.session import SessionItem, SessionReport, SessionRow
 from explorer.model.units import bytes_text, count_text, duration_text
 from explorer.view.page import sentence
@@ -20,7 +21,7 @@ _STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
 
 @cache
 def style() -> str:
-    return (_STATIC / "session.css").read_text(encoding="utf-8").strip()
+    return read_text(_STATIC / "session.css").strip()
 
 
 def fragment(report: SessionReport, name: str = "", after: str = "") -> str:

@@ -86,6 +86,56 @@ def test_any_text_is_a_query_or_refused(query):
     assert (np.diff(found) > 0).all()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "(" * 5_000,
+        "(" * 5_000 + "a" + ")" * 5_000,
+        "not " * 2_000 + "a",
+        "-" * 5_000 + "a",
+        "/a{4294967296}/",
+        "/" + "(" * 3_000 + ")" * 3_000 + "/",
+        "line:" + "9" * 5_000,
+        "through == 10-" + "9" * 5_000,
+        "x" * 9_000 + " == 1",
+        "bytes > " + "x" * 9_000,
+        "a or " * 100_000 + "a",
+    ],
+)
+def test_a_query_that_takes_more_than_its_size_is_refused_in_a_few_words(query):
+    with pytest.raises(ex.QueryError) as caught:
+        GRAPH.where(query)
+    assert len(str(caught.value)) < 1_500
+
+
+def test_a_number_past_any_float_is_compared():
+    assert not len(find(GRAPH, f"bytes > {'9' * 5_000}"))
+    assert not len(find(GRAPH, "bytes > 1e300"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"f32[{'9' * 5_000}]",
+        "f32[" + "1," * 3_000 + "1]",
+        "f32[" + "99999," * 30 + "1]",
+        "tensor<" + "99999x" * 30 + "f32>",
+        "f32[2]{0:T(" + "9" * 1_000 + ")}",
+    ],
+)
+def test_a_type_that_no_array_can_have_is_refused_in_a_few_words(text):
+    with pytest.raises(ex.ExplorerError, match="no array can be as large") as caught:
+        parse_type(text)
+    assert len(str(caught.value)) < 300
+    with pytest.raises(ex.OpenError, match="no array can be as large"):
+        ex.open_hlo(f"ENTRY e {{\n  ROOT p = {text} parameter(0)\n}}\n")
+
+
+@pytest.mark.parametrize("text", ["a" * 300_000, "a[" * 150_000, "f32[2]{" * 40_000, "(" * 300_000, "tensor<" * 40_000])
+def test_a_type_of_any_text_is_read_in_one_go(text):
+    assert parse_type(text).bytes >= 0
+
+
 WORDS = st.sampled_from(["op:dot", "bytes > 1kB", "scope:attention", "line:12", "copy", "name:/[.]/", "rank == 2"])
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.assistants.named import Named, argument
+from explorer.assistants.named import Named
 from explorer.assistants.tools import Tools
 from explorer.assistants.verbs import Limits, _report, summary_of
 from explorer.errors import OptionError, WorkerError
@@ -67,19 +67,6 @@ def test_answers_are_numbered_and_called_by_their_function():
 
 
 @pytest.mark.parametrize(
-    "text", ["f32[8,128]", "x=f32[8]", "x = f32[8]", "3", "-1.5", "'mean'", "[1, (2, 3)]", "params", "cfg.size", "n=3"]
-)
-def test_shapes_literals_and_names_are_arguments(text):
-    assert argument(text) == text
-
-
-@pytest.mark.parametrize("text", ["f(x)", "n=f(x)", "a b", "1 + x", "", "a[0]", "open('x')", "x y=3", "3=4"])
-def test_code_is_no_argument(text):
-    with pytest.raises(OptionError, match="is code; allowed are"):
-        argument(text)
-
-
-@pytest.mark.parametrize(
     ("named", "text"),
     [
         (Named((), (), {}, ()), "nothing"),
@@ -92,21 +79,8 @@ def test_code_is_no_argument(text):
 def test_what_may_run_in_words(named, text):
     assert named.text == text
     with pytest.raises(OptionError) as raised:
-        named.function("other:f")
+        named.call("other:f", ())
     assert str(raised.value) == f"'other:f' was not named on the command line; there are: {text}."
-
-
-def test_a_function_of_a_module_that_was_named_may_be_looked_at_and_no_other():
-    named = Named(("m:f",), ("n",), {"t.py": ("t.py",)}, ())
-    assert [named.function(name) for name in ("m:f", "n:g", "n:A.g")] == ["m:f", "n:g", "n:A.g"]
-    for name in ("m:g", "n", "n:g()", "n:", "t.py", ":g"):
-        with pytest.raises(OptionError):
-            named.function(name)
-    assert named.script("t.py") == ("t.py",)
-    with pytest.raises(OptionError, match=r"as a script; there are: 't\.py'\."):
-        named.script("other.py")
-    with pytest.raises(OptionError, match="there are: none"):
-        Named((), (), {}, ()).script("other.py")
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,26 @@
-"""One more compilation, with the equations numbered, held against the programs themselves."""
+"""One compile with numbered equations, compared with the programs themselves."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.monitoring
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import explorer as ex
 from explorer._jax import number_equations
 from explorer.capture import recording
-from explorer.capture.equation_paths import NUMBERED_SCOPE, EquationPaths, numbers_in
+from explorer.capture.equation_paths import EquationPaths, names_without_numbers, numbers_in, rename_numbered
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
-from explorer.capture.same_program import is_same_program, plain_names
 
 X = jnp.ones((16, 16))
-NUMBER = re.compile(r"XqE\d+")
+NUMBER = re.compile(r"[~_]eq\d+")
 
 
 @jax.jit
@@ -117,7 +119,7 @@ def test_each_node_of_the_jaxpr_has_its_path(capture):
     program = next(program for program in PROGRAMS if program.__name__ == capture.function)
     traced = jax.jit(program).trace(X)
     _, graph = read_jaxpr(traced.jaxpr)
-    numbered = number_equations(traced, NUMBERED_SCOPE)
+    numbered = number_equations(traced)
     assert [bool(path) for path in numbered.paths] == [node.op not in ("parameter", "constant") for node in graph.nodes]
     given = [path for path in numbered.paths if path]
     assert len(set(given)) == len(given)
@@ -129,7 +131,7 @@ def test_each_node_of_the_jaxpr_has_its_path(capture):
 def test_the_numbered_program_is_the_plain_one_to_the_letter(capture):
     program = next(program for program in PROGRAMS if program.__name__ == capture.function)
     traced = jax.jit(program).trace(X)
-    assert number_equations(traced, NUMBERED_SCOPE).traced.lower().as_text() == traced.lower().as_text()
+    assert number_equations(traced).traced.lower().as_text() == traced.lower().as_text()
 
 
 def test_what_carries_a_name_is_linked_exactly(capture):
@@ -228,12 +230,8 @@ def test_the_pass_that_ends_an_equation_is_the_first_without_it():
     assert product in versions.present(len(versions.snapshots) - 1)
 
 
-def test_links_become_exact_with_the_recording_and_stay_so_in_a_file(tmp_path):
+def test_links_are_exact_at_once_and_stay_so_in_a_file(tmp_path):
     capture = ex.explore(gradient_of_twice, X)
-    before = capture.wire
-    assert capture.coverage("hlo", "exact") == 0
-    _ = capture.passes
-    assert capture.wire != before
     assert capture.coverage("hlo", "exact") > 0.8
     capture.save(tmp_path / "twice.capture")
     loaded = ex.load(tmp_path / "twice.capture")
@@ -246,36 +244,167 @@ def test_links_become_exact_with_the_recording_and_stay_so_in_a_file(tmp_path):
         assert np.array_equal(capture.passes.versions.present(shot), loaded.passes.versions.present(shot))
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda patch: patch.setattr(recording, "number_equations", lambda *_: None), "can't be numbered"),
-        (lambda patch: patch.setattr(recording, "is_same_program", lambda a, b: False), "compiles to another program"),
-    ],
-)
-def test_where_the_numbers_change_the_program_links_stay_inferred_and_the_capture_says_so(
-    damage, says, monkeypatch, tmp_path
-):
-    damage(monkeypatch)
-    capture = ex.explore(twice, X)
-    assert capture.passes["fusion"]
-    assert says in capture.recording_note
-    assert capture.passes.versions.equations is None
+def test_where_equations_can_not_be_numbered_the_capture_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(recording, "number_equations", lambda traced: None)
+    capture = ex.explore(lambda x: twice(x) * 3, X)
+    assert "can't be numbered" in capture.recording_note
     assert capture.coverage("hlo", "exact") == 0
-    assert capture.coverage("hlo", "inferred") > 0.5
     capture.save(tmp_path / "twice.capture")
     assert ex.load(tmp_path / "twice.capture").recording_note == capture.recording_note
+
+
+def test_without_a_record_the_program_is_left_as_jax_makes_it():
+    function = jax.jit(lambda x: twice(x) * 4)
+    capture = ex.explore(function, X, record=False)
+    assert not NUMBER.search(function.lower(X).as_text(debug_info=True))
+    assert not NUMBER.search(function.lower(X).compile().as_text())
+    assert not capture.has_passes
+    assert capture.coverage("hlo", "exact") == 0
+    assert capture.coverage("hlo", "inferred") > 0.3  # by names and places
+    assert "record=False" in capture.recording_note
+    assert sum(capture.recording_note in line for line in capture.to_text().splitlines()) == 1
+    with pytest.raises(ex.NotRecordedError):
+        capture.passes  # noqa: B018
+
+
+def test_without_a_record_no_number_is_shown_of_what_was_explored_with_one():
+    function = jax.jit(lambda x: gradient_of_scan(twice(x)) * 9)
+    assert ex.explore(function, X).recording_note == ""
+    capture = ex.explore(function, X, record=False)
+    assert capture.coverage("hlo", "inferred") > 0.3
+    for stage in capture.stages:
+        assert not NUMBER.search(stage.text)
+        assert not any(map(NUMBER.search, (*stage.graph.scopes, *stage.graph.names)))
+
+
+def compiles(run):
+    compiled = []
+    listener = lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        run()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    return len(compiled)
+
+
+def look_at_everything(capture, folder):
+    capture._repr_mimebundle_()
+    capture.save(folder / "f.capture")
+    _ = capture.passes, capture.summary, capture.live_memory
+    for node in capture.jaxpr.graph.nodes:
+        if node.op not in ("parameter", "constant"):
+            _ = capture.fate(node)
+    capture.ask("which pass removed it?")
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_one_compile_serves_the_exploration_and_the_users_own_call(program, tmp_path):
+    function, plain = jax.jit(lambda x: program(x)), jax.jit(lambda x: program(x))
+    expected = jax.block_until_ready(plain(X))
+    given = []
+    assert compiles(lambda: look_at_everything(ex.explore(function, X), tmp_path)) == 1
+    assert compiles(lambda: given.append(jax.block_until_ready(function(X)))) == 0
+    for one, other in zip(jax.tree.leaves(given[0]), jax.tree.leaves(expected), strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True)
+
+
+class Layer:
+    def __init__(self):
+        self.weight = jnp.eye(16)
+
+    @partial(jax.jit, static_argnums=0)
+    def apply(self, x):
+        return jnp.tanh(x @ self.weight) * 1.125
+
+
+def of_nnx():
+    layer = nnx.Linear(16, 16, rngs=nnx.Rngs(0))
+
+    @nnx.jit
+    def step(model, x):
+        gradients = nnx.grad(lambda model: (model(x) ** 2).mean())(model)
+        nnx.update(model, jax.tree.map(lambda w, g: w - 0.1 * g, nnx.state(model, nnx.Param), gradients))
+        return x.sum()
+
+    return step, (layer, X), {}
+
+
+def of_equinox():
+    mlp = eqx.nn.MLP(16, 16, 8, 1, key=jax.random.key(0))
+    return eqx.filter_jit(eqx.filter_grad(lambda mlp, x: jax.vmap(mlp)(x).sum())), (mlp, X), {}
+
+
+KINDS = {
+    "a partial of a jit": lambda: (partial(jax.jit(lambda a, x: a * jnp.tanh(x)), 2.0), (X,), {}),
+    "a jit of a partial": lambda: (jax.jit(partial(lambda a, x: a * jnp.tanh(x), 2.5)), (X,), {}),
+    "a method": lambda: (Layer().apply, (X,), {}),
+    "a static argument": lambda: (jax.jit(lambda x, n: x**n + 1, static_argnames="n"), (X,), {"n": 3}),
+    "a donated argument": lambda: (jax.jit(lambda x: jnp.sin(x) * 2, donate_argnums=0), (X + 0,), {}),
+    "pmap": lambda: (jax.pmap(lambda x: jnp.sin(x) * 2 + jax.lax.psum(x, "i"), axis_name="i"), (X[None],), {}),
+    "pure_callback": lambda: (
+        jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1),
+        (X,),
+        {},
+    ),
+    "flax.nnx.jit": of_nnx,
+    "equinox.filter_jit": of_equinox,
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_one_compile_serves_every_kind_of_jit(make, tmp_path):
+    function, args, kwargs = make()
+    (expected_of, expected_args, _), given = make(), []
+    expected = jax.tree.leaves(expected_of(*expected_args, **kwargs))
+    jax.clear_caches()
+    assert compiles(lambda: look_at_everything(ex.explore(function, *args, **kwargs), tmp_path)) == 1
+    assert compiles(lambda: given.extend(jax.tree.leaves(function(*args, **kwargs)))) == 0
+    for one, other in zip(given, expected, strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_arguments_of_a_wrapper_have_the_users_names():
+    function, args, _ = of_equinox()
+    assert ex.explore(function, *args).signature == "(mlp: 4 arrays, x: f32[16,16])"
+    function, args, _ = KINDS["pmap"]()
+    assert ex.explore(function, *args).signature == "(x: f32[1,16,16])"
+
+
+def test_what_was_compiled_before_is_compiled_once_more_and_then_known(tmp_path):
+    function = jax.jit(lambda x: jnp.tanh(x @ x) * 1.75)
+    function(X)
+    captures = []
+    assert compiles(lambda: captures.append(ex.explore(function, X))) == 1
+    assert captures[0].coverage("hlo", "exact") > 0.8
+    assert compiles(lambda: look_at_everything(ex.explore(function, X), tmp_path)) == 0
+    assert compiles(lambda: function(X).block_until_ready()) == 0
+
+
+def test_nothing_is_written_into_the_users_jaxpr():
+    traced = jax.jit(gradient_of_scan).trace(X)
+    ex.explore(gradient_of_scan, X)
+    assert "~eq" not in traced.jaxpr.pretty_print(name_stack=True)
+
+
+def test_threads_that_explore_one_function_compile_it_once():
+    function = jax.jit(lambda x: jnp.tanh(x @ x) * 1.875)
+    function.lower(X)
+    with ThreadPoolExecutor(4) as pool:
+        captures = []
+        assert compiles(lambda: captures.extend(pool.map(lambda _: ex.explore(function, X), range(8)))) == 1
+    assert {str(capture.links.sets["hlo"]) for capture in captures} == {str(captures[0].links.sets["hlo"])}
 
 
 def test_equal_branches_have_numbers_of_their_own():
     branch = jax.jit(lambda x: jnp.sin(x) * 2)
     traced = jax.jit(lambda x: jax.lax.switch(1, [branch, branch], x)).trace(X)
-    paths = [path for path in number_equations(traced, NUMBERED_SCOPE).paths if path]
+    paths = [path for path in number_equations(traced).paths if path]
     assert len(set(paths)) == len(paths)
 
 
 def test_an_op_name_has_the_numbers_of_each_that_was_merged():
-    assert numbers_in("jit(f)/XqE1EqX/while/body/XqE12EqX/add;jit(f)/XqE3EqX/mul") == [(1, 12), (3,)]
+    assert numbers_in("jit(f)/~eq1/while/body/~eq12/add;jit(f)/~eq3/mul") == [(1, 12), (3,)]
     assert numbers_in("params['w']") == numbers_in("") == []
 
 
@@ -285,14 +414,14 @@ PATHS = EquationPaths([(), (0,), (0, 5), (0, 6), (1,), (1, 5), (1, 6), (2,)], {"
 @pytest.mark.parametrize(
     ("op_name", "callers", "rows", "certain"),
     [
-        ("jit(f)/XqE0EqX/jit(g)/XqE5EqX/sin", (), (2,), True),
-        ("jit(f)/XqE2EqX/add", (), (7,), True),
-        ("jit(f)/XqE2EqX/add;jit(f)/XqE0EqX/XqE6EqX/mul", (), (3, 7), True),
-        ("XqE5EqX/sin", (), (2, 5), False),  # the call's number is lost: it is one of both
-        ("XqE5EqX/sin", (1,), (2,), True),  # in a computation that only the first call has
-        ("XqE5EqX/sin", (1, 4), (2, 5), True),  # in one that both share
-        ("XqE5EqX/sin", (7,), (2, 5), False),
-        ("XqE7EqX/sin", (), (), True),
+        ("jit(f)/~eq0/jit(g)/~eq5/sin", (), (2,), True),
+        ("jit(f)/~eq2/add", (), (7,), True),
+        ("jit(f)/~eq2/add;jit(f)/~eq0/~eq6/mul", (), (3, 7), True),
+        ("~eq5/sin", (), (2, 5), False),  # the call's number is lost: it is one of both
+        ("~eq5/sin", (1,), (2,), True),  # in a computation that only the first call has
+        ("~eq5/sin", (1, 4), (2, 5), True),  # in one that both share
+        ("~eq5/sin", (7,), (2, 5), False),
+        ("~eq7/sin", (), (), True),
         ("x", (), (), True),
     ],
 )
@@ -300,15 +429,29 @@ def test_an_equation_is_found_by_its_path(op_name, callers, rows, certain):
     assert PATHS.resolve(op_name, callers) == (rows, certain)
 
 
-def test_names_are_replaced_one_to_one():
-    names = {"a.1", "b.2", "XqE3EqX.4", "c", "d.7"}
-    renamed = plain_names(names, {"a.1": "b.2", "b.2": "b.3", "c": "c"}, {"a.1": "wrong", "XqE3EqX.4": "call.9"})
-    assert renamed == {"a.1": "b.2", "b.2": "b.3", "XqE3EqX.4": "call.9"}
-    everything = {renamed.get(name, name) for name in names}
-    assert len(everything) == len(names)
-    # A name from in between that somebody else has now gets another one, and one that is a number a word.
-    assert plain_names({"a", "b"}, {"a": "b"}) == {"a": "b", "b": "b.1"}
-    assert plain_names({"XqE3EqX"}) == {"XqE3EqX": "instruction.1"}
+def test_names_with_a_number_get_one_of_their_own():
+    names = ["a.1", "_eq3.4", "_eq4.4", "jvp__eq7_.1", "instruction.1"]
+    renamed = names_without_numbers(names, {*names}, known={"_eq9": "instruction.3"})
+    assert renamed == {
+        **{"_eq9": "instruction.3", "_eq3.4": "instruction.2", "_eq4.4": "instruction.4", "jvp__eq7_.1": "jvp.1"},
+    }
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_a_users_name_that_looks_like_a_number_stays(record):
+    @jax.jit
+    def heat_eq2(x):
+        return jax.lax.fori_loop(0, 3, lambda _, x: jnp.sin(x) @ x, x)
+
+    def solve_eq1(x):
+        with jax.named_scope("my_eq5"):
+            return heat_eq2(heat_eq2(x) + 1)
+
+    for text in (stage.text for stage in ex.explore(solve_eq1, X, record=record).stages[1:]):
+        assert "jit_solve_eq1" in text
+        assert "my_eq5" in text
+    graph = read_hlo(rename_numbered(TEXT.replace("%b", "%heat_eq2.1"))[0])
+    assert "heat_eq2.1" in graph.names
 
 
 TEXT = """HloModule m
@@ -320,31 +463,14 @@ ENTRY %e (a: f32[8]) -> f32[8] {
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "is_same"),
-    [
-        ("%b", "%other.1", True),
-        ("%e (", "%entry (", True),
-        ("[0:8]}", "[0:8:1]}", False),
-        ("add(", "multiply(", False),
-        ("add(%a, %b)", "add(%b, %a)", False),
-        ("f32[8]{0} add", "f32[9]{0} add", False),
-    ],
-)
-def test_programs_are_the_same_if_nothing_but_names_differs(old, new, is_same):
-    assert is_same_program(read_hlo(TEXT), read_hlo(TEXT.replace(old, new))) is is_same
-
-
 def test_a_line_whose_metadata_alone_changes_has_its_equations_from_then_on():
     from explorer.capture.versions import VersionsBuilder
 
     builder = VersionsBuilder(PATHS)
-    lines = TEXT.replace("add(%a, %b)", 'add(%a, %b), metadata={op_name="jit(f)/XqE0EqX/add"}')
+    lines = TEXT.replace("add(%a, %b)", 'add(%a, %b), metadata={op_name="jit(f)/~eq0/add"}')
     builder.add(lines)
-    builder.add(lines.replace("XqE0EqX", "XqE1EqX").replace("slice(", "copy(").replace(", slice={[0:8]}", ""))
-    builder.add(
-        lines.replace("XqE0EqX", "XqE1EqX;jit(f)/XqE2EqX").replace("slice(", "negate(").replace(", slice={[0:8]}", "")
-    )
+    builder.add(lines.replace("~eq0", "~eq1").replace("slice(", "copy(").replace(", slice={[0:8]}", ""))
+    builder.add(lines.replace("~eq0", "~eq1;jit(f)/~eq2").replace("slice(", "negate(").replace(", slice={[0:8]}", ""))
     versions = builder.build()
     assert [versions.present(shot).tolist() for shot in range(3)] == [[1], [4], [4, 7]]
 
@@ -354,25 +480,36 @@ def test_recording_goes_without_times_where_the_plugin_would_end_the_process(mon
 
     monkeypatch.setattr(pass_times, "may_profile", lambda: False)
     monkeypatch.setattr(pass_times, "profiling", partial(pytest.fail, "the profiler was started"))
-    capture = ex.explore(twice, X)
+    capture = ex.explore(lambda x: twice(x) * 5, X)
     assert not capture.passes.is_complete
     assert capture.coverage("hlo", "exact") > 0.8
 
 
 def test_recording_goes_without_times_while_the_user_profiles(tmp_path):
-    capture = ex.explore(twice, X)
     with jax.profiler.trace(tmp_path):
-        passes = capture.passes
+        passes = ex.explore(lambda x: twice(x) * 6, X).passes
     assert not passes.is_complete
     assert all(step.seconds is None for step in passes.all)
     assert any(tmp_path.rglob("*.xplane.pb")), "the user's own profile was lost"
-    assert ex.explore(twice, X).passes.is_complete
+    assert ex.explore(lambda x: twice(x) * 7, X).passes.is_complete
 
 
 @pytest.mark.parametrize(("free", "place"), [(1 << 40, "/dev/shm"), (1 << 16, None)])
-def test_what_the_compiler_writes_lies_in_memory_where_there_is_room(monkeypatch, free, place):
+def test_passes_are_dumped_into_memory_where_there_is_room_and_not_at_all_where_there_is_none(monkeypatch, free, place):
     usage = recording.disk_usage("/")._replace(free=free)
     monkeypatch.setattr(recording, "disk_usage", lambda path: usage)
-    monkeypatch.setattr(recording, "access", lambda path, mode: True)
-    assert recording.in_memory(64) == place
-    assert recording.in_memory(1_000_000) is None
+    assert recording.dump_place(64_000, always=False) == place
+    assert recording.dump_place(1 << 50, always=False) is None
+
+
+def test_passes_that_were_not_dumped_are_recorded_when_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr(recording, "dump_place", lambda size, always=False: "" if always else None)
+    captures = []
+    assert compiles(lambda: captures.append(ex.explore(lambda x: twice(x) * 8, X))) == 1
+    (capture,) = captures
+    assert capture.coverage("hlo", "exact") > 0.8
+    assert not capture.has_passes
+    assert compiles(lambda: capture._repr_mimebundle_()) == 0
+    assert compiles(lambda: capture.passes) == 1
+    assert capture.has_passes
+    assert capture.passes["fusion"].born

@@ -41,7 +41,6 @@ def test_without_pandas_the_error_names_the_way_out(monkeypatch):
 
 def test_the_nodes_of_a_stage_are_rows_with_their_line_equations_and_grade():
     capture = ex.explore(lambda x: jnp.tanh(x @ x) + jnp.sin(x), jnp.ones((8, 8)))
-    capture.record_small()
     frame, graph = capture.to_frame(), capture.hlo.graph
 
     assert frame["name"].tolist() == [*graph.names]

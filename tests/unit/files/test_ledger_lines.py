@@ -257,7 +257,7 @@ REASON = '{"reason":{"kind":"first"}}'
             ],
             "a count can't be -1",
         ),
-        (["[" * 100_000], "RecursionError"),
+        (["[" * 100_000], "too deep in each other"),
         (['{"prediction":{"function":"f"}}'], "missing"),
         (["\x00"], "line 2"),
     ],

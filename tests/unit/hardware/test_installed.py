@@ -1,5 +1,6 @@
 """Compilers in a folder of their own, by the real pip, from wheels made here."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.hardware.installed import compiler_of, install, is_available, remove
+from explorer.hardware.installed import compiler_of, install, is_available, path_of, remove
+from explorer.hardware.pip_folder import install_into
 from explorer.hardware.process import refusal
 
 
@@ -74,6 +76,51 @@ def test_what_cannot_be_installed_leaves_nothing_behind_and_says_why(index: Path
     with pytest.raises(ex.MissingCompilerError, match="has no jax_plugins/xla_cuda13"):
         install("cuda", say=lambda text: None)
     assert list(compiler_of("cuda").folder.parent.iterdir()) == []
+
+
+def test_a_compiler_is_not_used_where_another_user_can_write(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = index.parent / "cache"
+    folder = compiler_of("cuda").folder
+    (folder / "jax_plugins" / "xla_cuda13").mkdir(parents=True)
+    (folder / "jax_plugins" / "xla_cuda13" / "__init__.py").write_text("raise SystemExit('this ran')")
+    (folder / "installed-by-explorer").write_text("")
+    for path in (folder, folder.parent, cache):
+        path.chmod(0o755)
+    assert is_available("cuda")
+    assert path_of(compiler_of("cuda")) == (str(folder),)
+    for path in (folder, folder.parent, cache, index.parent):  # the last is above the cache
+        for mode in (0o757, 0o777):
+            path.chmod(mode)
+            assert not is_available("cuda")
+            with pytest.raises(ex.MissingCompilerError, match=f"other users can write to {path}") as raised:
+                ex.explore(jnp.sin, jnp.ones(3), target="h100")
+            assert f"chmod go-w {path}" in str(raised.value)
+            subprocess.run(str(raised.value).partition("Hint: ")[2], shell=True, check=True)  # the hint works
+            assert is_available("cuda")
+    folder.chmod(0o1777)  # a sticky bit keeps others from removing files, and not from adding some
+    assert not is_available("cuda")
+    folder.chmod(0o755)
+    index.parent.chmod(0o1777)  # as /tmp is
+    assert is_available("cuda")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
+def test_a_compiler_of_another_user_is_not_used(index: Path) -> None:
+    folder = compiler_of("cuda").folder
+    folder.mkdir(parents=True)
+    (folder / "installed-by-explorer").write_text("")
+    assert is_available("cuda")
+    for path in (folder, folder.parent, index.parent / "cache"):
+        os.chown(path, 12345, -1)
+        assert not is_available("cuda")
+        with pytest.raises(ex.MissingCompilerError, match="belongs to another user, number 12345"):
+            path_of(compiler_of("cuda"))
+        with pytest.raises(ex.MissingPackageError, match="is not used"):
+            install_into(folder, "jax-cuda13-pjrt")
+        os.chown(path, 0, -1)
+    os.chown(folder, -1, 12345)
+    folder.chmod(0o775)  # a group that this user shares
+    assert not is_available("cuda")
 
 
 def test_without_a_compiler_the_command_that_installs_it_is_named_before_anything_is_traced(index: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sets of equations with grades: what pairs say, kept once, turned around, and replaced by what is exact."""
+"""Sets of equations with grades: what pairs say, kept once, turned around, and saved."""
 
 from dataclasses import replace
 
@@ -43,27 +43,6 @@ def test_turned_around_each_equation_has_the_nodes_whose_sets_hold_it(members, g
     assert found == [[row for row, here in enumerate(members) if equation in here] for equation in range(EQUATIONS)]
 
 
-@given(SETS, GRADES, SETS)
-def test_what_is_known_for_sure_replaces_what_was_inferred_and_nothing_else(members, grades, known):
-    replaced = sets_of(members, grades).replaced_by(sets_of(known, [EXACT] * NODES))
-    assert members_of(replaced) == [sure or here for here, sure in zip(members, known, strict=True)]
-    assert (
-        replaced.only(EXACT).code.tolist() == np.where(replaced.grade == EXACT, replaced.only(EXACT).code, -1).tolist()
-    )
-    of_known = [EXACT if sure else grade for sure, grade in zip(known, grades, strict=True)]
-    assert [g for g in replaced.grade.tolist() if g] == [
-        grade for grade, here in zip(of_known, members_of(replaced), strict=True) if here
-    ]
-
-
-@given(SETS, st.lists(st.integers(-1, NODES - 1), max_size=9))
-def test_nodes_of_one_class_have_its_set(classes, of):
-    sets = EquationSets.of_classes([sorted(members) for members in classes], np.asarray(of, np.int32))
-    assert members_of(sets) == [classes[own] if own >= 0 else set() for own in of]
-    assert sets.grade.tolist() == [INFERRED if here else UNKNOWN for here in members_of(sets)]
-    assert sets.fits(len(of), EQUATIONS)
-
-
 def test_sets_that_lead_out_of_a_stage_do_not_fit():
     sets = sets_of([{0}, {4}, set(), set(), set(), set()], [EXACT] * NODES)
     assert sets.fits(NODES, 5)
@@ -74,52 +53,57 @@ def test_sets_that_lead_out_of_a_stage_do_not_fit():
     assert not EquationSets(one, np.asarray([0, 1], np.int32), one, np.asarray([7], np.int8)).fits(1, 1)
 
 
-@pytest.fixture
+@given(SETS, GRADES, st.sampled_from([INFERRED, EXACT]))
+def test_the_sets_of_one_grade_are_those_of_its_nodes(members, grades, grade):
+    only = sets_of(members, grades).only(grade)
+    assert members_of(only) == [here if own == grade else set() for here, own in zip(members, grades, strict=True)]
+
+
+@pytest.fixture(scope="module")
 def capture():
     return ex.explore(lambda x: (x * 2.0).sum() + (x * 3.0).sum(), np.ones(8, np.float32))
 
 
-def exact(capture, pairs):
-    rows, equations = zip(*pairs, strict=True)
-    return EquationSets.of_pairs(rows, equations, np.full(len(capture.hlo.graph), EXACT, np.int8))
-
-
-def test_what_is_exact_is_handed_in_for_a_stage_and_grades_say_so(capture):
+def test_grades_are_of_one_capture_and_its_stages(capture):
     links = capture.links
-    jaxpr, hlo = list(capture.jaxpr.graph.nodes), list(capture.hlo.graph.nodes)
-    first, second = (node for node in jaxpr if node.op == "mul")
-    merged = next(node for node in hlo if node.op == "add")
-    assert links.grade(merged, "jaxpr") != "exact"
-    known = links.with_exact("hlo", exact(capture, [(merged.index, first.index), (merged.index, second.index)]))
-    assert known.linked(merged, "jaxpr") == (first, second)
-    assert merged in known.linked(second, "hlo")
-    assert known.grade(merged, "jaxpr") == "exact"
-    assert links.grade(merged, "jaxpr") != "exact", "links are values: the first ones are as they were"
-    assert known.grade(merged, "hlo") == "exact"
+    merged = next(node for node in capture.hlo.graph.nodes if node.op == "add")
+    assert links.grade(merged, "hlo") == links.grade(merged, "jaxpr") == "exact"
     with pytest.raises(ex.ForeignNodeError):
-        known.grade(next(ex.explore(lambda x: x + 1, 1.0).jaxpr.graph.nodes), "hlo")
-    with pytest.raises(ex.UnknownNameError, match="stablehlo, hlo"):
-        known.with_exact("jaxpr", exact(capture, [(0, 0)]))
-    with pytest.raises(ValueError, match="lead out of"):
-        known.with_exact("hlo", exact(capture, [(0, len(jaxpr))]))
+        links.grade(next(ex.explore(lambda x: x + 1, 1.0).jaxpr.graph.nodes), "hlo")
+    with pytest.raises(ex.UnknownNameError, match="jaxpr, stablehlo, hlo"):
+        links.grade(merged, "assembly")
+
+
+def graded(capture, pairs, grades):
+    rows, equations = zip(*pairs, strict=True)
+    return EquationSets.of_pairs(rows, equations, np.asarray(grades, np.int8))
 
 
 def test_an_equations_grade_is_that_of_its_weakest_link(capture):
-    links = capture.links
     equation = next(node for node in capture.jaxpr.graph.nodes if node.op == "reduce_sum")
-    there = links.linked(equation, "hlo")
-    assert len(there) > 1
-    one = links.with_exact("hlo", exact(capture, [(there[0].index, equation.index)]))
-    assert one.grade(equation, "hlo") == "inferred"
-    rows = [row for row, rows in one.table("hlo", "jaxpr").items() if equation.index in rows]
-    every = links.with_exact("hlo", exact(capture, [(row, equation.index) for row in rows]))
-    assert every.grade(equation, "hlo") == "exact"
+    first, second = (node.index for node in [*capture.hlo.graph.nodes][-2:])
+    for weaker, expected in ((INFERRED, "inferred"), (EXACT, "exact")):
+        grades = np.full(len(capture.hlo.graph), EXACT)
+        grades[second] = weaker
+        sets = graded(capture, [(first, equation.index), (second, equation.index)], grades)
+        known = replace(capture, exact_sets={**capture.exact_sets, "hlo": sets})
+        assert known.links.grade(known.jaxpr.graph[equation.name], "hlo") == expected
+        assert len(known.links.linked(known.jaxpr.graph[equation.name], "hlo")) == 2
 
 
-def test_from_structure_alone_nothing_is_exact_and_the_shares_are_one_together(capture):
+def test_what_is_not_certain_among_what_is_exact_is_saved_too(capture, tmp_path):
+    grades = [EXACT, INFERRED] * (len(capture.hlo.graph) // 2) + [EXACT] * (len(capture.hlo.graph) % 2)
+    known = replace(capture, exact_sets={"hlo": graded(capture, [(row, 1) for row in range(len(grades))], grades)})
+    known.save(tmp_path / "f.capture")
+    assert ex.load(tmp_path / "f.capture").links.grades("hlo").tolist() == grades
+
+
+@pytest.mark.parametrize(("record", "surest", "not_there"), [(True, "exact", "inferred"), (False, "inferred", "exact")])
+def test_links_are_exact_or_inferred_or_unknown_and_the_shares_are_one_together(record, surest, not_there):
+    capture = ex.explore(lambda x: (x * 2.0).sum() + (x * 3.0).sum(), np.ones(8, np.float32), record=record)
     for stage in ("stablehlo", "hlo"):
         shares = {grade: capture.coverage(stage, grade) for grade in ("exact", "inferred", "unknown")}
-        assert shares["exact"] == 0 < shares["inferred"]
+        assert shares[not_there] == 0 < shares[surest]
         assert sum(shares.values()) == pytest.approx(1)
     assert capture.coverage("jaxpr", "exact") == 1
     alone = ex.open_hlo(capture.hlo.text)
@@ -136,7 +120,7 @@ def test_without_a_grade_the_coverage_is_what_belongs_to_a_line(capture):
 
 def test_what_is_exact_is_saved_and_opened_again(capture, tmp_path):
     rows = [node.index for node in capture.hlo.graph.nodes if node.op == "multiply"]
-    sets = exact(capture, [(row, 1) for row in rows])
+    sets = graded(capture, [(row, 1) for row in rows], [EXACT] * len(capture.hlo.graph))
     known = replace(capture, exact_sets={"hlo": sets})
     known.save(tmp_path / "f.capture")
     loaded = ex.load(tmp_path / "f.capture")

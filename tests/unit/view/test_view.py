@@ -168,7 +168,6 @@ LATER = ["ask", "help", "keeper", "lines_pane", "save_picture", "shown_way", "te
 
 
 def test_the_scripts_of_a_page_stay_small(capture):
-    capture.record_small()
     html = fragment(capture)
     assert chunks_of(html) == ["core", "viewer", *LATER, "why_pane", "memory_pane", "passes_pane"]
     first, later, loader = (len(text.encode()) for text in scripts_of(html))
@@ -183,7 +182,6 @@ def test_what_a_page_does_not_show_is_not_in_it(capture):
     assert chunks_of(opened) == ["core", "viewer", *LATER, "memory_pane"]
     compared = diff_view.fragment(ex.diff(capture, capture))
     assert chunks_of(compared) == ["core", "diff_viewer", "passes_pane"]
-    capture.record_small()
     everything = scripts_of(fragment(capture))
     for html, absent in ((opened, "why-answer"), (opened, "pass-title"), (compared, "record the passes")):
         assert any(absent in text for text in everything)
@@ -191,7 +189,6 @@ def test_what_a_page_does_not_show_is_not_in_it(capture):
 
 
 def test_every_chunk_is_shown_by_some_page(capture):
-    capture.record_small()
     with_code = ex.explore(jnp.sin, jnp.ones(8))
     assert "machine_code_pane" not in chunks_of(fragment(with_code))
     assert with_code.machine_code.platform == "cpu"

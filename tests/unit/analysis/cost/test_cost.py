@@ -15,6 +15,7 @@ from jax import lax
 from jaxlib import _hlo, _jax
 
 import explorer as ex
+from explorer.analysis.cost.flops import meeting_pairs
 from explorer.analysis.cost.kernels import kernel_of
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
@@ -322,6 +323,37 @@ def test_a_convolution_counts_the_products_that_meet_an_element(size, kernel, st
     padded[low : low + (size - 1) * spread + 1 : spread] = 1
     products = sum(padded[o * stride + t * holes] for o in range(outputs) for t in range(kernel))
     assert cost_of(text, "conv")["flops"] == 2 * products * 2 * 3 * 5
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    outputs=st.integers(0, 25),
+    kernel=st.integers(0, 12),
+    stride=st.integers(1, 9),
+    step=st.integers(1, 9),
+    low=st.integers(-30, 30),
+    size=st.integers(0, 30),
+    spread=st.integers(1, 9),
+)
+def test_the_pairs_that_meet_an_element_are_counted_without_going_through_them(
+    outputs, kernel, stride, step, low, size, spread
+):
+    places = [stride * o + step * k - low for o in range(outputs) for k in range(kernel)]
+    met = sum(place % spread == 0 and 0 <= place // spread < size for place in places)
+    assert meeting_pairs(outputs, kernel, stride, step, low, size, spread) == met
+
+
+def test_a_convolution_of_any_length_takes_no_time_and_no_memory():
+    def text(size: str, kernel: str, outputs: str) -> str:
+        return (
+            f"ENTRY %e {{\n  %a = f32[1,{size},1] parameter(0)\n  %k = f32[{kernel},1,1] parameter(1)\n"
+            f"  ROOT %conv = f32[1,{outputs},1] convolution(%a, %k), window={{size={kernel}}}, "
+            "dim_labels=b0f_0io->b0f\n}"
+        )
+
+    assert cost_of(text("1000000", "100000", "900001"), "conv")["flops"] == pytest.approx(2 * 100_000 * 900_001)
+    assert cost_of(text("8", "9" * 18, "9" * 18), "conv")["flops"] >= 0
+    assert math.isnan(cost_of(text("8", "9" * 18, "4").replace("size=", "size=" + "9" * 5000), "conv")["flops"])
 
 
 @settings(max_examples=60, deadline=None)

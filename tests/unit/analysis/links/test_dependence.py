@@ -1,12 +1,11 @@
-"""Which arguments a value depends on and which results on it, how deep it is, and what nothing depends on."""
+"""Which arguments a value depends on, what nothing depends on, and what is computed twice."""
 
 import jax
 import jax.numpy as jnp
-import pytest
 
 import explorer as ex
-from explorer.analysis.links.dependence import argument_sets, depths, result_sets
-from explorer.analysis.links.equations import is_dead, returned_in_order
+from explorer.analysis.links.dependence import argument_sets
+from explorer.analysis.links.equations import is_dead
 from explorer.capture.readers.hlo import read_hlo
 
 MODULE = """HloModule m
@@ -44,7 +43,6 @@ ENTRY main {
 }
 """
 X, Y, Z = 1, 2, 4
-FIRST, SECOND, THIRD = 1, 2, 4
 
 
 def test_what_a_value_depends_on_goes_through_kernels_and_round_loops():
@@ -79,30 +77,6 @@ def test_where_the_operands_are_not_as_many_as_the_parameters_each_depends_on_al
     assert sets["k.p"] == sets["k.q"] == X | Y | Z
 
 
-def test_which_results_depend_on_a_value():
-    graph = read_hlo(MODULE)
-    sets = dict(zip(graph.names, result_sets(graph), strict=True))
-    assert sets == {
-        "r": FIRST, "w": SECOND, "n": THIRD, "one": THIRD, "out": 0, "z": FIRST,
-        "k": FIRST | SECOND, "x": FIRST | SECOND, "y": FIRST | SECOND, "t": SECOND,
-        **dict.fromkeys(("k.p", "k.q", "k.s", "k.t"), FIRST | SECOND),
-        **dict.fromkeys(("s.a", "s.b", "s.c"), FIRST), **dict.fromkeys(("b.p", "b.x", "b.r", "c.p", "c.r"), SECOND),
-    }  # fmt: skip
-
-
-def test_how_many_of_a_kind_follow_one_another_on_the_longest_way():
-    graph = read_hlo(MODULE.replace("ROOT k.t = f32[8] cosine(k.q)", "ROOT k.t = f32[8] cosine(k.s)"))
-    waves, sums, none = (
-        dict(zip(graph.names, column.tolist(), strict=True))
-        for column in depths(graph, [("sine", "cosine"), ("reduce",), ()])
-    )
-    assert {name: waves[name] for name in ("x", "k.p", "k.s", "k.t", "k", "r", "t", "w", "b.x", "n", "out")} == {
-        "x": 0, "k.p": 0, "k.s": 1, "k.t": 2, "k": 2, "r": 2, "t": 2, "w": 2, "b.x": 2, "n": 0, "out": 2,
-    }  # fmt: skip
-    assert (sums["r"], sums["k"], sums["out"]) == (1, 0, 1)
-    assert set(none.values()) == {0}
-
-
 # Equations -----------------------------------------------------------------------------------------------------------
 
 
@@ -128,18 +102,3 @@ def test_what_nothing_that_is_returned_depends_on_is_dead():
     graph = jaxpr(function, ONES, ONES)
     dead = {node.op for node in graph.nodes if is_dead(graph)[node.index]}
     assert dead == {"sin", "cos"}
-
-
-@pytest.mark.parametrize("position", [0, 1, 2])
-def test_what_is_returned_is_in_its_order(position):
-    def function(x, y):
-        results = [jnp.sin(x), 2.0, jnp.cos(y)]
-        return results[position:] + results[:position]
-
-    graph = jaxpr(function, ONES, ONES)
-    names = [graph.ops[int(graph.op[node])] if node >= 0 else None for node in returned_in_order(graph)]
-    whole = ["sin", None, "cos"]
-    expected = whole[position:] + whole[:position]
-    while expected[-1] is None:  # literals at the end are no nodes
-        expected.pop()
-    assert names == expected

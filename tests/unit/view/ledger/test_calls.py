@@ -327,6 +327,11 @@ def test_a_bar_in_a_terminal_is_twelve_letters_in_eighths_and_never_nothing(shar
     assert bar(share) == shown
 
 
+@pytest.mark.parametrize("share", [8.0, 1e300, float("inf"), float("nan"), -1.0])
+def test_a_bar_is_never_longer_than_the_whole(share):
+    assert 1 <= len(bar(share)) <= len(bar(1.0)) == 12
+
+
 # What is left out -----------------------------------------------------------------------------------------------------
 
 

@@ -31,11 +31,18 @@ export async function load(name: string): Promise<object> {
 }
 
 const PATIENCE = 10_000; // milliseconds that a busy kernel is waited for
+const SHORTLY = 2_000; // within which a notebook that was opened again has its wire to a kernel that is still there
 
 /** Ask every kernel that the page has a wire to; resolves when one has answered. */
 async function requested(name: string): Promise<void> {
+  if (!run) return;
+  if (!window.explorerModels?.size)
+    await new Promise((resolve) => {
+      window.addEventListener("explorer-wire", resolve, { once: true });
+      setTimeout(resolve, SHORTLY);
+    });
   const models = [...(window.explorerModels?.values() ?? [])];
-  if (!run || !models.length) return;
+  if (!models.length) return;
   const answer = new Promise<string>((resolve) => {
     for (const model of models) {
       const listen = ({ chunk, code }: { chunk?: string; code?: string }) => {

@@ -23,7 +23,10 @@ export function followTheme(root: HTMLElement): () => void {
     const apply = () => {
       if (root.classList.contains("dark") === isDark()) return;
       root.classList.toggle("dark");
-      for (const canvas of root.querySelectorAll("canvas")) canvas.dispatchEvent(new Event(THEMED));
+      // JupyterLab hides the page while it changes: what has no size yet can't be drawn.
+      requestAnimationFrame(() => {
+        for (const canvas of root.querySelectorAll("canvas")) canvas.dispatchEvent(new Event(THEMED));
+      });
     };
     apply();
     const observer = new MutationObserver(apply);

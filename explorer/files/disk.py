@@ -1,0 +1,278 @@
+"""Reading and writing of files: no other module of Explorer opens any (`tests/one_door.py` lists the exceptions).
+
+A file may come from someone who means harm, so reading has bounds: only regular files are read, since a pipe or a
+device may never end; no more than a given number of bytes; and parsers get no input on which they take more memory or
+time than its size explains. A file is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+from time import time
+from typing import IO, Any
+
+Refusal = Callable[[str], Exception]  # the error of a file that can't be read: its class
+
+LARGEST_TEXT = 64 * 2**20  # bytes of a text that a person or a tool wrote
+LARGEST_DUMP = 4_000_000_000  # bytes of a compiler's output: a text of 10,000,000 instructions
+LONGEST_LINE = 16 * 2**20  # bytes of one line of a ledger or a log
+_PIECE = 2**20
+_MOST_VALUES = 8_000_000  # of JSON, each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
+_MOST_DOTS = 20_000_000  # squared and summed over the lines of TOML: tomllib takes time and memory for each pair
+_MOST_NODES, _DEEPEST, _LONGEST_SCALAR = 100_000, 50, 1_000  # of YAML, an alias counted as what it stands for
+_PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
+_DAY = 86_400.0  # seconds
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def read_bytes(path: str | PathLike[str], largest: int, what: str, refuse: Refusal = OSError) -> bytes:
+    """Return all bytes of a regular file.
+
+    Args:
+        largest: The most bytes that are read.
+        what: What the file should be, with its article, for messages.
+        refuse: Makes the error for a file that is not regular, has an impossible name, or is too large.
+
+    Raises:
+        OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
+    """
+    with _opened(path, what, refuse) as file:
+        size = os.fstat(file.fileno()).st_size
+        pieces = [file.read(size)] if size <= largest else []  # a larger number would be allocated whole
+        # The system's own files have a size of 0, and a file may grow meanwhile.
+        while size <= largest and (piece := file.read(_PIECE)):
+            pieces.append(piece)
+            size += len(piece)
+        if size > largest:
+            raise refuse(f"{_name(path)} has {size:,} bytes; {what} has at most {largest:,}.")
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def read_text(
+    path: str | PathLike[str],
+    what: str = "a text",
+    refuse: Refusal = OSError,
+    *,
+    largest: int = LARGEST_TEXT,
+    errors: str = "strict",
+) -> str:
+    """Return the text of a regular file of UTF-8, its lines ended by `\\n`; for the rest see `read_bytes`."""
+    try:
+        text = read_bytes(path, largest, what, refuse).decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise refuse(f"{_name(path)} is no text: {error}.") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def read_lines(path: str | PathLike[str], what: str, refuse: Refusal = OSError) -> Iterator[bytes]:
+    """Yield the lines of a regular file of any length, each of at most `LONGEST_LINE` bytes; see `read_bytes`."""
+    with _opened(path, what, refuse) as file:
+        while line := file.readline(LONGEST_LINE + 1):
+            if len(line) > LONGEST_LINE:
+                raise refuse(f"{_name(path)} has a line of more than {LONGEST_LINE:,} bytes, and {what} has none.")
+            yield line
+
+
+def read_start(path: str | PathLike[str], size: int, what: str, refuse: Refusal = OSError) -> bytes:
+    """Return the first `size` bytes of a regular file, or fewer; see `read_bytes`."""
+    with _opened(path, what, refuse) as file:
+        return file.read(size)
+
+
+@contextmanager
+def _opened(path: str | PathLike[str], what: str, refuse: Refusal) -> Generator[IO[bytes]]:
+    try:
+        # Not blocking: to open a pipe that has no writer would wait without end.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    except ValueError as error:  # a null byte, or a surrogate that no file system can encode
+        raise refuse(f"{_name(path)!r} can't name a file: {error}.") from None
+    with open(descriptor, "rb") as file:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise refuse(f"{_name(path)} is no regular file. Hint: {what} is read from one.")
+        yield file
+
+
+def _name(path: str | PathLike[str]) -> str:
+    return f"{Path(path).name:.200}"
+
+
+def parse_json(text: str | bytes, **how: Any) -> Any:
+    """Return the values of a JSON text.
+
+    Args:
+        text: Bytes are UTF-8, with surrogates.
+        how: Further arguments of `json.loads`.
+
+    Raises:
+        ValueError: The text is not JSON, is nested too deeply, or has more values than fit in memory.
+    """
+    # An empty list is three bytes here and 64 in memory.
+    marks: Any = b",[{:" if isinstance(text, bytes) else ",[{:"
+    values = sum(text.count(marks[i : i + 1]) for i in range(4))
+    if values > _MOST_VALUES:
+        raise ValueError(f"it has {values:,} values, and at most {_MOST_VALUES:,} are read")
+    try:
+        return json.loads(text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text, **how)
+    except RecursionError:
+        raise ValueError("its values are too deep in each other") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the table of a TOML text; ValueError if malformed, too deep, or of integers past 64 bits."""
+    if sum(line.count(".") ** 2 for line in text.splitlines()) > _MOST_DOTS:
+        raise ValueError("a line has too many dots")
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("its values are too deep in each other") from None
+    todo: list[Any] = [table]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError("an integer has more than 64 bits")
+        todo += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return table
+
+
+class YamlError(ValueError):
+    """Refusal of a YAML text; `line` counts from 1, and is 0 where it is not known."""
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def compose_yaml(content: bytes) -> Any:
+    """Return the root node of a YAML text, None of an empty one.
+
+    Raises:
+        YamlError: The text is not YAML, or has too many nodes once each alias is replaced by its anchor.
+    """
+    yaml: Any = import_module("yaml")  # 15 ms that only those pay who have such a file
+    try:
+        root = yaml.compose(content, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark: Any = getattr(error, "problem_mark", None)
+        problem: Any = getattr(error, "problem", None) or error
+        raise YamlError(f"this is no YAML: {problem!s:.300}", mark.line + 1 if mark is not None else 0) from None
+    except (RecursionError, ValueError, OverflowError):  # PyYAML has no error of its own for `"\UFFFFFFFF"`
+        raise YamlError("its lists are too deep, or an escape is no character") from None
+    if root is not None:
+        _count_nodes(root, {}, 0)
+    return root
+
+
+def _count_nodes(node: Any, seen: dict[int, int], depth: int) -> int:
+    """Return how many nodes a node of YAML stands for; an alias shares the node that it stands for."""
+    line = node.start_mark.line + 1
+    if depth > _DEEPEST:
+        raise YamlError("its lists are too deep", line)
+    if id(node) not in seen:
+        seen[id(node)] = _MOST_NODES  # of an alias for what the alias is in, there is no end
+        if node.id == "scalar":
+            if len(node.value) > _LONGEST_SCALAR:
+                raise YamlError(f"a value has more than {_LONGEST_SCALAR:,} characters", line)
+            parts = []
+        else:
+            parts = node.value if node.id == "sequence" else [part for pair in node.value for part in pair]
+        seen[id(node)] = 1 + sum(_count_nodes(part, seen, depth + 1) for part in parts)
+    if seen[id(node)] > _MOST_NODES:
+        raise YamlError(f"its aliases stand for more than {_MOST_NODES:,} values", line)
+    return seen[id(node)]
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+def write_whole(path: str | PathLike[str], data: bytes | memoryview) -> None:
+    """Write a file whole or not at all; see `replacing`."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+def write_text(path: str | PathLike[str], text: str) -> Path:
+    """Write a text as UTF-8, whole or not at all, and return its path; half of a surrogate pair becomes `?`."""
+    write_whole(path, text.encode("utf-8", "replace"))
+    return Path(path)
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
+    """Open a new file that takes the place of `path` at the end, if all went well: no reader ever sees half of it.
+
+    The new file is written in the same folder, synced, and renamed. If that fails, or this process is killed, the old
+    file stays as it was. Of several writers, the last one wins. A symbolic link stays a link, and a file keeps its
+    permissions. A partial file of a killed process is removed by the first write to its folder a day later.
+
+    Raises:
+        OSError: The folder is not there or can't be written to, `path` is no regular file, or the disk is full. It
+            names `path`.
+    """
+    target = Path(os.path.realpath(path))
+    # Within one file system a rename is atomic; the name is no longer than a short one.
+    partial = target.with_name(f".{token_hex(8)}.partial")
+    try:
+        _check_target(target)
+        _remove_old_partials(target.parent)
+        with _discarded_on_error(partial):
+            with partial.open("xb") as file:
+                if target.exists():
+                    partial.chmod(stat.S_IMODE(target.stat().st_mode))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+    except OSError as error:  # the error names the partial file, which the caller doesn't know
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+    if os.name == "posix":  # the folder has the new name only when it is written too
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _check_target(target: Path) -> None:
+    number = 0
+    if target.is_dir():
+        number = errno.EISDIR
+    elif target.exists():
+        # The file that replaces a device or a pipe would be found by every program that looks for that.
+        number = errno.EINVAL if not target.is_file() else 0 if os.access(target, os.W_OK) else errno.EACCES
+    if number:
+        raise OSError(number, os.strerror(number))
+
+
+def _remove_old_partials(folder: Path) -> None:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _PARTIAL.fullmatch(entry.name):
+                with suppress(OSError):
+                    if time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
+                        os.unlink(entry.path)
+
+
+@contextmanager
+def _discarded_on_error(partial: Path) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # what is raised is the reason
+            partial.unlink(missing_ok=True)
+        raise
