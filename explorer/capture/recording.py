@@ -176,7 +176,7 @@ class RecordedProgram:
 
     @property
     def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations that the numbers of each stage's nodes name."""
+        """The equations of each stage's nodes, by their numbers."""
         return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
 
 

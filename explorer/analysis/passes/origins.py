@@ -148,6 +148,12 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
             if len(alike) == 1:
                 unit_of_operation[alike[0]] = len(units)
                 units.append(Unit(of, frozenset([op]), alike[0], function[alike[0]]))
+    # An operation that JAX gave no name in StableHLO, as a callback, has one in HLO.
+    row, equation = evidence.lines.certain()
+    at_first = np.unique(equation[np.isin(row, evidence.versions.rows(0))])
+    for of in (of for of in at_first.tolist() if of not in unit_of_equation):
+        unit_of_equation[of] = len(units)
+        units.append(Unit(of, frozenset(), -1, -1))
     return units, unit_of_equation, unit_of_operation
 
 

@@ -52,7 +52,7 @@ class Unit(NamedTuple):
     @property
     def moves(self) -> bool:
         """True if it only puts elements elsewhere, or gives them another form."""
-        return self.ops <= MOVERS
+        return bool(self.ops) and self.ops <= MOVERS
 
 
 class Counts(NamedTuple):

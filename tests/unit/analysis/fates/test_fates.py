@@ -144,7 +144,7 @@ def test_a_product_that_is_transposed_is_computed_transposed_and_does_the_work_o
 
 
 def unrecorded(capture):
-    return replace(capture, record=None)
+    return replace(capture, record=None, read_passes=None)
 
 
 def test_without_the_passes_a_fate_is_unknown_where_no_instruction_bears_its_name_and_says_what_would_help():
