@@ -91,8 +91,8 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
         if len(header["stages"]) > _MOST_STAGES:
             raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MOST_STAGES} are read")
-        known = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
-        if known != sorted({*known}):
+        order = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
+        if order != sorted({*order}):
             raise ValueError("its stages are in another order than a program has them")
         # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
         for stage in header["stages"]:
@@ -173,6 +173,8 @@ def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:
                 node_attributes=_read_node_attributes(header, blobs),
             )
             _check(graph)
+            if header["name"] == _ORDER[0]:
+                _check_callers(graph)
             content = blobs.text(header["text"])
             return content, graph if graph.node_attributes else graph.with_attributes_of(content)
 
@@ -196,6 +198,12 @@ def _check(graph: Graph) -> None:
         raise ValueError("a group or frame leads out of the graph")
     check_frames(graph.frames)
     measure_types(graph.types)  # an UnreadableTextError, of what no compiler writes
+
+
+def _check_callers(graph: Graph) -> None:
+    """Raise ValueError if a part of a jaxpr is before its caller; in HLO a computation is."""
+    if any(graph.group[group.caller] >= i for i, group in enumerate(graph.groups) if group.caller >= 0):
+        raise ValueError("a part of the jaxpr is before its caller")
 
 
 def _check_columns(graph: Graph, size: int) -> None:

@@ -9,6 +9,7 @@ from os import PathLike
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.displayable import Displayable
+from explorer.model.text import brief, cut_end
 
 MEASURES = ("kernels", "flops", "bytes", "peak_memory", "constants", "wire")
 """What is summed over a program, and may not grow by more than its tolerance."""
@@ -134,7 +135,7 @@ class Golden:
             if program.target == target:
                 return program
         names = ", ".join(program.target for program in self.programs)
-        raise UnknownNameError(f"nothing was recorded for {target!r}; there are: {names}")
+        raise UnknownNameError(f"nothing was recorded for {brief(target)}; there are: {cut_end(names, 500)}")
 
     @attached
     def save(self, path: str | PathLike[str]) -> None:

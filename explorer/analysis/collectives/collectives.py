@@ -8,6 +8,7 @@ is permuted or broadcast is sent once (NCCL tests, doc/PERFORMANCE.md; Patarasuk
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -35,7 +36,8 @@ def collectives(capture: Capture) -> Collectives:
     if not any(stage.name == "hlo" for stage in capture.stages):
         return Collectives(())
     graph = capture.hlo.graph
-    devices = int(graph.attributes.get("num_partitions", "1")) * int(graph.attributes.get("replica_count", "1"))
+    counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
+    devices = math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
     nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
     mesh = mesh_of(capture) if nodes or devices > 1 else ()  # which reads a whole stage

@@ -68,7 +68,8 @@ def _rest(profile: Profile) -> Iterable[str]:
 
 
 def _time(seconds: float, share: float) -> tuple[str, str, str]:
-    return duration_text(seconds), f"{share:.1%}", "█" * round(share * _BAR) or "▏"
+    whole = min(share, 1.0) if share > 0 else 0.0  # a share from a file may be any number, or NaN
+    return duration_text(seconds), f"{share:.1%}", "█" * round(whole * _BAR) or "▏"
 
 
 def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, ...]]:

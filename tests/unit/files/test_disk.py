@@ -1,16 +1,21 @@
 """Every file is read within bounds and written whole or not at all, whichever loader or writer is at work."""
 
+import json
+import math
 import os
 import resource
 import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import explorer as ex
 from explorer.errors import GoldenFileError, OptionError, SignalsError, UnreadableTextError
+from explorer.files.container import Blobs
 from explorer.files.disk import parse_json, parse_toml, read_bytes, read_lines, replacing, write_text, write_whole
 from explorer.files.golden import from_toml
 from explorer.files.instruction_log import read_log
@@ -20,8 +25,11 @@ from explorer.files.timeline import read_timeline
 from explorer.model.findings.findings import Findings
 from explorer.model.golden import Golden
 from tests import one_door
+from tests.corpus_hostile.formats import capture_parts, wire
+from tests.corpus_hostile.mutations import dumps
 from tests.corpus_hostile.writers import WRITERS, contents
 
+DISPLAYS = Path(__file__).parents[2] / "support" / "displays"
 LOADERS = {
     "capture": ex.load,
     "executable": ex.Executable.load,
@@ -166,6 +174,36 @@ def test_findings_of_any_text_are_refused_in_a_few_words():
         with pytest.raises(UnreadableTextError) as refused:
             Findings.from_json(text)
         assert len(str(refused.value)) < 1_000
+
+
+def test_a_capture_with_its_stages_in_another_order_is_refused(tmp_path):
+    header, blobs = capture_parts()
+    (tmp_path / "capture").write_bytes(wire(dumps({**header, "stages": header["stages"][::-1]}), blobs))
+    with pytest.raises(ex.CaptureFileError, match="stages are in another order"):
+        ex.load(tmp_path / "capture")
+
+
+def test_a_capture_whose_jaxpr_calls_itself_is_refused(tmp_path):
+    header, old = json.loads(dumps(capture_parts()[0])), capture_parts()[1]
+    groups, blobs = header["stages"][0]["groups"], Blobs()
+    offset, size = blobs.column([0] * (groups["caller"][1] // 4))  # the first node, which is in the first group
+    groups["caller"] = [len(old) + offset, size]
+    (tmp_path / "capture").write_bytes(wire(dumps(header), old + b"".join(blobs.parts)))
+    with pytest.raises(ex.CaptureFileError, match="before its caller"):
+        len(ex.load(tmp_path / "capture").jaxpr.graph)
+
+
+@pytest.mark.parametrize("unattributed", [8.0, 2147483647.0, math.inf, math.nan, -1.0])
+def test_a_profile_with_more_time_than_there_was_is_shown(unattributed):
+    profile = replace(ex.Profile.load(DISPLAYS / "Profile.json"), unattributed=unattributed)
+    assert len(profile.to_text()) < 10_000
+    assert len(repr(profile)) < 10_000
+
+
+@pytest.mark.parametrize("count", ["9" * 5_000, "many", "-1"])
+def test_a_module_for_any_number_of_devices_is_opened(count):
+    head = f"HloModule m, num_partitions={count}, replica_count={count}\n\n"
+    assert ex.open_hlo(head + "ENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n").collectives.devices >= 1
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
