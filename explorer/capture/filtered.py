@@ -54,8 +54,8 @@ def arrays_of(tree: Any) -> Any:
 def inner_jit(wrapper: Any) -> Any:
     """Return the `jax.jit` function that a wrapper calls; None for anything that isn't a wrapper of a known library."""
     library = cast(type[object], type(wrapper)).__module__.partition(".")[0]
-    found = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
-    return getattr(wrapper, found[0]) if len(found) == 1 else None
+    names = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
+    return getattr(wrapper, names[0]) if len(names) == 1 else None
 
 
 def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:

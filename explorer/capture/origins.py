@@ -124,8 +124,8 @@ def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tim
 
 def _times_of(function: Any) -> dict[Hashable, Samples | None]:
     """Return what is known of a function's programs; empty if nothing is."""
-    known = _times.get(id(_owner(function)))
-    return known[1] if known is not None and known[0]() is _owner(function) else {}
+    times = _times.get(id(_owner(function)))
+    return times[1] if times is not None and times[0]() is _owner(function) else {}
 
 
 def _forget(at: int, gone: weakref.ref[Any]) -> None:

@@ -285,10 +285,10 @@ def test_called_by_a_program_it_does_not_touch_the_programs_text(ip):
 
 
 def test_the_passes_are_recorded_where_they_are_asked_for(ip, monkeypatch):
-    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
-    assert not run(ip, "%explore layer(x)").has_passes
-    assert run(ip, "%explore --passes layer(x)").has_passes
-    assert run(ip, "%%explore --passes\nlayer(x)").passes.all
+    monkeypatch.setattr("explorer.capture.recording.dump_place", lambda size, always=False: "" if always else None)
+    assert not run(ip, "%explore (lambda x: layer(x) * 3)(x)").has_passes
+    assert run(ip, "%explore --passes (lambda x: layer(x) * 3)(x)").has_passes
+    assert run(ip, "%%explore --passes\n(lambda x: layer(x) * 3)(x)").passes.all
 
 
 def plain(text):
