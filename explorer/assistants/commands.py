@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -13,7 +14,7 @@ from typing import Any
 import explorer as ex
 from explorer.assistants.named import Named
 from explorer.assistants.tools import Tools
-from explorer.assistants.verbs import Limits
+from explorer.assistants.verbs import Limits, end_at_once
 from explorer.errors import ExplorerError, MissingPackageError
 from explorer.model.distribution import install_hint
 
@@ -59,6 +60,8 @@ def _mcp(given: argparse.Namespace) -> int:
     for tool in tools.all:
         server.add_tool(_raising(tool, ToolError), structured_output=False)
     print(f"explorer: pages and reports go to {folder}", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_at_once)
     server.run("stdio")
     return 0
 

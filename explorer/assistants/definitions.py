@@ -47,20 +47,16 @@ class Definitions:
     @property
     def names(self) -> list[str]:
         """Public functions, classes and instances, in the order of the file."""
-        return [name for name in self._top if self.has(name)]
+        return [name for name in self._top if "." not in name and self.has(name)]
 
-    def has(self, name: str, *, alias: bool = False) -> bool:
+    def has(self, name: str) -> bool:
         """Return True if the file defines a name itself: `step`, `Model`, `Model.loss`, `model.step`.
 
-        Args:
-            name: With at most one dot; no part of it begins with an underscore.
-            alias: Whether an assignment of something imported counts, as `DTYPE = jnp.bfloat16`.
+        A name has at most one dot, and no part of it begins with an underscore.
         """
         parts = name.split(".")
         if len(parts) > 2 or any(part.startswith("_") for part in parts):
             return False
-        if alias and len(parts) == 1:
-            return _FOREIGN not in self._top.get(name, [_FOREIGN])
         # A name is the file's own if all that it is bound to is; a circle, as `x = x["layer"]`, adds nothing.
         seen, pending = set[_Name](), [tuple(parts)]
         while pending:
@@ -77,6 +73,8 @@ class Definitions:
     def _needed_by(self, name: _Name) -> Iterator[_Name | None]:
         """Yield the names that must be the file's own for this name to be."""
         first, *rest = name
+        for value in self._top.get(".".join(name), ()) if rest else ():  # model.step = …
+            yield from _names_of(value, _NO_NAMES)
         for value in self._top.get(first, [_FOREIGN]):
             if not rest:
                 yield from _names_of(value, _NO_NAMES)
@@ -118,7 +116,8 @@ class Definitions:
         classes, seen = [owner], set[str]()
         while classes:
             each = classes.pop(0)
-            values = [(value, _NO_NAMES) for value in _by_name(_bindings(each.body)).get(attribute, ())]
+            bound = (*_by_name(_bindings(each.body)).get(attribute, ()), *self._top.get(f"{each.name}.{attribute}", ()))
+            values = [(value, _NO_NAMES) for value in bound]
             if is_instance:
                 values += [*_fields(each, attribute), *_assigned_to_self(each, attribute)]
             if values:
@@ -212,6 +211,8 @@ def _others(statement: ast.AST) -> Iterator[_Binding]:
 def _assigned(target: ast.AST, value: ast.AST) -> Iterator[_Binding]:
     if isinstance(target, ast.Name):
         yield target.id, value
+    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        yield f"{target.value.id}.{target.attr}", value
     elif isinstance(target, ast.Tuple | ast.List):
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
         starred = any(isinstance(part, ast.Starred) for part in (*parts, *target.elts))

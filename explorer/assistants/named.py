@@ -123,12 +123,12 @@ def argument(text: str, definitions: Definitions) -> str:
     value = value.strip() if equal and name.strip().isidentifier() else text.strip()
     if parse_shape_spec(value) is not None or _is_literal(value):
         return text
-    if _NAME.fullmatch(value) and definitions.has(value, alias=True):
+    if _NAME.fullmatch(value) and definitions.has(value):
         return text
     raise OptionError(
         f"the argument {text!r} is code, or no name of the module; allowed are a shape, as f32[8,128], a literal, as 3 "
         "or 'mean', and a name that the module defines, as params, each perhaps behind NAME=.\n"
-        "  Hint: what must be computed, give a name in the module."
+        "  Hint: give what is computed or imported a name in the module: dtype = jnp.dtype('bfloat16')."
     )
 
 

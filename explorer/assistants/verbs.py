@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import IO, Any, cast
 
@@ -19,6 +20,18 @@ from explorer.model.units import bytes_text
 
 _LINES = 12  # of an answer: more are in the report
 _LONGEST = 400  # characters of a line
+
+
+_running: dict[int, str] = {}  # process groups, and the folder of each for what is temporary
+
+
+def end_at_once(number: int, _: object) -> None:
+    """End this process by a signal, with the verb that it runs. An exit would wait for the thread that reads input."""
+    for group, temporary in _running.items():
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+        rmtree(temporary, ignore_errors=True)
+    os._exit(128 + number)
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,7 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,
             start_new_session=True,  # so that what it starts ends with it
         )  # fmt: skip
+        _running[process.pid] = temporary
         try:
             status = await asyncio.wait_for(process.wait(), limits.seconds)
         except TimeoutError:
@@ -60,6 +74,7 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
         finally:  # also where the client gave up
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            del _running[process.pid]
     return _report(name, report, log, status, limits)
 
 

@@ -104,11 +104,11 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
 
     Returns:
         The `jax.stages.Traced`, and what the user calls the arrays that it takes, empty where that isn't known. None
-        for another function, and for arguments of `filter_jit` without arrays: it makes static what stands for them.
+        for another function.
     """
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)
-        if inner is None or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
+        if inner is None:
             return None
         inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
         given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]

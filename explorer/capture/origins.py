@@ -103,12 +103,11 @@ def agree_on_time(
         is_latest: Whether `now` is shown even if both agree, as where the user asked for nothing but the time.
 
     Returns:
-        The time to show: of two that agree the earlier one, of two that don't the new one, unless that is too noisy
-        to tell; and a note if they don't.
+        The time to show: of two that agree the earlier one, of two that don't the new one; and a note if they don't.
     """
     earlier = call_time(function, args, kwargs)
     is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)
-    if earlier is not None and (is_alike or now.is_too_noisy) and not is_latest:
+    if earlier is not None and is_alike and not is_latest:
         return earlier, ""
     _keep_time(function, args, kwargs, now)
     return now, "" if earlier is None or is_alike else f"{EARLIER}{earlier}; now: {now}"
@@ -124,8 +123,8 @@ def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tim
 
 def _times_of(function: Any) -> dict[Hashable, Samples | None]:
     """Return what is known of a function's programs; empty if nothing is."""
-    times = _times.get(id(_owner(function)))
-    return times[1] if times is not None and times[0]() is _owner(function) else {}
+    entry = _times.get(id(_owner(function)))
+    return entry[1] if entry is not None and entry[0]() is _owner(function) else {}
 
 
 def _forget(at: int, gone: weakref.ref[Any]) -> None:

@@ -28,7 +28,6 @@ import jax
 from explorer._jax import keep_executable, kept_lowering, number_equations
 from explorer._jax.settings import metadata_in_cache_key
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.analysis.links.folding import folded_equations, with_folded
 from explorer.capture.backends import Backend, CompiledProgram
 from explorer.capture.equation_paths import (
     EquationPaths,
@@ -180,18 +179,10 @@ class RecordedProgram:
         names = partial(names_without_numbers, known=self._hlo[1])
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
-    @cached_property
-    def _with_folded(self) -> EquationSets:
-        return with_folded(self.hlo.equations, self.hlo.graph, folded_equations(self._passes.versions))
-
     @property
     def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations of each stage's nodes, with those that a pass folded into another where the passes are read."""
-        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": self._hlo_sets})
-
-    def _hlo_sets(self) -> EquationSets:
-        has_passes = self.has_quick_passes or "_passes" in self.__dict__
-        return self._with_folded if has_passes else self.hlo.equations
+        """The equations that the numbers of each stage's nodes name."""
+        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
 
 
 class LazySets(Mapping[str, EquationSets]):
@@ -328,10 +319,11 @@ def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool =
     A dump that the user asked XLA for is left to them.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
-    if place is None or "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", ""):
+    is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
+    folder = None if place is None or is_users else _folder_in(place)
+    if folder is None:
         yield _Dumped(options)
         return
-    folder = TemporaryDirectory(prefix="explorer-passes-", dir=place or None, ignore_cleanup_errors=True)
     dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
     dumped = _Dumped({**(options or {}), **dump}, folder)
     try:
@@ -339,6 +331,14 @@ def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool =
     finally:
         if not dumped.is_packed:
             folder.cleanup()
+
+
+def _folder_in(place: str) -> TemporaryDirectory[str] | None:
+    """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
+    for parent in (place or None, None):
+        with suppress(OSError):
+            return TemporaryDirectory(prefix="explorer-passes-", dir=parent, ignore_cleanup_errors=True)
+    return None
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:

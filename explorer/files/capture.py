@@ -89,8 +89,8 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
         if len(header["stages"]) > _MOST_STAGES:
             raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MOST_STAGES} are read")
-        places = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
-        if places != sorted({*places}):
+        known = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
+        if known != sorted({*known}):
             raise ValueError("its stages are in another order than a program has them")
         # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
         for stage in header["stages"]:

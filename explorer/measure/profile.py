@@ -91,23 +91,23 @@ def profile(
     calls = Calls(captured.call, captured.args, captured.kwargs, captured.may_donate, is_counted=runs is not None)
     program = call.function, call.args, call.kwargs
     is_one = captured.whole is not None  # program, so that a call of it is one fact
-    taken, note = call_time(*program) if is_one else None, ""
+    steady_time, note = call_time(*program) if is_one else None, ""
     with printed_once() as prints:
         calls.first()
         with prints.muted():
-            if taken is None and is_one and runs is None:
+            if steady_time is None and is_one and runs is None:
                 own = Calls(subject.call, subject.args, subject.kwargs, subject.may_donate)
                 own.first()
                 seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
-                taken, note = agree_on_time(*program, seconds_of_own)
+                steady_time, note = agree_on_time(*program, seconds_of_own)
             try:
                 (measured, beside), stop = _measured(captured, calls, runs, warm_up, seconds), None
             except _Stopped as stopped:
                 (measured, beside), stop = stopped.measured, stopped.stop
     if stop is None and is_one and beside.median > _LONG:
-        taken, note = agree_on_time(*program, beside)
-    if taken is not None:
-        measured = replace(measured, plain_seconds=taken.median)
+        steady_time, note = agree_on_time(*program, beside)
+    if steady_time is not None:
+        measured = replace(measured, plain_seconds=steady_time.median)
     notes = [*subject.notes, *measured.notes, *filter(None, [note]), *prints.notes]
     measured = replace(measured, notes=notes, environment=environment_with_cores())
     if stop is None:

@@ -7,9 +7,9 @@ from functools import partial, wraps
 from typing import Any
 
 import jax
+import numpy as np
 
 from explorer.capture.explore import Described
-from explorer.measure.abstract import abstract_arguments
 
 _tree: Any = jax.tree  # whose functions have no types
 
@@ -22,6 +22,30 @@ def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
         return abstract_arguments(args, values)
 
     return shapes
+
+
+def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """What `maker(**values)` returns, with a `jax.ShapeDtypeStruct` for each array that it makes.
+
+    It is traced, so that arrays too large for this machine cost nothing. A maker that needs their values is called.
+    """
+    seen: list[tuple[list[Any], Any]] = []
+
+    def arrays_of_maker() -> list[Any]:
+        leaves, tree = _tree.flatten(maker(**values), is_leaf=_is_none)
+        arrays = [i for i, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, np.ndarray))]
+        # A weak type is that of a number in Python: such stay what they are.
+        seen.append(([None if i in arrays else leaf for i, leaf in enumerate(leaves)], (tree, arrays)))
+        return [leaves[i] for i in arrays]
+
+    try:
+        structs = jax.eval_shape(arrays_of_maker)
+    except Exception:  # it looks at values, or is no function of JAX's: then it has to make them
+        return maker(**values)
+    leaves, (tree, arrays) = seen[-1]
+    for i, struct in zip(arrays, structs, strict=True):
+        leaves[i] = jax.ShapeDtypeStruct(struct.shape, struct.dtype)
+    return jax.tree.unflatten(tree, leaves)
 
 
 def ranges_of(given: Sequence[Any]) -> dict[str, tuple[int, int, int]]:
@@ -76,3 +100,7 @@ def _leaf_sized(leaf: Any, number: int, sizes: Mapping[str, int]) -> Any:
 def _size_name(size: Any, number: int, axis: int) -> str:
     """`batch`, or of a range without a name `arg0.shape[1]`."""
     return getattr(size, "name", f"arg{number}.shape[{axis}]")
+
+
+def _is_none(leaf: object) -> bool:
+    return leaf is None

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
+from statistics import median
 from time import perf_counter
 from typing import Any
 
 import jax
+import numpy as np
 
 from explorer._jax import as_written
-from explorer._jax.distributed import Processes
+from explorer._jax.distributed import Processes, processes
 from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.prints import Prints, printed_once
-from explorer.measure.calls import Calls
+from explorer.errors import NotRecordedError
+from explorer.measure.calls import Calls, ready
 from explorer.measure.device import default_device, environment_with_cores
 from explorer.measure.disturbance import Observer
 from explorer.measure.for_target import refuse_target
-from explorer.measure.in_step import sample_in_step, shared_processes
 from explorer.measure.machine import busy_note
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
 from explorer.measure.subject import Subject, signature_of, subject_of
@@ -34,6 +39,10 @@ _EAGER = 1 / 3  # of the time there is
 _WARM_UP = 0.3  # of each part's time
 _LEAST = 0.3  # of it: what is left to measure, however long the warm-up took
 _LONG = 2e-3  # seconds: of a call that takes longer, some microseconds more or less are nothing
+_CALLS_BEFORE = 3  # that don't count, as many in each process
+_FEWEST, _MOST = 5, 500  # calls in each of several processes
+_PATIENCE = 300.0  # seconds for a process that comes late
+_turns = count()
 
 
 @takes_call
@@ -290,3 +299,71 @@ def _nothing_cached() -> Generator[None]:
 
 def _line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:200]
+
+
+def shared_processes(values: Any) -> Processes | None:
+    """The processes among which arrays of these values are spread; None if they all are this one's."""
+    leaves = jax.tree.leaves(values)
+    spread = any(isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves)
+    return processes() if spread else None
+
+
+def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: float) -> tuple[Samples, list[str]]:
+    """Make as many calls in each process, each begun by all at a barrier; a call takes as long as where it takes most.
+
+    Args:
+        calls: What is called; its first call has been made.
+        shared: The processes, every one of which calls this.
+        seconds: To spend, about; the first process decides how many calls that is.
+        confidence: Of the interval.
+
+    Returns:
+        The samples, the same in each process, and how far the processes differ, in words.
+
+    Raises:
+        NotRecordedError: Some process didn't come.
+    """
+    turn = f"explorer/time/{next(_turns)}"
+    try:
+        once = min(_timed(calls) for _ in range(_CALLS_BEFORE))
+        many = _agreed(shared, turn, max(_FEWEST, min(_MOST, int(seconds / max(once, 1e-6)))))
+        own: list[float] = []
+        for at in range(many):
+            own.append(_timed(calls, lambda at=at: shared.wait(f"{turn}/{at}", _PATIENCE)))
+        shared.write(f"{turn}/samples/{shared.index}", json.dumps(own).encode())
+        every = [json.loads(shared.read(f"{turn}/samples/{at}", _PATIENCE)) for at in range(shared.count)]
+    except TimeoutError as error:
+        raise NotRecordedError(
+            f"a process didn't make the same calls: {error}.\n"
+            f"  Hint: all {shared.count} processes call explorer.time with the same function."
+        ) from error
+    table = np.asarray(every)
+    return Samples(tuple(map(float, table.max(axis=0))), confidence=confidence), [_spread_text(table)]
+
+
+def _timed(calls: Calls, begin: Any = None) -> float:
+    given = calls.prepare() if calls.prepare is not None else ()
+    if begin is not None:
+        begin()
+    start = perf_counter()
+    ready(calls.call(*given))
+    return perf_counter() - start
+
+
+def _agreed(shared: Processes, turn: str, own: int) -> int:
+    """How many calls the first process wants to make."""
+    if shared.index == 0:
+        shared.write(f"{turn}/many", str(own).encode())
+    return int(shared.read(f"{turn}/many", _PATIENCE))
+
+
+def _spread_text(table: Any) -> str:
+    """How far the processes differ: a row of `table` is of one process."""
+    medians = [median(row) for row in table]
+    slowest, fastest = int(np.argmax(medians)), int(np.argmin(medians))
+    often, times = Counter(map(int, table.argmax(axis=0))).most_common(1)[0]
+    reach = " to ".join(f"{duration_text(medians[at])} in process {at}" for at in (fastest, slowest))
+    return (
+        f"all {len(medians)} processes begin each call at a barrier, and it takes as long as in the slowest: most "
+        f"often process {often}, {times:,} of {table.shape[1]:,} times; medians reach from {reach}"
+    )

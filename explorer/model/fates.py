@@ -16,12 +16,16 @@ from explorer.model.graph import Graph, Ints, Node
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS = (*("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),)
+KINDS = (
+    *("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),
+    *("moved", "split", "folded into"),
+)
 """What the codes of `Fates.kind` mean; the first is for what is no equation: arguments, constants."""
 
 IMPORT, LOWERING = 0, -1
 """Pass numbers: XLA's import of StableHLO counts as pass 0; what JAX's lowering left out met no pass."""
 NO_PASS = -2
+_WORDS = {"fused": " into", "folded into": "", "moved": " to", "split": " into", "unknown": ", perhaps in"}
 _PASS_NAMES = {IMPORT: "import", LOWERING: "lowering"}
 
 
@@ -70,7 +74,7 @@ class Fate:
     def __repr__(self) -> str:
         names = ", ".join(node.name for node in self.kernels[:3])
         more = f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else ""
-        word = {"fused": " into", "unknown": ", perhaps in"}.get(self.kind, " as")
+        word = _WORDS.get(self.kind, " as")
         where = f"{word} {names}{more}" if names else ""
         if self.pass_name:
             return f"{self.kind}{where} by {self.step}" + (f": {self.why}" if self.why else "")

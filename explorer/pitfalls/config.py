@@ -74,9 +74,7 @@ def _read(path: str, changed: int) -> Mapping[str, str]:
     for name, level in cast(dict[str, Any], table).items():
         rule = _rule(name, place)
         if level not in _LEVELS:
-            raise OptionError(
-                f"{brief(name)} = {brief(level)} in {place}: allowed are {', '.join(map(repr, _LEVELS))}."
-            )
+            raise OptionError(f"{name:.60} = {brief(level)} in {place}: allowed are {', '.join(map(repr, _LEVELS))}.")
         levels[rule.code] = level
     return levels
 

@@ -48,6 +48,9 @@ def read_fingerprints(capture: Capture, tagged: TaggedProgram) -> dict[int, froz
         # To add an update to an array XLA slices what the array has there: a slice that no equation asks for.
         if equation.primitive.name == "dynamic_update_slice":
             rows.pop(("dynamic-slice", *equation.invars[1].aval.shape), None)
+        # To find what each window selects XLA makes a reduce-window that no equation asks for.
+        if equation.primitive.name.startswith("select_and_scatter"):
+            rows.pop(("reduce-window", *equation.params["window_dimensions"]), None)
     truth: dict[int, frozenset[int]] = {}
     for line, prints in instruction_prints(capture.hlo.text):
         sets = [rows[fingerprint] for fingerprint in prints if fingerprint in rows]

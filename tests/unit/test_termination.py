@@ -24,13 +24,13 @@ for size in (3, 4):
     function(jnp.ones(size))
 for _ in range(30):
     step(jnp.ones(3)).block_until_ready()
-if os.fork() == 0:  # a process that the script started, and ends: it has no report to write
-    open("child", "w").write(str(os.getpid()))
+child = os.fork()
+if child == 0:  # a process that the script started, and ends: it has no report to write
+    open("child", "w").close()
     time.sleep(60)
     os._exit(3)
 while not os.path.exists("child"):
     time.sleep(0.01)
-child = int(open("child").read())
 os.kill(child, 15)
 assert os.WTERMSIG(os.waitpid(child, 0)[1]) == 15
 open("ready", "w").close()

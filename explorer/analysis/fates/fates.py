@@ -8,26 +8,20 @@ Everything else is unknown: that an equation is in a kernel is said only where t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.fates.evidence import Evidence, evidence_of
-from explorer.analysis.fates.inference import infer
-from explorer.analysis.fates.metadata_fates import NamedEquations, Row, instructions_of, metadata_fates
+from explorer.analysis.fates.metadata_fates import Instructions, NamedEquations, Row, instructions_of, metadata_fates
 from explorer.analysis.fates.operations import HELPERS, hlo_name
-from explorer.analysis.fates.recorded_fates import StageFates, replace_by_recorded
-from explorer.analysis.links.dependence import argument_sets
-from explorer.analysis.links.equations import is_dead
+from explorer.analysis.fates.recorded import Recorded
+from explorer.analysis.passes.origins import Origins, origins_of
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.fates import KINDS, Fates
-from explorer.model.graph import Graph, Ints
+from explorer.model.graph import Graph
 from explorer.model.links import Links
 from explorer.model.passes import Passes
 
@@ -35,7 +29,6 @@ from explorer.model.passes import Passes
 _UNRECORDED = "no instruction bears its name; recorded passes would tell (capture.passes, or %explore --passes)"
 _LOST = "no instruction bears its name"
 _NOTED = "no instruction bears its name, and the recording can't tell: {}"
-_FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
 
 
 def all_fates(capture: Capture) -> Mapping[str, Fates]:
@@ -44,59 +37,25 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
     """
-    links, hlo_graph, kernels = capture.links, capture.hlo.graph, capture.hlo.graph.kernel
+    links, hlo_graph = capture.links, capture.hlo.graph
     passes = capture.passes if capture.has_passes else None
-    evidence = evidence_of(capture, links, passes)
-    if evidence is not None:  # what was inferred beside it is no evidence
-        links = replace(links, sets={**links.sets, "hlo": links.sets["hlo"].only(EXACT)})
-    columns: list[_Columns] = []
-    for name, graph in links.graphs.items():
-        if name != "hlo":
-            literals = graph.attribute_table.codes("literals")
-            counts, table = links.equation_counts(name, "hlo"), links.table(name, "hlo")
-            columns.append(_Columns(name, graph, graph.is_equation, counts, table, literals))
-    computes, hlo = _computes(links), instructions_of(hlo_graph, kernels)
-
-    def by_metadata() -> list[StageFates]:
-        return [
-            StageFates(
-                own.name,
-                metadata_fates(NamedEquations(*own[1:5], computes[own.name]), hlo),
-                computes[own.name],
-                argument_sets(own.graph, {}),
-                is_dead(own.graph),
-                own.literals,
-            )
-            for own in columns
-        ]
-
-    stages = by_metadata()
-    fault = _follow_passes(evidence, stages) if evidence is not None else ""
-    if fault:
-        stages = by_metadata()
-    is_exact = evidence is not None and not fault
-    for stage in stages if not is_exact else ():
-        infer(stage.fates, stage.depends, stage.dead)
+    hlo, origins = instructions_of(hlo_graph, hlo_graph.kernel), origins_of(capture)
+    names = [name for name in links.graphs if name != "hlo"]
+    if isinstance(origins, Origins):
+        recorded = Recorded(origins, hlo, links.graphs[links.first].names)
+        rows = {name: recorded.rows(name, links.graphs[name]) for name in names}
+    else:
+        rows = {name: _by_metadata(links, name, hlo) for name in names}
+    fault = origins if isinstance(origins, str) else ""
     why = fault or _unknown(has_passes=passes is not None, note=capture.recording_note)
-    return {
-        stage.name: _columns(hlo_graph, [_described(row, why, is_exact=is_exact) for row in stage.fates.rows], passes)
-        for stage in stages
-    }
+    return {name: _columns(hlo_graph, [_described(row, why) for row in rows[name]], passes) for name in names}
 
 
-def _follow_passes(evidence: Evidence, stages: Sequence[StageFates]) -> str:
-    """Replace the rows of the fates by what the passes say; what went wrong, empty as a rule.
-
-    What the passes don't say is a value, never an error. So any error is a defect of ours, or damaged data: it costs
-    neither the user their view nor us the knowledge of it.
-    """
-    try:
-        replace_by_recorded(evidence, stages)
-    except Exception as error:
-        fault = _FAULT.format(f"{type(error).__name__}: {error}")
-        warnings.warn(f"explorer: {fault}. Please report this.", RuntimeWarning, 2)
-        return fault
-    return ""
+def _by_metadata(links: Links, name: str, hlo: Instructions) -> list[Row]:
+    graph = links.graphs[name]
+    counts, table = links.equation_counts(name, "hlo"), links.table(name, "hlo")
+    rows = metadata_fates(NamedEquations(graph, graph.is_equation, counts, table, _computes(links)[name]), hlo)
+    return [replace(row, inferred=True) if row.kernels else row for row in rows]
 
 
 def _unknown(*, has_passes: bool, note: str) -> str:
@@ -104,17 +63,6 @@ def _unknown(*, has_passes: bool, note: str) -> str:
     if not has_passes:
         return _UNRECORDED
     return _NOTED.format(note) if note else _LOST
-
-
-class _Columns(NamedTuple):
-    """A stage with what is asked of it and its links: as in `NamedEquations` and `StageFates`."""
-
-    name: str
-    graph: Graph
-    is_equation: NDArray[np.bool_]
-    shares: Sequence[int]
-    linked: dict[int, list[int]]
-    literals: Ints
 
 
 def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:
@@ -134,12 +82,8 @@ def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:
     return computes
 
 
-def _described(row: Row, unknown: str, *, is_exact: bool) -> Row:
-    if row.kind == "unknown" and not row.why:
-        return Row(row.kind, row.kernels, row.inferred, unknown)
-    if row.kernels and not is_exact and not row.inferred:
-        return replace(row, inferred=True)
-    return row
+def _described(row: Row, unknown: str) -> Row:
+    return replace(row, why=unknown) if row.kind == "unknown" and not row.why else row
 
 
 def _columns(hlo: Graph, rows: Sequence[Row], passes: Passes | None) -> Fates:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from explorer.analysis.fates.operations import infix
-from explorer.analysis.fates.row_lives import Change
+from explorer.analysis.passes.changes import Change, RowOfKey
 
 # A constant, or any number, is the same to a reader in another form.
 _FORMS = ("broadcast", "convert", "bitcast", "reshape", "copy")
 _DEEPEST = 2  # expressions inside expressions; the rest is names
 _LONGEST = 24  # characters of a constant
-
-RowOfKey = Mapping[int, int]
 
 
 def formula(change: Change, before: int, after: int) -> str:
@@ -35,38 +31,38 @@ def literal(change: Change, row: int, here: RowOfKey) -> str:
         here: By key, the rows of the snapshot that has it.
     """
     for _ in _FORMS:
-        if row < 0 or change.op(row) not in _FORMS:
+        if row < 0 or change.program.op_name(row) not in _FORMS:
             break
-        row = next((here.get(key, -1) for key in change.operands(row)), -1)
-    if row < 0 or change.op(row) != "constant":
+        row = next((here.get(key) for key in change.program.operands(row)), -1)
+    if row < 0 or change.program.op_name(row) != "constant":
         return ""
     # The versions keep no attributes of a line: a constant's value is between its parentheses.
-    return change.versions.lines[row].partition(" constant(")[2].rpartition(")")[0]
+    return change.program.versions.lines[row].partition(" constant(")[2].rpartition(")")[0]
 
 
 def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
     """A row as an expression; what only this side of the change has is written out in it."""
-    op = change.op(row)
+    op = change.program.op_name(row)
     if op in ("constant", "parameter"):
         return _name(change, row)
-    operands = [_operand(change, key, here, there, depth) for key in change.operands(row)]
+    operands = [_operand(change, key, here, there, depth) for key in change.program.operands(row)]
     if op == "broadcast" and depth and len(operands) == 1:
         return operands[0]
     return infix(op, operands)
 
 
 def _operand(change: Change, key: int, here: RowOfKey, there: RowOfKey, depth: int) -> str:
-    row = here.get(key, -1)
+    row = here.get(key)
     if (value := literal(change, row, here)) or row < 0:
-        return _cut(value) or change.versions.names[key]
+        return _cut(value) or change.program.versions.names[key]
     if key in there or depth >= _DEEPEST:
-        return change.versions.names[key]
+        return change.program.versions.names[key]
     return _expression(change, row, here, there, depth + 1)
 
 
 def _name(change: Change, row: int) -> str:
-    value = literal(change, row, {}) if change.op(row) == "constant" else ""
-    return _cut(value) or change.versions.names[change.key(row)]
+    value = literal(change, row, change.row_after) if change.program.op_name(row) == "constant" else ""
+    return _cut(value) or change.program.versions.names[change.program.key[row]]
 
 
 def _cut(text: str) -> str:

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -97,27 +96,6 @@ def _flags(op: str) -> int:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class MetadataFates:
-    """The fates that the metadata of the instructions shows, of one stage's equations.
-
-    Args:
-        graph: Of the stage.
-        hlo: The instructions.
-        rows: Of each node of the stage its fate; `unknown` where no instruction bears its name.
-        linked: For each node that has any, the instructions that bear its name.
-        callers: The nodes that call a group.
-        attributed: The kernels that bear the name of any equation of the stage.
-    """
-
-    graph: Graph
-    hlo: Instructions
-    rows: list[Row]
-    linked: dict[int, list[int]]
-    callers: set[int]
-    attributed: set[int]
-
-
 class NamedEquations(NamedTuple):
     """A stage's equations with the instructions that bear their names.
 
@@ -136,12 +114,10 @@ class NamedEquations(NamedTuple):
     computes: NDArray[np.bool_]
 
 
-def metadata_fates(equations: NamedEquations, hlo: Instructions) -> MetadataFates:
+def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
     """Find the fates of a stage's equations by the instructions that they are linked to."""
     graph, is_equation, shares, linked, computes = equations
     callers = {group.caller for group in graph.groups}
-    lists = {id(rows): rows for rows in linked.values()}.values()
-    attributed = {hlo.kernel[i] for i in chain.from_iterable(lists)}
     own_code = [hlo.code.get(hlo_name(op), -1) for op in graph.ops]
     is_only_call = [only_calls(op) for op in graph.ops]
     # Equations with the same instructions have the same fate.
@@ -161,7 +137,7 @@ def metadata_fates(equations: NamedEquations, hlo: Instructions) -> MetadataFate
                 instructions = [i for i in instructions if hlo.flags[i] & (_MAIN | _LOOP | _FUSION | _VALUE)]
             row = shared[key] = _row(hlo, instructions, own_code[op], shares[node], calls and is_only_call[op])
         rows.append(row)
-    return MetadataFates(graph, hlo, rows, linked, callers, attributed)
+    return rows
 
 
 def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is_only_call: bool) -> Row:
@@ -183,7 +159,7 @@ def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is
     if is_only_call:
         return Row("inlined", (), False, "what it calls stands in its place")
     runs = [i for i in rows if flags[i] & _RUNS]
-    return _running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
+    return running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
 
 
 def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Sequence[int]:
@@ -191,8 +167,8 @@ def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Seque
     return [i for i in rows if is_better(i)] or rows
 
 
-def _running(hlo: Instructions, runs: Sequence[int], share: int) -> Row:
-    """The fate of an equation whose instructions run in kernels."""
+def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Sequence[int] = ()) -> Row:
+    """The fate of an equation whose instructions run in kernels; `along` with others of it, as what it applies."""
     flags = hlo.flags
     main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
@@ -201,7 +177,7 @@ def _running(hlo: Instructions, runs: Sequence[int], share: int) -> Row:
     times = _most_copies(hlo, main) if len(kernels) > 1 else 0
     if times > 1:
         return Row("duplicated", kernels, not share, f"computed {times} times, in {len(kernels)} kernels")
-    mine = Counter(hlo.kernel[i] for i in runs)
+    mine = Counter(hlo.kernel[i] for i in {*runs, *along} if flags[i] & _RUNS)
     is_alone = all(not flags[i] & _FUSION or mine[i] >= hlo.inside[i] > 0 for i in kernels)
     return Row("kept" if is_alone else "fused", kernels, not share, "" if share else _APART)
 

@@ -21,6 +21,23 @@ NEUTRAL = {
     "divide": ("1", (1,)),
     "power": ("1", (1,)),
 }
+# What does one thing with each element, and puts none elsewhere.
+BY_ELEMENT = frozenset(
+    (
+        *(*NEUTRAL, "sqrt", "rsqrt", "cbrt", "negate", "maximum", "minimum", "abs", "select", "compare", "clamp"),
+        *("exponential", "log", "tanh", "sine", "cosine", "and", "or", "not", "xor", "remainder", "logistic", "floor"),
+        *("ceil", "sign", "atan2", "tan", "erf", "exponential-minus-one", "log-plus-one", "is-finite"),
+    )
+)
+# What puts elements elsewhere, or gives them another form, and computes nothing.
+MOVERS = frozenset(
+    (
+        *("reverse", "transpose", "reshape", "slice", "dynamic-slice", "pad", "concatenate", "broadcast", "copy"),
+        *("gather", "dynamic-update-slice", "iota", "convert", "bitcast-convert"),
+    )
+)
+# What does much of the work.
+WORK = frozenset(("dot", "convolution", "fft", "sort", "reduce-window", "select-and-scatter", "scatter", "reduce"))
 # Names that are not HLO's own with hyphens for underscores: of jaxprs, then of StableHLO.
 _HLO_NAMES = {
     **{"mul": "multiply", "sub": "subtract", "div": "divide", "pow": "power", "neg": "negate", "rev": "reverse"},

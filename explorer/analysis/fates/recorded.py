@@ -1,169 +1,160 @@
-"""What the recorded passes say of each equation: that it runs to the end, or which pass ended it, and how.
-
-Each line of each snapshot names the equations that it is of. The last snapshot that has an equation's own operation
-tells the pass that took it away: the next one. What the lines before and after that pass say of what took its place is
-followed to the end, since what is rewritten may lose its name and live on.
-"""
+"""The fates that the recorded passes tell, of the equations of a jaxpr and of StableHLO's operations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
+from explorer.analysis.fates.before_passes import before_passes
+from explorer.analysis.fates.metadata_fates import Instructions, Row, only_calls, running
+from explorer.analysis.fates.operations import HELPERS, hlo_name
+from explorer.analysis.links.dependence import argument_sets
+from explorer.analysis.links.equations import is_dead
+from explorer.analysis.passes.origins import Origins
+from explorer.analysis.passes.provenance import MOVED, TAKEN, Ending
+from explorer.model.fates import LOWERING
+from explorer.model.graph import Graph
 
-from explorer.analysis.fates.endings import Ending, at_work, displaced, ending, identity
-from explorer.analysis.fates.formulas import formula
-from explorer.analysis.fates.row_lives import Change, changes, last_snapshots
-from explorer.model.graph import Ints
-from explorer.model.passes import Passes
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """What the passes say of one equation.
-
-    Args:
-        kind: `lives` if it is there at the end as it was; `rewritten` if what a pass put into its place is; else how it
-            ended, a kind of fate.
-        row: Of the last snapshot, what stands for it; -1 if nothing does.
-        position: Of the pass that ended or rewrote it among those that changed something; -1 if none did.
-        before, after: Its line before that pass, and that of what took its place.
-        why: What the pass did to it, in words or as a formula.
-        other: The row after the pass that stands for it, -1 for none.
-        changes_nothing: It gave a value as it was before: what bears its name now does something else.
-    """
-
-    kind: str = "lives"
-    row: int = -1
-    position: int = -1
-    before: str = ""
-    after: str = ""
-    why: str = ""
-    other: int = -1
-    changes_nothing: bool = False
+_CALLS = ("call", "func.call")
+_NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier", "copy_p", "copy"])
+_CONTROL = frozenset(["while", "conditional", "call"])
 
 
-@dataclass(frozen=True)
-class _Tracked:
-    """An equation and the row that stands for it; and, where that is another operation, how it came to that."""
-
-    equation: int
-    row: int
-    life: Life = Life()
-    is_named: bool = True  # the row bears the equation's number
-    is_shared: bool = False
-
-
-def follow(
-    passes: Passes, snapshots: Sequence[Ints], stages: Sequence[tuple[Ints, Ints, NDArray[np.bool_]]]
-) -> list[Mapping[int, Life]]:
-    """What the passes say of the equations of several stages, which are followed from snapshot to snapshot in one go.
+class Recorded:
+    """What the passes say of the units, and where each runs.
 
     Args:
-        passes: What was recorded.
-        snapshots: The rows of each.
-        stages: Of each, three columns of shape `[pairs]`: a line and an equation that it names, without what only comes
-            along with it; whether the line does what the equation does in StableHLO, under that name.
-
-    Returns:
-        Of each stage, by equation; those without a row are not there.
-    """
-    last: list[int] = last_snapshots(snapshots, len(passes.versions.lines)).tolist()
-    trackers = [_Tracker(last, len(snapshots) - 1, *columns) for columns in stages]
-    for change in changes(passes, snapshots):
-        for tracker in trackers:
-            tracker.meet(change)
-    return [tracker.lives() for tracker in trackers]
-
-
-class _Tracker:
-    """Follows the equations of one stage.
-
-    Args:
-        last: Of each row, the last snapshot that has it.
-        final: The last snapshot of all.
-        row, equation, own: As in `follow`.
+        origins: What they say.
+        hlo: The instructions of the optimized program.
+        names: Of each equation.
     """
 
-    def __init__(self, last: Sequence[int], final: int, row: Ints, equation: Ints, own: NDArray[np.bool_]) -> None:
-        self.last, self._final = last, final
-        self._rows: dict[int, list[int]] = {}
-        self._own: dict[int, list[int]] = {}
-        for at, of, does in zip(row.tolist(), equation.tolist(), own.tolist(), strict=True):
-            self._rows.setdefault(of, []).append(at)
-            if does:
-                self._own.setdefault(of, []).append(at)
-        self._pending: dict[int, list[_Tracked]] = {}
-        self._lives: dict[int, Life] = {}
-        for of, rows in self._rows.items():
-            # In the order of the text: of rows that go together, the last one is nearest to the equation's result.
-            nearest = max(self._own.get(of, rows), key=lambda at: (last[at], at))
-            self._go_on(_Tracked(of, nearest))
+    def __init__(self, origins: Origins, hlo: Instructions, names: Sequence[str]) -> None:
+        self.origins, self.evidence, self.provenance = origins, origins.evidence, origins.provenance
+        self.units, self.hlo, self.names = origins.provenance.units, hlo, names
+        self._native: dict[int, list[tuple[int, int]]] = {}
+        self._other: dict[int, list[tuple[int, int]]] = {}
+        self._all: dict[int, list[int]] = {}  # by equation
+        self._lives: set[int] = set()
+        for row, (native, standing) in self.provenance.counts.items():
+            node, how = origins.node_of_row.get(row, -1), dict(self.provenance.origins[row])
+            for equation in how if node >= 0 else ():
+                self._all.setdefault(equation, []).append(node)
+            for places, numbers in ((self._native, native), (self._other, standing)):
+                for number in numbers if node >= 0 else ():
+                    equation = self.units[number].equation
+                    places.setdefault(number, []).append((node, how[equation]))
+                    self._lives.add(equation)
 
-    def meet(self, change: Change) -> None:
-        """Go on with the equations whose rows a pass took away."""
-        for at in range(change.step.first, change.step.snapshot):
-            for tracked in self._pending.pop(at, ()):
-                self._go_on(self._after(change, tracked))
+    def row(self, number: int) -> Row | None:
+        """The fate of a unit that some snapshot has; None for another one."""
+        said = self.provenance
+        if number not in said.met:
+            return None
+        native, other = self._native.get(number, []), self._other.get(number, [])
+        mine = [node for node, how in native if how != MOVED]
+        if control := [node for node in mine if self.hlo.graph.ops[self.hlo.op_code[node]] in _CONTROL]:
+            return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
+        if mine:
+            row = running(self.hlo, mine, along=self._all[self.units[number].equation])
+            split = said.split.get(number)
+            if split is not None and len(row.kernels) > 1:
+                return self._row(split, "split", row.kernels)
+            taken = said.rewritten.get(number) if all(how >= TAKEN for _, how in native) else None
+            return self._row(taken, "rewritten", row.kernels) if taken is not None else row
+        moved = [node for node, how in (*native, *other) if how == MOVED]
+        if moved and number in said.moved:
+            return self._row(said.moved[number], "moved", self._kernels(moved))
+        if other:
+            end = said.rewritten.get(number)
+            kernels = self._kernels([node for node, _ in other])
+            return (
+                self._row(end, "rewritten", kernels) if end is not None else running(self.hlo, [at for at, _ in other])
+            )
+        end = said.ended.get(number)
+        return self._ended(end) if end is not None else Row("unknown")
 
-    def lives(self) -> Mapping[int, Life]:
-        """By equation, what the passes say of it; those without a row are not there."""
-        for tracked in chain.from_iterable(self._pending.values()):
-            life = replace(tracked.life, kind="unknown", why="the recording ends before it does")
-            self._lives[tracked.equation] = life
-        return self._lives
+    def _ended(self, end: Ending) -> Row:
+        kind, why = end.kind, end.why
+        names = [self.names[equation] for equation, _ in end.target]
+        if kind == "merged" and names:
+            why = f"the same as {' and '.join(names)}, which stands for both"
+        if kind == "folded into":
+            there = [equation for equation, _ in end.target if equation in self._lives]
+            if not there:  # and that is gone too
+                return self._row(end, "eliminated", ())
+            nodes = [
+                node
+                for equation in there
+                for number in self.units.of_equation[equation]
+                for node, _ in (*self._native.get(number, ()), *self._other.get(number, ()))
+            ]
+            names, verb = [self.names[equation] for equation in there], "does" if len(there) == 1 else "do"
+            why = f"{' and '.join(names)} {verb} both: {why}"
+            return self._row(end._replace(why=why), kind, self._kernels(nodes))
+        return self._row(end._replace(why=why), kind, ())
 
-    def _go_on(self, tracked: _Tracked) -> None:
-        if tracked.row < 0 or self.last[tracked.row] == self._final:
-            self._lives[tracked.equation] = replace(tracked.life, row=tracked.row)
-        else:
-            self._pending.setdefault(self.last[tracked.row], []).append(tracked)
+    def _kernels(self, nodes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sorted({self.hlo.kernel[node] for node in nodes} - {-1}))
 
-    def _after(self, change: Change, tracked: _Tracked) -> _Tracked:
-        """What stands for an equation after a pass that took its row away."""
-        row = tracked.row
-        if row in change.same:
-            return replace(tracked, row=change.same[row])
-        # What was there before is another part of the equation: a reduction's own addition, in its computation.
-        there = [at for at in self._rows[tracked.equation] if change.is_new(at)] if tracked.is_named else []
-        if there and identity(change, row) >= 0:
-            end = ending(change, row)
-        elif there and displaced(change, row, there[-1]):
-            # `transpose(dot(a, b))` is computed as another product: what is new there does the work of both.
-            end = Ending("lives", row, there[-1], is_shared=True)
-        elif there:
-            life = self._life_as(change, tracked, there[-1])
-            return replace(tracked, row=at_work(change, row, there[-1]), life=life)
-        else:
-            end = ending(change, row)
-        if end.kind == "lives":
-            life = _life(change, end) if tracked.life.kind == "lives" else tracked.life
-            shared = tracked.is_shared or end.is_shared
-            after = at_work(change, row, end.after)
-            return replace(tracked, row=after, life=life, is_named=False, is_shared=shared)
-        # What stood for two ends for the one whose number it has: the other was gone when they became one.
-        life = replace(tracked.life, kind="eliminated") if tracked.is_shared else _life(change, end)
-        return replace(tracked, row=-1, life=life)
+    def _row(self, end: Ending, kind: str, kernels: tuple[int, ...]) -> Row:
+        lines = self.evidence.versions.lines
+        before, after = (lines[row].strip() if row >= 0 else "" for row in (end.before, end.after))
+        return Row(kind, kernels, False, end.why, end.position + 1, before, after)
 
-    def _life_as(self, change: Change, tracked: _Tracked, row: int) -> Life:
-        """The life of an equation that goes on as a row of its number: as it was, or rewritten as something else."""
-        own = self._own.get(tracked.equation, ())
-        if row in own or not own:
-            return Life()
-        return _life(change, Ending("lives", tracked.row, row)) if tracked.row in own else tracked.life
+    def rows(self, stage: str, graph: Graph) -> list[Row]:
+        """The fates of one stage's nodes."""
+        depends, dead = argument_sets(graph, {}), is_dead(graph)
+        is_first = stage == self.evidence.first
+        before = before_passes(self.evidence, stage, graph, depends, graph.attribute_table.codes("literals"))
+        units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
+        callers = {group.caller for group in graph.groups}
+        rows: list[Row] = []
+        for node, is_equation in enumerate(graph.is_equation.tolist()):
+            op, row = graph.ops[int(graph.op[node])], Row()
+            if is_equation:
+                number = units.get(node, -1)
+                row = (
+                    self._of_call(number) if op in _CALLS or (node in callers and only_calls(op)) else self.row(number)
+                )
+                if row is None and (is_first or self._is_gone(number, op)):
+                    row = before.row(node) or self._not_lowered(op, is_dead=bool(dead[node]))
+            rows.append(row or Row("unknown"))
+        _take_from_callers(graph, rows)
+        return rows
+
+    def _is_gone(self, number: int, op: str) -> bool:
+        """Whether an operation that no snapshot has ended before: the import may have made another form of a value."""
+        if number < 0:
+            return False
+        whole = self.origins.unit_of_equation[self.units[number].equation]
+        return whole not in self.provenance.met or hlo_name(op) not in HELPERS
+
+    def _of_call(self, number: int) -> Row:
+        row = self.row(number)
+        if row is not None and row.kind == "kept":
+            return row
+        # A loop or a branch that is gone leaves what is in it.
+        if row is not None and row.step > 0 and "call" not in self.units[number].ops:
+            return replace(row, kind="inlined", kernels=())
+        return Row("inlined", (), False, "what it calls stands in its place")
+
+    def _not_lowered(self, op: str, *, is_dead: bool) -> Row:
+        if is_dead:
+            return Row("eliminated", (), False, "nothing that is returned depends on it", LOWERING)
+        if op in _NOTHING:
+            return Row("eliminated", (), False, "it changes no value", LOWERING)
+        if self.evidence.is_all_lowered:
+            return Row("eliminated", (), False, "JAX made no operation of it", LOWERING)
+        return Row("unknown")
 
 
-def _life(change: Change, end: Ending) -> Life:
-    lines = change.versions.lines
-    return Life(
-        "rewritten" if end.kind == "lives" else end.kind,
-        position=change.position,
-        before=lines[end.before].strip(),
-        after=lines[end.after].strip() if end.after >= 0 else "",
-        why=end.why or formula(change, end.before, end.after),
-        other=end.after,
-        changes_nothing=end.changes_nothing,
-    )
+def _take_from_callers(graph: Graph, rows: list[Row]) -> None:
+    """What a reduction or a scatter applies to each pair is where that is."""
+    callers = [*(group.caller for group in graph.groups), -1]
+    for node, row in enumerate(rows):
+        caller = callers[int(graph.group[node])]
+        is_left_out = row.kind == "unknown" or (row.kind == "eliminated" and row.step == LOWERING)
+        if caller >= 0 and is_left_out and rows[caller].kernels and not only_calls(graph.ops[int(graph.op[caller])]):
+            above = rows[caller]
+            rows[node] = Row(above.kind, above.kernels, True, f"part of {graph.names[caller]}")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from explorer.analysis.passes.origins import known_sets
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import INFERRED, EquationSets
 from explorer.model.graph import Graph
@@ -29,7 +30,7 @@ def link_stages(capture: Capture) -> Links:
     """Link every stage of a capture to its first one; reads the stages that were not read yet."""
     graphs = {stage.name: stage.graph for stage in capture.stages}
     first, *others = graphs or ("",)
-    exact = capture.exact_sets
+    exact = known_sets(capture)
     rows: dict[_Key, list[int]] = {}
     if any(stage not in exact for stage in others):
         graph = graphs[first]

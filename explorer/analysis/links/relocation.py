@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.passes.origins import known_sets
 from explorer.analysis.placement import innermost_own
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
 
 # What the jaxpr calls it, by what HLO does.
@@ -39,12 +39,12 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
 
     What does much of the work is on the line of the equation of its own kind.
     """
-    sets = capture.exact_sets.get("hlo")
+    sets = known_sets(capture).get("hlo")
     if sets is None or not any(stage.name == "jaxpr" for stage in capture.stages):
         return {}
     hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
     node, equation = sets.pairs
-    is_sure = (sets.grade == EXACT)[node] & hlo.is_equation[node] & jaxpr.is_equation[equation]
+    is_sure = hlo.is_equation[node] & jaxpr.is_equation[equation]
     pairs = node[is_sure], equation[is_sure]
     is_elsewhere = (hlo.frame < 0) | _has_only_its_callers(hlo) | _is_elsewhere(hlo, jaxpr, pairs)
     does_work = np.asarray([op in _PRIMITIVES for op in hlo.ops] or [False])[hlo.op]

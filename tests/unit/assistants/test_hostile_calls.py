@@ -94,9 +94,9 @@ PLACES = [
 ]  # fmt: skip
 ARGUMENTS = [
     "tasks.wipe", "os.abort", "abort", "clean", "tasks", "jax", "exec", "print", "__builtins__", "tasks.wipe()",
-    "x=tasks.wipe()", "model.inner.wipe", "step.__globals__", "[tasks.wipe()]", "lambda x: tasks.wipe()",
-    "helper.wipe", "__import__('tasks').wipe()", "9" * 5_000, "(" * 3_000, "-o=/tmp/x", "--output=x",
-    "step if 1 else 2", "f'{tasks.wipe()}'",
+    "alias", "wiped", "x=tasks.wipe()", "model.inner.wipe", "step.__globals__", "[tasks.wipe()]",
+    "lambda x: tasks.wipe()", "helper.wipe", "__import__('tasks').wipe()", "9" * 5_000, "(" * 3_000, "-o=/tmp/x",
+    "--output=x", "step if 1 else 2", "f'{tasks.wipe()}'",
 ]  # fmt: skip
 
 

@@ -3,7 +3,10 @@
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -158,6 +161,44 @@ def test_what_takes_too_long_or_too_much_is_ended_and_the_server_goes_on(project
     assert "MemoryError" in answers[1][1] or "Unable to allocate" in answers[1][1]
     assert answers[2] == (False, answers[2][1])
     assert "plain: nothing was found." in answers[2][1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_at_once_with_what_it_runs(project, number):
+    Path("train.py").write_text(
+        "import os, time\n"
+        "def step(x):\n"
+        "    with open(os.path.join(os.environ['TMPDIR'], 'pid'), 'w') as file:\n"
+        "        file.write(str(os.getpid()))\n"
+        "    time.sleep(600)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "explorer", "mcp", "train.py", "-o", "pages"]
+    server = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        call = {"name": "lint", "arguments": {"function": "train.py:step", "arguments": ["3"]}}
+        for message in (
+            {"id": 1, "method": "initialize", "params": client},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": call},
+        ):
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            server.stdin.flush()
+        until = time.monotonic() + 60
+        while not (files := [file for file in Path("pages").glob("*/pid") if file.stat().st_size]):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        child = int(files[0].read_text())
+        server.send_signal(number)
+        assert server.wait(30) == 128 + number
+    finally:
+        server.kill()
+        server.communicate()
+    while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1][:3]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert not list(Path("pages").glob("temporary-*"))
 
 
 def test_without_the_sdk_it_says_what_to_install(project, monkeypatch, capsys):

@@ -87,6 +87,11 @@ functions = [any, os.abort]
 one, (two, *rest) = functions
 thread = tasks.Thread()
 
+model2 = Model(3)
+model2.loss = os.abort
+Child.step2 = os.abort
+Linear.added = any
+
 if __name__ == "__main__":
     from os import abort as any
 """
@@ -138,13 +143,14 @@ OWN = [
     *("any", "Model", "Model.loss", "Model.scale", "model", "model.loss", "model.depth", "model.scale", "jitted"),
     *("linear", "linear.size", "linear.run", "Linear.new", "child.step", "child.size", "made.loss", "quoted.loss"),
     *("config.depth", "params", "inside.loss", "maybe", "functions", "thread", "second", "one", "two", "rest"),
+    *("linear.added", "Linear.added", "child.added", "model2", "model2.depth"),
 ]
 FOREIGN = [
     *("os", "os.abort", "abort", "clean", "Base", "tasks.wipe", "tasks", "alias", "again", "first", "either", "shell"),
     *("call", "wrapped", "Model.stop", "Model.fork", "Model._private", "model.replace", "model.__class__"),
     *("Model.depth", "linear.exec", "linear.stop", "linear.__call__", "linear._run", "child.mro", "child.wipe"),
     *("config.stop", "looped", "config.x", "error", "thread.start", "model.loss.x", "any.__globals__", "any.func"),
-    *("functions.sort", "exec"),
+    *("functions.sort", "exec", "model2.loss", "Child.step2", "child.step2", "model2.stop"),
     *("print", "__import__", "__builtins__", "__name__", "_x", "", ".", "any.", ".any", "any..x", "nothing", "DTYPE"),
     *("eqx.Module", "nnx.jit", "jitted.loss", "params.layer", "model.", "Model()", "any ", "ａｎｙ", "any\n", "any\0"),
 ]  # fmt: skip
@@ -204,7 +210,7 @@ def test_a_name_that_can_be_nothing_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "text", ["f32[8,128]", "x=f32[]", "3", "rate=-0.5", "'mean'", "params", "axis=(0, 1)", "config.depth", "d=DTYPE"]
+    "text", ["f32[8,128]", "x=f32[]", "3", "rate=-0.5", "'mean'", "params", "axis=(0, 1)", "config.depth", "d=child"]
 )
 def test_arguments_that_are_no_code_pass(text):
     assert argument(text, Definitions.of("other.py")) == text
@@ -217,6 +223,7 @@ def test_arguments_that_are_no_code_pass(text):
         "__import__('os').getcwd()", "x=open('a')", "jnp.ones(3)", "[f() for f in g]", "a+b", "lambda: 0", "x==y",
         "10**9", "os", "os.abort", "jax", "exec", "model.__class__", "x=tasks.wipe", "f'{any}'", "any.__globals__",
         "a:=3", "config.stop", "*any", "**any", "not 3", "3 if any else 4", "params[0]", "x=jnp",
+        "DTYPE", "f=alias", "wrapped",
     ],
 )  # fmt: skip
 def test_code_is_refused_as_an_argument(text):

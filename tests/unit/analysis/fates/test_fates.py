@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.links.equations import is_dead, twins
+from explorer.analysis.links.equations import is_dead
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.model.fates import KINDS, Fate
 
@@ -139,7 +139,7 @@ def test_a_product_that_is_transposed_is_computed_transposed_and_does_the_work_o
     (kernel,) = product.kernels
     assert kernel.op == "dot"
     assert (product.kind, product.pass_name) == ("rewritten", "algsimp")
-    assert (found["transpose"][0].kind, found["transpose"][0].pass_name) == ("rewritten", "algsimp")
+    assert (found["transpose"][0].kind, found["transpose"][0].pass_name) == ("folded into", "algsimp")
     assert found["transpose"][0].kernels == product.kernels
 
 
@@ -245,7 +245,7 @@ def test_an_instruction_has_no_fate(step):
 
 
 @given(st.lists(st.tuples(st.sampled_from("+*-"), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
-def test_what_lives_and_what_is_the_same_is_found_in_any_program(steps):
+def test_what_lives_is_found_in_any_program(steps):
     """A program of binary operations on earlier values; the last is returned."""
     operations = {"+": jax.lax.add, "*": jax.lax.mul, "-": jax.lax.sub}
     wiring = [(sign, a % (i + 2), b % (i + 2)) for i, (sign, a, b) in enumerate(steps)]
@@ -256,16 +256,9 @@ def test_what_lives_and_what_is_the_same_is_found_in_any_program(steps):
             values.append(operations[sign](values[a], values[b]))
         return values[-1]
 
-    alive, numbers, table = {len(wiring) + 1}, [0, 1], {}
+    alive = {len(wiring) + 1}
     for i in reversed(range(len(wiring))):
         if i + 2 in alive:
             alive |= set(wiring[i][1:])
-    same = {}
-    for i, (sign, a, b) in enumerate(wiring):
-        value = (sign, numbers[a], numbers[b])
-        numbers.append(table.setdefault(value, i + 2))
-        if numbers[-1] != i + 2:
-            same[i + 2] = numbers[-1]
     _, graph = read_jaxpr(jax.make_jaxpr(program)(1.0, 2.0))
     assert {i for i, dead in enumerate(is_dead(graph)) if not dead and i > 1} == {i for i in alive if i > 1}
-    assert twins(graph) == same

@@ -220,7 +220,7 @@ def test_a_defect_is_seen_and_costs_nobody_the_fates(monkeypatch):
     def broken(*_):
         raise TypeError("a defect")
 
-    monkeypatch.setattr("explorer.analysis.fates.recorded_fates.follow", broken)
+    monkeypatch.setattr("explorer.analysis.passes.origins.follow", broken)
     with pytest.warns(RuntimeWarning, match="could not be followed .TypeError: a defect"):
         fates = [capture.fate(node) for node in capture.jaxpr.graph.nodes if node.op == "tanh"]
     assert [(fate.kind, fate.inferred) for fate in fates] == [("fused", True)]
@@ -248,3 +248,57 @@ def test_every_end_is_the_pass_that_the_dumps_say_and_nothing_is_fused_that_no_k
 def test_a_primitive_that_jax_lowers_through_a_function_of_its_own_is_not_gone(program):
     _, found = fates_of(program, jnp.ones(64))
     assert not {fate.kind for fate in found["cumsum"]} & {"eliminated", "folded"}
+
+
+def _diamonds(x, count):
+    for _ in range(count):
+        x = x * 2 + x * 3
+    return x
+
+
+def test_diamonds_that_are_computed_twice_are_merged_in_a_time_that_does_not_double_with_each():
+    """Every path through forty diamonds would be 2 to the 40."""
+    _, found = fates_of(lambda x: _diamonds(x, 40) + _diamonds(x, 40), X)
+    assert [fate.kind for fate in found["add"]] == ["fused"] * 40 + ["merged"] * 40 + ["fused"]
+
+
+def test_transposes_that_kernels_do_are_there_and_not_eliminated():
+    """The transposition is done by copies of the results, which are in another layout; newer XLAs keep one as it is."""
+    capture, found = fates_of(lambda a: (a.T + 1, jnp.swapaxes(a, 0, 1)), jnp.ones((8, 16)))
+    assert {fate.kind for fate in found["transpose"]} <= {"moved", "kept"}
+    kernel = capture.hlo.graph.kernel
+    copies = {node for node in capture.hlo.graph.nodes if "copy" in node.name and kernel[node.index] == node.index}
+    assert {kernel for fate in found["transpose"] for kernel in fate.kernels} >= copies
+    assert all(fate.kernels for fate in found["transpose"])
+
+
+def test_an_operation_that_a_pass_makes_several_of_is_split_and_they_are_its_kernels():
+    capture, found = fates_of(lambda a: jnp.cumsum(a) * 2 + 1, jnp.ones(4096))
+    (fate,) = found["cumsum"]
+    if fate.kind == "kept":
+        pytest.skip("this XLA leaves the window whole")
+    assert (fate.kind, fate.pass_name) == ("split", "reduce-window-rewriter")
+    windows = {node for node in capture.hlo.graph.nodes if "reduce-window" in node.name and node.op == "fusion"}
+    assert set(fate.kernels) == windows
+    assert len(windows) > 1
+
+
+def test_what_a_product_takes_in_is_folded_into_it():
+    _, found = fates_of(lambda a, b: (a @ b).T, jnp.ones((16, 8)), jnp.ones((8, 32)))
+    (transpose,), (product,) = found["transpose"], found["dot_general"]
+    if transpose.kind == "moved":
+        pytest.skip("this XLA leaves the transpose to a copy")
+    assert transpose.kind == "folded into"
+    assert transpose.kernels == product.kernels
+
+
+def test_a_constant_that_another_takes_in_is_no_formula_of_equals():
+    """`(x + 2) + −2` is `x + 0`, and `x + 2` is not `x`."""
+    _, found = fates_of(lambda x: jnp.sin(x + 2 - 2), X)
+    assert not any(fate.why.endswith("+ 2 → x.1") for fate in found["add"])
+
+
+def test_of_a_result_it_is_not_said_that_nothing_needs_it():
+    _, found = fates_of(lambda a: jnp.array(a, copy=True), X)
+    (fate,) = [fate for fates in found.values() for fate in fates if fate.kind not in ("", "inlined")]
+    assert "nothing" not in fate.why

@@ -60,7 +60,7 @@ CASES = {
     # Reversed along different dimensions, the second one does the work of both.
     "reversed along another": (
         lambda s: lax.rev(lax.rev(s, (0,)), (1,)),
-        [("rev", "rewritten", SIMPLIFIER, "reverse(reverse(s)) → reverse(s)", "reverse", "reverse"),
+        [("rev", "folded into", SIMPLIFIER, "NEXT does both: reverse(reverse(s)) → reverse(s)", "reverse", "reverse"),
          ("rev", "fused", "", "", "", "")],
     ),
     "of two": (
@@ -90,6 +90,7 @@ def fates():
         elif rows and node.op != "exp" and not (node.op == "mul" and is_first(node)):
             fate = capture.fate(node)
             why = re.sub(rf"\bsin\.\d+\b|\b{names[-1]}\b", "s", fate.why)
+            why = re.sub(r"^\w+ does both", "NEXT does both", why)
             rows[-1].append((node.op, fate.kind, fate.pass_name, why, op_of(fate.before), op_of(fate.after)))
     return dict(zip(CASES, rows, strict=True))
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 import explorer as ex
 from explorer.analysis.links.dependence import argument_sets
-from explorer.analysis.links.equations import is_dead, twins
+from explorer.analysis.links.equations import is_dead
 from explorer.capture.readers.hlo import read_hlo
 
 MODULE = """HloModule m
@@ -102,17 +102,3 @@ def test_what_nothing_that_is_returned_depends_on_is_dead():
     graph = jaxpr(function, ONES, ONES)
     dead = {node.op for node in graph.nodes if is_dead(graph)[node.index]}
     assert dead == {"sin", "cos"}
-
-
-def test_what_is_computed_twice_is_a_twin_and_what_differs_in_anything_is_not():
-    def function(x, y):
-        first = jnp.sin(x) + y, jnp.sin(x) + y
-        others = jnp.cos(x), jnp.cos(y), x.reshape(2, 4), x.reshape(4, 2), x.reshape(2, 4), jnp.sum(x), jnp.max(x)
-        return first, others, x.astype(jnp.int32), x.astype(jnp.int8)
-
-    graph = jaxpr(function, ONES, ONES)
-    found = {
-        node: first for node, first in twins(graph).items() if graph.groups[int(graph.group[node])].kind == "entry"
-    }
-    assert sorted(graph.ops[int(graph.op[node])] for node in found) == ["add", "reshape", "sin"]
-    assert all(first < node for node, first in found.items())

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.fates.evidence import Evidence
 from explorer.analysis.fates.metadata_fates import Row
 from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.links.dependence import argument_sets
+from explorer.analysis.passes.evidence import Evidence
 from explorer.model.cached import cached_property
 from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Imported:
+class BeforePasses:
     """What a stage's nodes became where no snapshot has them.
 
     Args:
@@ -146,7 +146,9 @@ class Imported:
         return frozenset(map(self._label, np.flatnonzero(np.isin(graph.op, parameters)).tolist()))
 
 
-def imported(evidence: Evidence, name: str, graph: Graph, depends: Sequence[int], literal_codes: Ints) -> Imported:
+def before_passes(
+    evidence: Evidence, name: str, graph: Graph, depends: Sequence[int], literal_codes: Ints
+) -> BeforePasses:
     """What is needed to say which nodes of a stage ended before the first pass.
 
     Args:
@@ -166,12 +168,12 @@ def imported(evidence: Evidence, name: str, graph: Graph, depends: Sequence[int]
         operations.setdefault(node, []).append(operation)
         node_of[operation] = node
     import_ = _Import(evidence, depends if name == "stablehlo" else argument_sets(lowering, {}))
-    return Imported(
+    return BeforePasses(
         graph=graph,
         operations=operations,
         node_of=node_of,
         depends=depends,
-        places=import_.places() if evidence.snapshots else {},
+        places=import_.places(),
         nameless=import_.nameless(),
         literals=literals,
         evidence=evidence,
@@ -191,7 +193,7 @@ class _Import:
     def __init__(self, evidence: Evidence, varies: Sequence[int]) -> None:
         self._evidence, self.versions, self.varies = evidence, evidence.versions, varies
         self.graph = evidence.lowering
-        rows = evidence.snapshots[0] if evidence.snapshots else np.zeros(0, np.int32)
+        rows = self.versions.rows(0) if self.versions.snapshots else np.zeros(0, np.int32)
         keys = self.versions.key[rows]
         self.row_of_key = dict(zip(keys[keys >= 0].tolist(), rows[keys >= 0].tolist(), strict=True))
         self._row_of = self._rows_of_operations()
@@ -212,7 +214,7 @@ class _Import:
         """
         places: dict[int, _Place] = {}
         does, gone = self._evidence.does.tolist(), self._row_of
-        user_start, user = self._evidence.user_start, self._evidence.user
+        user_start, user = self.graph.user_columns
         for operation in reversed(range(len(self.graph.names))):
             if not does[operation] or gone[operation] >= 0 or not self.varies[operation]:
                 continue

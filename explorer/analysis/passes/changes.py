@@ -1,0 +1,205 @@
+"""The recorded passes one after the other, each with the rows of the module before and after it.
+
+The rows by key are kept once and updated with what a pass changed, so a walk over all passes costs what they changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from explorer.model.cached import cached_property
+from explorer.model.graph import Ints
+from explorer.model.pass_history import PassLink
+from explorer.model.passes import Effect, Passes
+from explorer.model.text_versions import Versions
+
+_NAMES = re.compile(r"%[\w.\-]+|^\s*(?:ROOT )?|/\*index=\d+\*/")
+_CALLED = re.compile(r"\b(?:to_apply|calls|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
+_BRANCHES = re.compile(r"\b(?:branch_computations|called_computations)=\{([^}]*)\}")
+
+
+class Program:
+    """The rows of all snapshots, as lists.
+
+    Args:
+        versions: The recorded lines.
+    """
+
+    def __init__(self, versions: Versions) -> None:
+        self.versions = versions
+        self.key: list[int] = versions.key.tolist()
+        self.op: list[int] = versions.op.tolist()
+        self.type: list[int] = versions.type.tolist()
+        self._start: list[int] = versions.operand_start.tolist()
+        self._operand: list[int] = versions.operand.tolist()
+        self._home: list[int] = versions.computation.tolist()
+        self.computation = {name: number for number, name in enumerate(versions.computations)}
+
+    def operands(self, row: int) -> list[int]:
+        """Return the keys of a row's operands."""
+        return self._operand[self._start[row] : self._start[row + 1]]
+
+    def op_name(self, row: int) -> str:
+        """Return the operation of a row; empty for a row that is no instruction."""
+        return self.versions.ops[self.op[row]] if self.op[row] >= 0 else ""
+
+    def home(self, row: int) -> int:
+        """Return the number of the computation that a row is in."""
+        return self._home[self.key[row]]
+
+    def is_root(self, row: int) -> bool:
+        return self.versions.lines[row].lstrip().startswith("ROOT ")
+
+    def attributes(self, row: int) -> str:
+        """Return what a line has after its operands."""
+        return self.versions.lines[row].partition("), ")[2]
+
+    def called(self, row: int) -> list[int]:
+        """Return the numbers of the computations that a row calls."""
+        line = self.attributes(row)
+        if "=" not in line:
+            return []
+        names = _CALLED.findall(line)
+        for branches in _BRANCHES.findall(line):
+            names += (name.strip().lstrip("%") for name in branches.split(","))
+        return [self.computation[name] for name in names if name in self.computation]
+
+    def roots(self, rows: Iterable[int]) -> dict[int, int]:
+        """Return those of some rows that are the root of their computation, by the computation."""
+        return {self.home(row): row for row in rows if self.is_root(row)}
+
+    def called_root(self, row: int, roots: Mapping[int, int]) -> int:
+        """Return the root of the first computation that a row calls, -1 if it is not among `roots`."""
+        called = self.called(row)
+        return roots.get(called[0], -1) if called else -1
+
+    def alike(self, row: int, other: int) -> bool:
+        """Return True for the same operation, type and attributes: only names differ."""
+        lines = self.versions.lines
+        return self.op[row] == self.op[other] and _NAMES.sub("", lines[row]) == _NAMES.sub("", lines[other])
+
+
+class RowOfKey:
+    """The row of each key in one module: those of another module, and what is different here."""
+
+    def __init__(self, base: list[int], different: Mapping[int, int]) -> None:
+        self._base, self._different = base, different
+
+    def get(self, key: int, default: int = -1) -> int:
+        row = self._different.get(key, self._base[key])
+        return row if row >= 0 else default
+
+    def __contains__(self, key: int) -> bool:
+        return self.get(key) >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What one pass did, and the links found so far.
+
+    Args:
+        program: The rows.
+        position: Of the pass among those that changed something; -1 if it only counted names anew.
+        first, snapshot: The snapshots before and after it.
+        changed: The rows of what it rewrote in place, before and after.
+        dead, born: By key, the row of what it removed and made.
+        row_before, row_after: By key, the row of every instruction before and after it.
+        links: By the key of what died or was copied.
+    """
+
+    program: Program
+    position: int
+    first: int
+    snapshot: int
+    changed: tuple[tuple[int, int], ...]
+    dead: dict[int, int]
+    born: dict[int, int]
+    row_before: RowOfKey
+    row_after: RowOfKey
+    links: dict[int, list[PassLink]] = field(default_factory=dict[int, list[PassLink]])
+
+    @cached_property
+    def dead_roots(self) -> Mapping[int, int]:
+        return self.program.roots(self.dead.values())
+
+    @cached_property
+    def born_roots(self) -> Mapping[int, int]:
+        return self.program.roots(self.born.values())
+
+    def add(self, old: int, kind: str, new: int, *, inferred: bool = False) -> None:
+        link = PassLink(self.position, old, kind, new, inferred)
+        if link not in self.links.setdefault(old, []):
+            self.links[old].append(link)
+
+    @cached_property
+    def dead_readers(self) -> Mapping[int, list[int]]:
+        """By key of what is gone, the rows that read it and are gone too."""
+        readers: dict[int, list[int]] = {}
+        for row in self.dead.values():
+            for key in dict.fromkeys(self.program.operands(row)):
+                if key in self.dead:
+                    readers.setdefault(key, []).append(row)
+        return readers
+
+    @cached_property
+    def rewired(self) -> Mapping[int, list[tuple[int, int]]]:
+        """By key of what is gone, the rows before and after of those that read it and were rewritten in place."""
+        readers: dict[int, list[tuple[int, int]]] = {}
+        for old, new in self.changed:
+            for key in dict.fromkeys(self.program.operands(old)):
+                if key in self.dead:
+                    readers.setdefault(key, []).append((old, new))
+        return readers
+
+    def is_new(self, row: int) -> bool:
+        """Return True if a row that is there after the pass was not there before."""
+        return self.row_before.get(self.program.key[row]) != row
+
+
+def changes(passes: Passes) -> Iterator[Change]:
+    """Yield what each pass changed, in order; those that only counted names anew are among them.
+
+    A change is valid until the next one is asked for.
+    """
+    program = Program(passes.versions)
+    key, base = program.key, [-1] * len(passes.versions.names)
+    if passes.versions.snapshots:
+        base[:] = _by_key(program, passes.versions.rows(0), len(base))
+    effects: dict[int, tuple[int, Effect]] = {
+        step.index: (position, effect)
+        for position, (step, effect) in enumerate(zip(passes, passes.effects, strict=True))
+    }
+    for step in passes.all:
+        if step.first == step.snapshot:
+            continue
+        position, effect = effects.get(step.index, (-1, None))
+        if effect is None:
+            rows = passes.versions.rows(step.first), passes.versions.rows(step.snapshot)
+            pairs = zip(*(column.tolist() for column in rows), strict=True)
+            effect = Effect(changed=tuple((old, new) for old, new in pairs if old != new and key[old] >= 0))
+        dead, born = ({key[row]: row for row in rows} for rows in (effect.died, effect.born))
+        different = dict.fromkeys((*dead, *(key[old] for old, _ in effect.changed)), -1)
+        different |= {key[row]: row for row in (*effect.born, *(new for _, new in effect.changed))}
+        yield Change(
+            program,
+            position,
+            step.first,
+            step.snapshot,
+            effect.changed,
+            dead,
+            born,
+            RowOfKey(base, {}),
+            RowOfKey(base, different),
+        )
+        for at, row in different.items():
+            base[at] = row
+
+
+def _by_key(program: Program, rows: Ints, count: int) -> list[int]:
+    row_of_key = [-1] * count
+    for row in rows.tolist():
+        if program.key[row] >= 0:
+            row_of_key[program.key[row]] = row
+    return row_of_key

@@ -1,0 +1,214 @@
+"""A pass cut into pieces: a value that is gone, with all that went with it, and what was made for what replaces it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from explorer.analysis.fates.operations import MOVERS
+from explorer.analysis.passes.changes import Change, Program, RowOfKey
+
+_INDEX = re.compile(r"\bindex=(\d+)")
+_STEM = re.compile(r"[.\d]*(?:\.clone[.\d]*)*$")
+_LONGEST = 16  # views and tuples between a copy and what it copies
+
+
+@dataclass(eq=False)
+class Piece:
+    """A value that is gone after a pass, and what is read in its place.
+
+    Args:
+        old, new: The rows.
+        gone: What went with `old`, itself first.
+        made: What was made for `new`, itself first.
+        pairs: By row of `gone` or of its operands, what does the same after the pass.
+    """
+
+    old: int
+    new: int
+    gone: list[int] = field(default_factory=list[int])
+    made: list[int] = field(default_factory=list[int])
+    pairs: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+
+
+class Named:
+    """Rows that are gone, by what XLA names a copy after: the name without its counter, the operation, the type."""
+
+    def __init__(self, change: Change, of: Sequence[int]) -> None:
+        self._change, self._of = change, of
+        self._codes: dict[tuple[str, int, int], int] | None = None
+
+    def find(self, row: int) -> int:
+        if self._codes is None:
+            self._codes = {}
+            for gone in self._change.dead.values():
+                key = self._key(gone)
+                self._codes[key] = self._of[gone] if self._codes.get(key, self._of[gone]) == self._of[gone] else 0
+        return self._codes.get(self._key(row), 0)
+
+    def _key(self, row: int) -> tuple[str, int, int]:
+        program = self._change.program
+        name = program.versions.names[program.key[row]]
+        return _STEM.sub("", name), program.op[row], program.type[row]
+
+
+def pieces_of(change: Change) -> list[Piece]:
+    """Cut a pass into pieces."""
+    program = change.program
+    replaced: dict[int, int] = {}
+    for key, row in change.dead.items():
+        for link in change.links.get(key, ()):
+            if link.kind in ("rewritten", "merged", "replaced") or (link.kind == "fused" and not link.inferred):
+                new = change.row_after.get(link.new)
+                if new >= 0:
+                    replaced[row] = new
+                break
+    dead, born = ({row: None for row in rows.values()} for rows in (change.dead, change.born))
+    roots = change.dead_roots, change.born_roots
+    gone, made = set(replaced), set(replaced.values())
+    pieces = [Piece(old, new) for old, new in replaced.items()]
+    for piece in pieces:
+        piece.gone = _reach(piece.old, gone, lambda row: _inside(program, row, change.row_before, dead, roots[0]))
+        if piece.new in born:
+            piece.made = _reach(piece.new, made, lambda row: _inside(program, row, change.row_after, born, roots[1]))
+    budget = 4 * (len(dead) + len(born))
+    for piece in pieces:
+        budget -= _pair(change, piece, roots, budget)
+    return pieces
+
+
+def _inside(
+    program: Program, row: int, row_of: RowOfKey, members: Mapping[int, None], roots: Mapping[int, int]
+) -> Iterator[int]:
+    """The members that a row reads, and that what it calls gives; of a tuple only the part that it takes."""
+    index = _INDEX.search(program.versions.lines[row]) if program.op_name(row) == "get-tuple-element" else None
+    if index is not None:
+        at = row_of.get(program.operands(row)[0])
+        while at in members and program.op_name(at) == "call" and (root := program.called_root(at, roots)) >= 0:
+            at = root
+        if at in members and program.op_name(at) == "tuple" and int(index[1]) < len(program.operands(at)):
+            part = row_of.get(program.operands(at)[int(index[1])])
+            yield from [part] if part in members else []
+            return
+    for key in program.operands(row):
+        if (at := row_of.get(key)) in members:
+            yield at
+    for computation in program.called(row):
+        if computation in roots:
+            yield roots[computation]
+
+
+def _reach(start: int, taken: set[int], inside: Callable[[int], Iterator[int]]) -> list[int]:
+    """The rows that belong to one, itself first, each after one that reads it; what is taken belongs to another."""
+    found = [start]
+    for row in found:  # grows while it is walked
+        for at in inside(row):
+            if at not in taken:
+                taken.add(at)
+                found.append(at)
+    return found
+
+
+def below(change: Change, row: int) -> list[int]:
+    program = change.program
+    rows = [change.row_after.get(key) for key in program.operands(row)]
+    return rows + [change.born_roots[at] for at in program.called(row) if at in change.born_roots]
+
+
+def beneath(change: Change, piece: Piece) -> list[int]:
+    """The rows before a pass that a value is of, and those that these are of as far as they only move elements."""
+    program, found = change.program, list[int]()
+    todo = [piece.old]
+    if program.op_name(piece.old) == "get-tuple-element":
+        found = piece.gone[1:2]
+        todo = [row for row in found if program.op_name(row) in MOVERS]
+    while todo and len(found) < _LONGEST:
+        for key in program.operands(todo.pop()):
+            at = change.row_before.get(key)
+            if at >= 0:
+                found.append(at)
+                if program.op_name(at) in MOVERS and key in change.dead:
+                    todo.append(at)
+    return found
+
+
+def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[int, int]], budget: int) -> int:
+    """Pair what went with what does the same after the pass; return how many pairs were looked at."""
+    program = change.program
+    callers: tuple[dict[int, int], dict[int, int]] = {}, {}
+
+    def inner(row: int, side: int) -> int:
+        while program.op_name(row) in ("fusion", "call"):
+            root = program.called_root(row, roots[side])
+            if root < 0:
+                break
+            callers[side][program.home(root)] = row
+            row = root
+        return row
+
+    def outer(row: int, side: int) -> int:
+        """What a parameter is given, where the call is known."""
+        while row >= 0 and program.op_name(row) == "parameter" and program.home(row) in callers[side]:
+            caller = callers[side][program.home(row)]
+            index = program.versions.lines[row].partition(" parameter(")[2].partition(")")[0]
+            operands = program.operands(caller)
+            if not index.isdigit() or int(index) >= len(operands):
+                return -1
+            row = (change.row_before, change.row_after)[side].get(operands[int(index)])
+        return row
+
+    todo = [(inner(piece.old, 0), inner(piece.new, 1))]
+    seen: set[tuple[int, int]] = set()
+    while todo and len(seen) <= budget:
+        pair = todo.pop()
+        row, other = pair
+        if pair in seen or program.op[row] != program.op[other]:
+            continue
+        seen.add(pair)
+        piece.pairs.setdefault(row, []).append(other)
+        olds, news = program.operands(row), program.operands(other)
+        if len(olds) != len(news) or (not change.is_new(other) and program.key[row] not in change.dead):
+            continue
+        for old, new in zip(olds, news, strict=True):
+            pair = outer(change.row_before.get(old), 0), outer(change.row_after.get(new), 1)
+            if min(pair) >= 0 and pair[0] != pair[1]:
+                todo.append((inner(pair[0], 0), inner(pair[1], 1)))
+    return len(seen)
+
+
+def source(change: Change, row: int) -> int:
+    """What a copy copies, through views and tuples."""
+    program = change.program
+    for _ in range(_LONGEST):
+        operands = program.operands(row)
+        if not operands:
+            return -1
+        line, row = program.versions.lines[row], change.row_after.get(operands[0])
+        if row < 0:
+            return -1
+        index = _INDEX.search(line) if program.op_name(row) == "tuple" else None
+        if index is not None and int(index[1]) < len(program.operands(row)):
+            row = change.row_after.get(program.operands(row)[int(index[1])])
+        if row < 0 or program.op_name(row) not in ("get-tuple-element", "tuple"):
+            return row
+    return -1
+
+
+def worker(change: Change, row: int, op: int) -> int:
+    """What does the work where `row` only gives it another form: on a CPU a convolution is a transpose of another."""
+    program, at = change.program, row
+    for _ in range(_LONGEST):
+        if program.op_name(at) == "fusion" and (root := program.called_root(at, change.born_roots)) >= 0:
+            at = root
+        if program.op[at] == op or program.op_name(at) not in ("transpose", "reshape", "bitcast", "copy", "broadcast"):
+            return at
+        read = [change.row_after.get(key) for key in program.operands(at)]
+        if (
+            not read
+            or read[0] < 0
+            or not (program.key[read[0]] in change.born or program.op_name(read[0]) == "constant")
+        ):
+            return at
+        at = read[0]
+    return row

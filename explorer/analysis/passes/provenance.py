@@ -1,0 +1,587 @@
+"""The equations that every row of every snapshot does the work of, forward over all passes.
+
+A line's own numbers come first. XLA gives what replaces an instruction its metadata, but not what it makes on the way:
+a window's kernels, a transposed operand, a copy. So each pass is cut into pieces: a value that is gone, with all that
+went with it, and the value that is read in its place, with all that was made for it. What was made without a number is
+of the equations of the piece.
+
+Equations are watched meanwhile, as units: how many rows do the work of each. Where none is left, the piece tells how it
+ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from explorer.analysis.fates.formulas import formula
+from explorer.analysis.fates.operations import BY_ELEMENT, HELPERS, MOVERS, NEVER_OWN, WORK
+from explorer.analysis.passes.changes import Change, Program, changes
+from explorer.analysis.passes.identities import identity
+from explorer.analysis.passes.links import links_of_pass
+from explorer.analysis.passes.pieces import Named, Piece, below, beneath, pieces_of, source, worker
+from explorer.model.passes import Passes
+from explorer.model.types import elements
+
+OWN, BORN, MOVED, TAKEN, SHARED = range(5)
+"""How a row came to an equation: by its own number, born for it, moved from elsewhere, taken in, or in its place."""
+
+Origins = tuple[tuple[int, int], ...]
+"""Equations, each with how the row came to it; in order."""
+
+# What is no work of an equation that computes.
+_FORMS = HELPERS | {"slice", "pad", "reverse", "bitcast-convert"}
+
+
+class Unit(NamedTuple):
+    """What is watched: an equation, or one operation of it.
+
+    Args:
+        equation: The row of the jaxpr.
+        ops: What HLO calls its operations, without what only comes along with them.
+        at: The last StableHLO operation of it; calls of one function have the same.
+        function: The group of that.
+    """
+
+    equation: int
+    ops: frozenset[str]
+    at: int
+    function: int
+
+    @property
+    def moves(self) -> bool:
+        """True if it only puts elements elsewhere, or gives them another form."""
+        return self.ops <= MOVERS
+
+
+class Counts(NamedTuple):
+    """The units that a row does the own operation of, and those that it only stands for."""
+
+    native: tuple[int, ...]
+    standing: tuple[int, ...]
+
+
+class Units:
+    """All units that are watched; of those of one equation the first is the whole equation."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self.all = list(units)
+        self.of_equation: dict[int, list[int]] = {}
+        self._whole: dict[int, int] = {}
+        for number, unit in enumerate(units):
+            self.of_equation.setdefault(unit.equation, []).append(number)
+            self._whole.setdefault(unit.equation, number)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __getitem__(self, number: int) -> Unit:
+        return self.all[number]
+
+    def count(self, origins: Origins, op: str) -> Counts:
+        """Return the units that an instruction counts for."""
+        units = [(number, how) for equation, how in origins for number in self.of_equation.get(equation, ())]
+        native = [(number, how) for number, how in units if op in self.all[number].ops]
+        numbers = tuple(number for number, _ in native)
+        if op in NEVER_OWN or any(how <= BORN for _, how in native):
+            # What only took in the name of what it reads does what another equation of its set does.
+            return Counts(numbers, ())
+        others = (number for number, how in units if how != TAKEN and number not in numbers)
+        return Counts(numbers, tuple(number for number in others if self.can_stand(number, op)))
+
+    def forget_all_but(self, numbers: Container[int]) -> None:
+        """Watch no other units from now on."""
+        self.of_equation = {
+            equation: [number for number in units if number in numbers] for equation, units in self.of_equation.items()
+        }
+
+    def can_stand(self, number: int, op: str) -> bool:
+        """Return True if an operation can do the work of a unit under another name."""
+        if op in NEVER_OWN:
+            return False
+        return op in MOVERS if self.all[number].moves else op not in _FORMS
+
+    def is_like(self, equation: int, op: str) -> bool:
+        """Return True if an operation can be what a pass made of an equation by itself."""
+        number = self._whole.get(equation, -1)
+        return number >= 0 and any(op in alike and self.all[number].ops & alike for alike in (MOVERS, BY_ELEMENT))
+
+    def moves(self, equation: int) -> bool:
+        """Return True for an equation that only puts elements elsewhere."""
+        number = self._whole.get(equation, -1)
+        return number >= 0 and self.all[number].moves
+
+
+class Ending(NamedTuple):
+    """How a unit lost its last row, or its own operation.
+
+    Args:
+        position: Of the pass, as in `Change`.
+        kind: `rewritten`, `eliminated`, `folded`, `merged`, `folded into`, `moved` or `split`.
+        before, after: The row that was lost, and what is there instead; -1 for nothing.
+        why: In words, or as a formula.
+        target: The origins of what it was folded into, or merged with.
+    """
+
+    position: int
+    kind: str
+    before: int
+    after: int = -1
+    why: str = ""
+    target: Origins = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """What the passes say, at their end.
+
+    Args:
+        units: What was watched, with all operations that each is.
+        origins: Of each row of the last snapshot that has any.
+        counts: Of each of these rows, the units that it counts for.
+        rewritten: By unit, the pass that took its own operation away, where another does its work now.
+        moved, split: By unit, the pass that put it elsewhere, or made several of it.
+        ended: By unit, the pass that took its last row away.
+        met: Which units some snapshot had a row of.
+    """
+
+    units: Units
+    origins: Mapping[int, Origins]
+    counts: Mapping[int, Counts]
+    rewritten: Mapping[int, Ending]
+    moved: Mapping[int, Ending]
+    split: Mapping[int, Ending]
+    ended: Mapping[int, Ending]
+    met: frozenset[int]
+
+
+def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
+    """Follow all rows from the first snapshot to the last.
+
+    Args:
+        passes: What was recorded, with the equations of each line.
+        units: What is watched.
+    """
+    walk = _Walk(passes, units)
+    for change in changes(passes):
+        walk.meet(change)
+    return walk.result()
+
+
+class _Walk:
+    def __init__(self, passes: Passes, units: Sequence[Unit]) -> None:
+        self.versions, self.units = passes.versions, Units(units)
+        assert self.versions.equations is not None
+        self.equations = self.versions.equations
+        self._line_code: list[int] = self.equations.code.tolist()
+        self.code: dict[Origins, int] = {(): 0}
+        self.sets: list[Origins] = [()]
+        self._own: dict[int, int] = {-1: 0}
+        self._op: list[int] = self.versions.op.tolist()
+        self._key: list[int] = self.versions.key.tolist()
+        self._home: list[int] = self.versions.computation.tolist()
+        self._applied: set[int] = set()
+        self.of = [0] * len(self.versions.lines)
+        self._is_constant = bytearray(len(self.versions.lines))
+        self._counts: dict[tuple[int, int], Counts] = {}
+        self.native, self.standing = [0] * len(units), [0] * len(units)
+        self.met: set[int] = set()
+        self.rewritten: dict[int, Ending] = {}
+        self.moved: dict[int, Ending] = {}
+        self.split: dict[int, Ending] = {}
+        self.ended: dict[int, Ending] = {}
+        states: list[list[int]] = self.versions.relabelled.reshape(-1, 2).tolist()
+        self._states = [(began, row, len(self.of) + at) for at, (began, row) in enumerate(states)]
+        self._state = 0  # the next one
+        self._begin()
+
+    # Sets of origins, by code.
+
+    def _set(self, origins: Mapping[int, int]) -> int:
+        """The code of equations, each with how the row came to it."""
+        key = tuple(sorted(origins.items()))
+        code = self.code.setdefault(key, len(self.sets))
+        if code == len(self.sets):
+            self.sets.append(key)
+        return code
+
+    def own(self, at: int) -> int:
+        """The code of the equations that a line, or a state of one, names."""
+        code = self._line_code[at]
+        if code not in self._own:
+            members = self.equations.node[self.equations.start[code] : self.equations.start[code + 1]].tolist()
+            self._own[code] = self._set(dict.fromkeys(members, OWN))
+        return self._own[code]
+
+    def _with(self, code: int, more: Mapping[int, int]) -> int:
+        return self._set({**more, **dict(self.sets[code])}) if more else code
+
+    def _extras(self, code: int) -> dict[int, int]:
+        """What a row has beyond its own numbers and its birth: that goes on with it."""
+        return {equation: how for equation, how in self.sets[code] if how >= MOVED}
+
+    def _born(self, code: int) -> int:
+        """The origins of what was made without a number for a row of these."""
+        return self._set({equation: max(how, BORN) for equation, how in self.sets[code]})
+
+    # Counts.
+
+    def counts(self, row: int) -> Counts:
+        key = self.of[row], self._op[row]
+        if key not in self._counts:
+            self._counts[key] = self.units.count(self.sets[key[0]], self.versions.ops[key[1]])
+        counts = self._counts[key]
+        # A number that is the same in each call does no other's work, nor does what a reduction applies.
+        stands = counts.standing and not self._is_constant[row] and self._home[self._key[row]] not in self._applied
+        return counts if stands else Counts(counts.native, ())
+
+    def _add(self, row: int, step: int) -> Counts:
+        counts = self.counts(row)
+        for number in counts.native:
+            self.native[number] += step
+        for number in counts.standing:
+            self.standing[number] += step
+        return counts
+
+    # The first snapshot.
+
+    def _begin(self) -> None:
+        program = Program(self.versions)
+        first: list[int] = self.versions.rows(0).tolist()
+        rows: list[int] = [row for row in first if program.key[row] >= 0]
+        around: dict[int, dict[int, int]] = {}
+        for row in reversed(rows):  # what calls stands after what it calls
+            inherited = around.get(program.home(row), {})
+            self.of[row] = self.own(row) or (self._set(inherited) if program.op_name(row) not in NEVER_OWN else 0)
+            mine = self.of[row] or self._set(inherited)
+            for computation in program.called(row):
+                outer = around.setdefault(computation, {})
+                outer.update((equation, BORN) for equation, _ in self.sets[mine])
+        row_of = {program.key[row]: row for row in rows}
+        for row in rows:
+            self._note_constant(program, row, row_of.get)
+        self._relabel(0, rows)
+        self._name_operations(rows)
+        for row in rows:
+            self.met.update(*self._left(self.counts(row)))
+        self.units.forget_all_but(self.met)
+        self._counts.clear()
+        for row in rows:
+            self._add(row, 1)
+
+    def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
+        """Note whether a row depends on nothing, and what it applies; what it reads was noted before."""
+        if program.op_name(row) != "call" and " to_apply=" in program.versions.lines[row]:
+            self._applied.update(program.called(row))
+        operands = program.operands(row)
+        self._is_constant[row] = program.op_name(row) == "constant" or (
+            bool(operands) and all(self._is_constant[row_of(key, -1) or 0] for key in operands)
+        )
+
+    def _left(self, counts: Counts) -> Counts:
+        """Those that the import left: of several that it made one of, as of three reshapes, the last one."""
+        last: dict[int, int] = {}
+        for number in counts.native:
+            unit = self.units[number]
+            last[unit.function] = max(unit.at, last.get(unit.function, -1))
+        native = [number for number in counts.native if self.units[number].at == last[self.units[number].function]]
+        return Counts(tuple(native), counts.standing)
+
+    def _name_operations(self, rows: Sequence[int]) -> None:
+        """Take what an equation is in the first snapshot for its own operation, where StableHLO calls it otherwise."""
+        native, others = set[int](), dict[int, set[str]]()
+        for row in rows:
+            counts = self.counts(row)
+            native.update(counts.native)
+            if len(self.sets[self.of[row]]) == 1:
+                for number in counts.standing:
+                    others.setdefault(number, set()).add(self.versions.ops[int(self.versions.op[row])])
+        for number, ops in others.items():
+            if number not in native:
+                self.units.all[number] = self.units[number]._replace(ops=self.units[number].ops | ops)
+        self._counts.clear()
+
+    def _relabel(self, snapshot: int, uncounted: Container[int]) -> None:
+        """Take the states that lines took on up to a snapshot."""
+        while self._state < len(self._states) and self._states[self._state][0] <= snapshot:
+            _, row, at = self._states[self._state]
+            self._state += 1
+            # Before it is scheduled XLA gives what has no name in a loop that of the loop.
+            if not self.own(at) or (self.of[row] and all(how != OWN for _, how in self.sets[self.of[row]])):
+                continue
+            if row not in uncounted:
+                self._add(row, -1)
+            self.of[row] = self._with(self.own(at), self._extras(self.of[row]))
+            if row not in uncounted:
+                self._add(row, 1)
+
+    # Passes.
+
+    def meet(self, change: Change) -> None:
+        """Go on to the module after a pass."""
+        if change.position < 0:
+            for old, new in change.changed:
+                self._add(old, -1)
+                self.of[new] = self.of[old] or self.own(new)
+                self._add(new, 1)
+            return
+        for _ in links_of_pass(change):
+            pass
+        pieces = pieces_of(change)
+        lost: dict[int, int] = {}
+        lost_native: dict[int, int] = {}
+        for row in (*change.dead.values(), *(old for old, _ in change.changed)):
+            counts = self._add(row, -1)
+            for number in counts.native:
+                lost_native[number] = max(row, lost_native.get(number, -1))
+            for number in counts.standing:
+                lost[number] = max(row, lost.get(number, -1))
+        self._assign(change, pieces)
+        new = [*change.born.values(), *(row for _, row in change.changed)]
+        self._relabel(change.snapshot, set(new))
+        for row in new:
+            for number in (n for column in self._add(row, 1) for n in column):
+                self.ended.pop(number, None)
+        self._note_endings(change, pieces, lost, lost_native)
+
+    def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
+        """Say of which equations each new row is."""
+        for row in sorted((*change.born.values(), *(new for _, new in change.changed))):
+            self._note_constant(change.program, row, change.row_after.get)
+        for old, new in change.changed:
+            own, before = self.own(new), self.of[old]
+            self.of[new] = before if own in (0, self.own(old)) else self._with(own, self._extras(before))
+        born, partners = set(change.born.values()), dict[int, int]()
+        for piece in pieces:
+            for row, others in piece.pairs.items():
+                for other in others:
+                    if other in born and self.of[row]:
+                        partners.setdefault(other, row)
+        named = Named(change, self.of)
+        done: set[int] = set()
+        for piece in pieces:
+            above = {piece.new: self._born(self.of[piece.old])}
+            for row in piece.made:  # readers before what they read
+                inherited = above.get(row, 0)
+                if row not in done:
+                    done.add(row)
+                    self.of[row] = self._origins(change, row, partners.get(row, -1), named, inherited)
+                    if row not in partners:
+                        self._take(change, piece, row)
+                passed = self._born(self.of[row]) or inherited
+                for read in below(change, row):
+                    above.setdefault(read, passed)
+        # What a pass put between a value and a reader that stays does the reader's work, as the first of two
+        # reductions; what only moves elements serves whoever reads it.
+        todo = [(row, self._born(self.of[new])) for _, new in change.changed for row in below(change, new)]
+        for row, inherited in todo:  # grows while it is walked
+            if row in born and row not in done:
+                done.add(row)
+                moves = change.program.op_name(row) in MOVERS
+                self.of[row] = self._origins(change, row, partners.get(row, -1), named, 0 if moves else inherited)
+                if moves and not self.of[row]:
+                    self.of[row] = self._copied(change, row)
+                todo += ((read, inherited) for read in below(change, row))
+        for row in sorted(born - done):
+            self.of[row] = self._origins(change, row, partners.get(row, -1), named, 0)
+            if not self.of[row] and change.program.op_name(row) in MOVERS:
+                self.of[row] = self._copied(change, row)
+        for piece in pieces:
+            self._note_split(change, piece)
+
+    def _origins(self, change: Change, row: int, partner: int, named: Named, inherited: int) -> int:
+        own = self.own(row)
+        if own:
+            return self._with(own, self._extras(self.of[partner])) if partner >= 0 else own
+        if partner >= 0:
+            return self._born(self.of[partner])
+        if change.program.op_name(row) in NEVER_OWN or self._is_constant[row]:
+            return 0
+        return self._born(named.find(row)) or inherited
+
+    def _take(self, change: Change, piece: Piece, row: int) -> None:
+        """Add what a row does under the name of another: as a product does that bears the name of its transpose."""
+        program, mine = change.program, dict(self.sets[self.of[row]])
+        op = program.op_name(row)
+        if not mine or self.counts(row).native or op in NEVER_OWN or self._is_constant[row]:
+            return
+        if op not in WORK and any(self.units.is_like(equation, op) for equation in mine):
+            return
+        candidates: dict[int, int] = {}
+        for gone in beneath(change, piece):
+            if program.op[gone] != program.op[row] or (program.key[gone] not in change.dead and op not in MOVERS):
+                continue
+            for number in self.counts(gone).native:
+                equation = self.units[number].equation
+                if equation not in mine:
+                    candidates[equation] = gone
+        if len(candidates) == 1:
+            ((equation, gone),) = candidates.items()
+            is_as_large = elements(self._type(gone)) == elements(self._type(row))
+            how = TAKEN if op in WORK or (op not in MOVERS and is_as_large) else MOVED
+            self.of[row] = self._with(self.of[row], {equation: how})
+            self._note_moved(change, equation, how, gone, row)
+
+    def _type(self, row: int) -> str:
+        return self.versions.types[int(self.versions.type[row])]
+
+    def _copied(self, change: Change, row: int) -> int:
+        """The origins of a copy that a pass put between a value and its readers: of what moves that value, if any does.
+
+        A transpose that is another view of the same bytes is done where these are copied.
+        """
+        copied = source(change, row)
+        if copied < 0:
+            return 0
+        moves = {equation: MOVED for equation, _ in self.sets[self.of[copied]] if self.units.moves(equation)}
+        for equation in moves:
+            self._note_moved(change, equation, MOVED, copied, row)
+        return self._set(moves)
+
+    def _note_moved(self, change: Change, equation: int, how: int, before: int, after: int) -> None:
+        name = self.versions.names[change.program.key[after]]
+        for number in self.units.of_equation.get(equation, ()):
+            if how == MOVED:
+                why = f"done by {name} now"
+                self.moved.setdefault(number, Ending(change.position, "moved", before, after, why))
+            else:
+                why = formula(change, before, after)
+                self.rewritten.setdefault(number, Ending(change.position, "rewritten", before, after, why))
+
+    def _note_split(self, change: Change, piece: Piece) -> None:
+        units = [number for number in self.counts(piece.old).native if change.is_new(piece.new)]
+        for number in units if len(piece.made) > 2 else ():
+            ops = [row for row in piece.made if number in self.counts(row).native]
+            if len(ops) > 1:
+                why = f"{len(ops)} of {change.program.op_name(piece.old)} for one"
+                self.split.setdefault(number, Ending(change.position, "split", piece.old, piece.new, why))
+
+    # Ends.
+
+    def _note_endings(
+        self, change: Change, pieces: Sequence[Piece], lost: Mapping[int, int], lost_native: Mapping[int, int]
+    ) -> None:
+        piece_of = {row: piece for piece in pieces for row in piece.gone}
+        for old, new in change.changed:
+            piece_of[old] = Piece(old, new, [old])
+        for number in sorted({*lost, *lost_native}):
+            if self.native[number]:
+                continue
+            row = lost_native.get(number, lost.get(number, -1))
+            piece = piece_of.get(row)
+            if not self.standing[number]:
+                end = self._ending(change, number, row, piece)
+                if end.kind == "rewritten":
+                    self.rewritten.setdefault(number, end)
+                else:
+                    self.ended[number] = end
+            elif number in lost_native and number not in self.rewritten:
+                self.rewritten[number] = self._rewriting(change, number, row, piece)
+
+    def _rewriting(self, change: Change, number: int, row: int, piece: Piece | None) -> Ending:
+        """How a unit goes on as another operation."""
+        made = [piece.new, *piece.made] if piece is not None else [*change.born.values()]
+        bears = [at for at in made if number in self.counts(at).standing]
+        if not bears:
+            return Ending(change.position, "rewritten", row, -1, "another operation does it now")
+        after = bears[0] if piece is not None else max(bears)
+        return Ending(change.position, "rewritten", row, after, formula(change, row, after))
+
+    def _ending(self, change: Change, number: int, row: int, piece: Piece | None) -> Ending:
+        """How a unit lost a row, the last one that did its work."""
+        program, position = change.program, change.position
+        for gone in (row, *self._undoing(change, row)):
+            if (same := identity(change, gone)) >= 0:
+                is_replaced = piece is not None and piece.old == gone
+                return self._gone(change, gone, piece.new if is_replaced and piece else self._now(change, same))
+        if self._is_constant[row]:
+            return Ending(position, "folded", row, -1, formula(change, row, -1))
+        if piece is None:
+            return self._without_piece(change, row)
+        old, new = piece.old, piece.new
+        was_there = program.key[new] not in change.born and program.key[new] != program.key[old]
+        if was_there or self._is_heir(old, new):
+            same = [at for at in piece.pairs.get(row, ()) if self._is_twin(change, row, at)]
+            if same and not self._is_heir(old, new):
+                return Ending(position, "merged", row, same[0], "", self.sets[self.of[same[0]]])
+            return self._in_reader(change, old, new) if row == old else self._gone(change, old, new)
+        doer = worker(change, new, program.op[row])
+        op, why = program.op_name(doer), formula(change, old, new)
+        if self._is_constant[doer]:
+            return Ending(position, "folded", old, new, why)
+        if op == "fusion":
+            return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
+        is_same = row != old and program.op[doer] in (program.op[old], program.op[row])
+        is_same = is_same and (op not in WORK or bool(self.counts(doer).native))
+        if not is_same and self.units.can_stand(number, op):
+            self._add(doer, -1)
+            self.of[doer] = self._with(self.of[doer], {self.units[number].equation: SHARED})
+            self._add(doer, 1)
+            return Ending(position, "rewritten", old, new, why)
+        if self.units[number].moves and op in BY_ELEMENT | NEVER_OWN:
+            return Ending(position, "eliminated", old, new, why)
+        target = tuple(pair for pair in self.sets[self.of[doer]] if pair[0] != self.units[number].equation)
+        return Ending(position, "folded into", row, doer, why, target)
+
+    def _undoing(self, change: Change, row: int) -> Sequence[int]:
+        """What read a row and gave what the row was made of; empty unless all that read it did."""
+        key = change.program.key[row]
+        readers = change.dead_readers.get(key, ())
+        is_undone = key not in change.rewired and all(identity(change, reader) not in (-1, key) for reader in readers)
+        return readers[:1] if is_undone else ()
+
+    def _gone(self, change: Change, old: int, new: int) -> Ending:
+        return Ending(change.position, "eliminated", old, new, formula(change, old, new))
+
+    def _now(self, change: Change, key: int) -> int:
+        """The row after a pass that has the value of an instruction before it; -1 if it can't be told."""
+        if (row := change.row_after.get(key)) >= 0:
+            return row
+        own = self.own(change.row_before.get(key))
+        new = (*change.born.values(), *(row for _, row in change.changed))
+        alike = [at for at in new if self.own(at) == own and change.program.op_name(at) not in _FORMS] if own else []
+        return alike[0] if len(alike) == 1 else -1
+
+    def _without_piece(self, change: Change, row: int) -> Ending:
+        readers = change.rewired.get(change.program.key[row], ())
+        if not readers:
+            return Ending(change.position, "eliminated", row, -1, "nothing read it")
+        old, new = readers[0]
+        name = change.program.versions.names[change.program.key[new]]
+        return Ending(change.position, "eliminated", old, new, f"{name} is computed without it")
+
+    def _in_reader(self, change: Change, old: int, new: int) -> Ending:
+        """The ending of what is gone, where another value that was there is read in its place."""
+        program, position = change.program, change.position
+        for before, after in change.rewired.get(program.key[old], ()):
+            olds, news = program.operands(before), program.operands(after)
+            is_alike = (program.op[before], program.attributes(before)) == (
+                program.op[after],
+                program.attributes(after),
+            )
+            # What reads another value, and is another otherwise too, makes up for it: the values are not the same.
+            if not is_alike or sum(one != other for one, other in zip(olds, news, strict=False)) > 1:
+                why = formula(change, before, after)
+                return Ending(position, "folded into", before, after, why, self.sets[self.of[after]])
+        if program.op_name(old) in (*MOVERS, *NEVER_OWN):
+            return self._gone(change, old, new)
+        why = f"{formula(change, old, -1)}; what read it reads {program.versions.names[program.key[new]]}"
+        return Ending(position, "eliminated", old, new, why)
+
+    def _is_heir(self, old: int, new: int) -> bool:
+        """Whether a row only has the name of another: of `abs(abs(x))` the inner one is left with the outer's name."""
+        own = self.own(old), self.own(new)
+        return self.versions.key[old] == self.versions.key[new] and 0 not in own and own[0] != own[1]
+
+    def _is_twin(self, change: Change, row: int, other: int) -> bool:
+        program = change.program
+        return program.op[row] == program.op[other] and program.type[row] == program.type[other]
+
+    def result(self) -> Provenance:
+        last: list[int] = self.versions.rows(len(self.versions.snapshots) - 1).tolist()
+        origins = {row: self.sets[self.of[row]] for row in last if self.of[row]}
+        counts = {row: self.counts(row) for row in origins}
+        return Provenance(
+            self.units, origins, counts, self.rewritten, self.moved, self.split, self.ended, frozenset(self.met)
+        )
