@@ -11,17 +11,20 @@ import numpy as np
 
 from explorer.model.results.what_if import Difference
 
+_KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, complex)
+
 
 def difference_of(result: Any, plain: Any) -> Difference:
-    """The largest difference of two values at the same place of two results.
+    """Return the largest difference of two values at the same place of two results.
 
-    Where both are NaN, or infinite alike, there is none. Values are compared in double precision.
+    Functions and other objects in a result, as in a module of Equinox, are left out. Where both are NaN, or infinite
+    alike, there is none. Values are compared in double precision.
 
     Example:
         >>> difference_of([jnp.array([1.0, 4.0])], [jnp.array([1.0, 4.5])])
         Difference(absolute=0.5, relative=0.1111111111111111)
     """
-    ours, theirs = jax.tree.leaves(result), jax.tree.leaves(plain)
+    ours, theirs = _values(result), _values(plain)
     if len(ours) != len(theirs):
         return Difference(nan, nan)
     absolute = relative = 0.0
@@ -37,6 +40,11 @@ def difference_of(result: Any, plain: Any) -> Difference:
         absolute = float(np.maximum(absolute, largest))
         relative = float(np.maximum(relative, largest / scale if scale else nan))
     return Difference(absolute, relative)
+
+
+def _values(tree: Any) -> list[Any]:
+    leaves: list[Any] = jax.tree.leaves(tree)
+    return [leaf for leaf in leaves if isinstance(leaf, _KINDS)]
 
 
 def _numbers(leaf: Any) -> np.ndarray[Any, np.dtype[Any]]:
