@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.errors import UnknownNameError
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import GRADES
+from explorer.model.graph import Graph
 
 
 class StageCoverage(NamedTuple):
@@ -17,17 +19,17 @@ class StageCoverage(NamedTuple):
 
     Args:
         lines: Of those that belong to a line of the source, as `node.place` says it; 0 for a stage without any.
-        grades: By each of `GRADES`, of those that are linked to equations so surely; 1 together.
+        links: By each of `GRADES`, of those that carry an `op_name`: the others are the compiler's own. 1 together.
     """
 
     lines: float
-    grades: Mapping[str, float]
+    links: Mapping[str, float]
 
 
 def stage_coverages(capture: Capture) -> dict[str, StageCoverage]:
     """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
     lines, links = _lines(capture), capture.links
-    grades = [links.grades(stage.name)[stage.graph.is_equation] for stage in capture.stages]
+    grades = [links.grades(stage.name)[_carries_name(stage.graph)] for stage in capture.stages]
     coverages = map(StageCoverage, lines.values(), map(_shares, grades))
     return dict(zip(lines, coverages, strict=True))
 
@@ -49,6 +51,11 @@ def _lines(capture: Capture, only: str = "") -> dict[str, float]:
         if only in ("", stage.name)
     ]
     return {name: float((line[does] >= 0).mean()) if does.any() else 0.0 for name, line, does in columns}
+
+
+def _carries_name(graph: Graph) -> NDArray[np.bool_]:
+    """The nodes that do something and have an `op_name`, which StableHLO has as the name of a location."""
+    return graph.is_equation & np.asarray([*map(bool, graph.scopes), False])[graph.scope]
 
 
 def _shares(grades: np.ndarray) -> dict[str, float]:

@@ -356,12 +356,14 @@ def _compile_numbered(
     capture = replace(capture, stages=(*capture.stages, stablehlo))
     compile_program = partial(recorded.compile, lowered)
     program, capture = _compile(request, compile_program, capture, begin, lambda: recorded.stablehlo_text)
+    seconds = recorded.reading_passes
     capture = replace(
         capture,
         stages=(*capture.stages, Stage("hlo", lambda: (recorded.hlo.text, recorded.hlo.graph))),
         exact_sets=recorded.equation_sets,
-        read_passes=recorded.read_passes if recorded.has_quick_passes else None,
-        record=None if recorded.has_quick_passes else recorded.read_passes,
+        read_passes=None if seconds is None else recorded.read_passes,
+        reading_passes=seconds or 0.0,
+        record=recorded.read_passes if seconds is None else None,
     )
     return program, capture
 

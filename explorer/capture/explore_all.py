@@ -33,7 +33,7 @@ def explore_all(
 
     Args:
         calls: By name, each function with its arguments: `{"loss": ex.Call(loss, params, batch)}`.
-        record: Whether to read all passes; those that were too large to keep are recorded by one more compile.
+        record: Read each one's passes, however large the program is.
         target: Hardware to compile for, as for `explorer.explore`.
         executor: Whose workers do it beside one another, as for `explorer.sweep`.
         progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
@@ -85,6 +85,6 @@ def _explore(shared: _Shared, item: Item) -> Capture:
     except ExploreError as error:
         cause = str(error.__cause__ or error).strip().partition("\n")[0]
         return replace(error.capture, failure=f"{error.capture.failure}: {cause}")
-    if record and capture.record is not None:
+    if record and (capture.read_passes or capture.record) is not None:
         _ = capture.passes
     return capture

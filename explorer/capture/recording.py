@@ -45,12 +45,12 @@ from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.model.cached import cached_property
 from explorer.model.equation_sets import EquationSets
 from explorer.model.passes import Passes
-from explorer.view.pass_count import counted_passes
 
 _PATIENCE = 2.0  # seconds
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
-_QUICKLY_READ = 16_000_000  # bytes of a dump: about half a second
+_READ_IN_A_SECOND = 48_000_000  # bytes of a dump
+_KEPT = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
 _PACKED_AT_ONCE = 4_000_000  # bytes of a dump: about 25 ms
 _PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a file
 
@@ -92,7 +92,7 @@ class NumberedProgram:
                         self._program = self.backend.compile(self.lowered, dumped.options)
                     dump = dumped.packed(recording.runs)
                 if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
-                    self._dump = weakref.ref(dump) if dump.size > _QUICKLY_READ else lambda: dump
+                    self._dump = weakref.ref(dump) if dump.size > _KEPT else lambda: dump
                 if not self.options:
                     keep_executable(plain, self._program.compiled)
             return self._program, dump
@@ -104,13 +104,8 @@ class NumberedProgram:
             NotRecordedError: The compiler wrote nothing.
         """
         options = {**self.backend.light_options, **(self.options or {})}
-        compiler = self.backend.environment().get("backend", "")
         with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
-            with (
-                counted_passes(dumped.folder, compiler, "the passes are recorded"),
-                nothing_cached(),
-                timed() as timing,
-            ):
+            with nothing_cached(), timed() as timing:
                 self.backend.compile(self.lowered, dumped.options)
             dump = dumped.packed(timing.runs)
         if dump is None:
@@ -142,9 +137,9 @@ class RecordedProgram:
         return self._program
 
     @property
-    def has_quick_passes(self) -> bool:
-        """True if the passes are there and read in a moment."""
-        return self._dump is not None and self._dump.size <= _QUICKLY_READ
+    def reading_passes(self) -> float | None:
+        """Seconds that reading the passes takes, about; None where they were not dumped."""
+        return self._dump.size / _READ_IN_A_SECOND if self._dump is not None else None
 
     @cached_property
     def stablehlo_text(self) -> str:
@@ -181,7 +176,7 @@ class RecordedProgram:
 
     @property
     def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations of each stage's nodes, by their numbers."""
+        """The equations that the numbers of each stage's nodes name."""
         return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
 
 

@@ -61,6 +61,8 @@ _MOST_STAGES = 16  # there are three, and up to two more of a module that was op
 
 def save(capture: Capture, path: str | PathLike[str]) -> None:
     """Write a capture to a file, whole or not at all; with where a person looks, which isn't what was compiled."""
+    if capture.read_passes is not None:  # a file is whole, also where a display doesn't wait for them
+        _ = capture.passes
     bookmark = capture.bookmark.to_dict()
     write_whole(path, with_entry(capture.wire, "bookmark", bookmark) if bookmark else capture.wire)
 

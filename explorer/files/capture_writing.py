@@ -151,7 +151,7 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "one_iteration": blobs.column(np.flatnonzero(facts.is_one_iteration).astype(np.int32)),
         **_kernel_words(blobs, facts.kernel_words),
         "twin": blobs.column(tree.twin),
-        "grades": dict(facts.coverage.grades),
+        "grades": dict(facts.coverage.links),
     }
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from explorer.model.results.timing import Samples
 
 
+AT_ONCE = 1.0  # seconds of reading passes that a display waits for
 _FROM_PASSES = ("links", "all_fates", "summary", "wire")  # computed before the passes were read, they say less
 
 
@@ -75,10 +76,11 @@ class Capture(Pictured):
         constants: The arrays baked into the program.
         findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.
         read_source: Gives the source of a file that frames name, or None.
-        read_passes: Gives the passes that are kept with the capture, where they are read in a moment.
+        read_passes: Gives the passes that are kept with the capture; compiles nothing.
+        reading_passes: Seconds that this takes, about. What takes more than one is read when it is asked for.
         read_code: Gives the code of the kernels that is kept with the capture, where it is.
         write_code: Gives it by compiling once more, where that can be done.
-        record: Gives passes that take longer: their dump is large, or was not made and takes one more compile.
+        record: Gives the passes by compiling once more, where they were too large to be kept.
         recording_note: Why there are no exact links, for a program that was compiled here; empty where there are.
         exact_sets: By each stage of which it is known, from which equations its nodes come; `links` has them.
         saved_bookmark: Where a view opens, with the notes, as the file has it that this is from.
@@ -112,6 +114,7 @@ class Capture(Pictured):
     findings: Findings = field(default_factory=lambda: Findings(()))
     read_source: Callable[[str], Source | None] = _no_source
     read_passes: Callable[[], Passes] | None = None
+    reading_passes: float = 0.0
     read_code: Callable[[], MachineCode] | None = None
     write_code: Callable[[], MachineCode] | None = None
     record: Callable[[], Passes] | None = None
@@ -149,8 +152,8 @@ class Capture(Pictured):
     def passes(self) -> Passes:
         """What each pass of the compiler did, from the compile that made the capture.
 
-        Large programs are read at the first access, and saved and displayed with their passes from then on; a program
-        whose passes were too large to keep is compiled once more.
+        Those of a large program are read at the first access, when it is saved, or after it is displayed. A program
+        whose passes were too large to be kept is compiled once more.
 
         Raises:
             NotRecordedError: A capture that was saved or displayed without them can't record them any more.
@@ -160,14 +163,16 @@ class Capture(Pictured):
             >>> "fusion" in [done.name for done in explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes]
             True
         """
-        if self.read_passes is not None:
+        if self.has_passes:
+            assert self.read_passes is not None
             return self.read_passes()
-        if self.record is None:
+        read = self.read_passes or self.record
+        if read is None:
             raise NotRecordedError(
                 f"the compiler's passes were not recorded in this capture of {self.function}.\n"
                 "  Hint: explore the function again and look at `.passes` before saving, or use %explore --passes."
             )
-        passes = self.record()
+        passes = read()
         for name in _FROM_PASSES:
             self.__dict__.pop(name, None)
         for stage in self.stages:
@@ -176,8 +181,8 @@ class Capture(Pictured):
 
     @property
     def has_passes(self) -> bool:
-        """Whether the passes are there, and read or read in a moment."""
-        return self.read_passes is not None or "passes" in self.__dict__
+        """True if the passes are read, or read in a moment."""
+        return "passes" in self.__dict__ or (self.read_passes is not None and self.reading_passes <= AT_ONCE)
 
     @cached_property
     def machine_code(self) -> MachineCode:

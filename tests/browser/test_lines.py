@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
 
 import jax
@@ -130,21 +129,27 @@ def test_a_kernel_lists_the_equations_it_was_made_of(view: View, capture: ex.Cap
             assert told.first.locator(".inferred").count() == fate.inferred
 
 
-def test_the_foot_tells_of_how_many_equations_the_fate_is_unknown(view: View, capture: ex.Capture):
-    unknown = capture.fates("jaxpr").get("unknown", 0)
-    grades = {grade: 100 * capture.coverage("hlo", grade) for grade in ("exact", "inferred", "unknown")}
-    exact, inferred, missing = (
-        int(grades["exact"] + 1e-6),
-        int(grades["inferred"] + 1e-6),
-        ceil(grades["unknown"] - 1e-6),
-    )
+def test_the_foot_says_that_links_are_exact_and_what_is_not_known(view: View, capture: ex.Capture):
+    named = [node for node in capture.hlo.graph.nodes if node.scope and capture.hlo.graph.is_equation[node.index]]
+    exact = sum(capture.links.grade(node, "jaxpr") == "exact" for node in named)
     foot = view.root.locator(".explorer-foot")
-    rest = f" · inferred {inferred}%" * bool(inferred) + f" · no link {missing}%" * bool(missing)
-    expect(foot).to_contain_text(f"links: exact {exact}%{rest}")
+    expect(foot).to_contain_text(f"links exact {100 * exact // len(named)}%")
+    expect(foot).not_to_contain_text("inferred")
+    unknown = capture.fates("jaxpr").get("unknown", 0)
     if unknown:
-        expect(foot).to_contain_text(f"fates: {unknown} of {len(capture.jaxpr.graph)} unknown")
+        expect(foot).to_contain_text(f"what happened to {unknown} of")
     else:
-        expect(foot).not_to_contain_text("fates:")
+        expect(foot).not_to_contain_text("what happened to")
+
+
+def test_links_of_a_program_without_numbers_are_said_to_be_inferred(browser: Browser, tmp_path: Path):
+    x = jnp.ones((128, 64))
+    untouched = ex.explore(attention, x, x, x, record=False)
+    view = View(browser.open_file(untouched.to_html(tmp_path / "untouched.html")))
+    foot = view.root.locator(".explorer-foot")
+    expect(foot).to_contain_text(re.compile(r"links inferred \d+%"))
+    expect(foot.locator("[title*='from names and places']")).to_be_visible()
+    expect(foot).not_to_contain_text("exact")
 
 
 def test_without_the_optimised_program_lines_count_their_operations(

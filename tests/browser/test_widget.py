@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lab import Browser, Lab
 from playwright.sync_api import expect
 from view import View
@@ -34,8 +36,8 @@ def test_a_selection_in_the_widget_is_a_trait(lab: Lab, browser: Browser):
 LARGE = """
 import jax.numpy as jnp
 import explorer as ex
-from explorer.model import capture
-capture._SMALL = 0  # as if the program were a large one, whose passes aren't recorded unasked
+from explorer.capture import recording
+{as_if}
 
 def f(x):
     y = jnp.tanh(x)
@@ -46,19 +48,34 @@ cap
 """.strip()
 
 
-def test_a_large_program_is_recorded_on_request_and_the_open_view_has_the_passes(lab: Lab, browser: Browser):
-    live = browser.open(lab, lab.write("record.ipynb", LARGE))
+def shows_passes(view: View):
+    view.root.locator('[data-mode="passes"], [data-stage="passes"]').locator("visible=true").first.click()
+    expect(view.root.locator(".explorer-passes")).to_contain_text("that changed something", timeout=60_000)
+
+
+def test_passes_that_a_display_does_not_wait_for_come_by_themselves(lab: Lab, browser: Browser):
+    live = browser.open(lab, lab.write("read.ipynb", LARGE.format(as_if="recording._READ_IN_A_SECOND = 1")))
     live.run_all()
     view = View(live.page)
+    expect(view.root.get_by_role("button", name="record the passes")).to_have_count(0)
+    live.wait_until("cap.has_passes")
+    shows_passes(View(live.page))
+    live.shut_down()
+
+
+def test_passes_that_are_too_large_to_keep_are_recorded_on_request(lab: Lab, browser: Browser):
+    as_if = 'recording.dump_place = lambda size, always=False: "" if always else None'
+    live = browser.open(lab, lab.write("record.ipynb", LARGE.format(as_if=as_if)))
+    live.run_all()
+    view = View(live.page)
+    expect(view.root.locator(".explorer-foot")).to_contain_text("links exact 100%")
     assert live.python("cap.has_passes") == "False"
-    view.root.get_by_role("button", name="record the passes").click()
+    view.root.get_by_role("button", name=re.compile(r"record the passes \(≈ [\d.]+ m?s\)")).click()
     anew = View(live.page)
     expect(anew.root.locator(".record")).to_have_text(
         "read the machine code", timeout=60_000
     )  # what is next to ask for
-    assert live.python("cap.coverage('hlo', 'exact') > 0.5") == "True"
-    anew.root.locator('[data-mode="passes"], [data-stage="passes"]').locator("visible=true").first.click()
-    expect(anew.root.locator(".explorer-passes")).to_contain_text("that changed something")
+    shows_passes(anew)
     live.shut_down()
 
 

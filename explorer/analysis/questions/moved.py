@@ -10,7 +10,7 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.facts.copies import copying_kernels
 from explorer.analysis.facts.lines import lines_of
-from explorer.analysis.questions.reply import UNRECORDED, agree, joined, optimised, reply
+from explorer.analysis.questions.reply import agree, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture
@@ -37,7 +37,8 @@ def copies(capture: Capture) -> Answer:
     origins = [_origin(capture, graph, row) for row in rows]
     is_exact = all(is_sure for _, is_sure in origins)
     makers = _makers(capture.passes, graph, rows) if capture.has_passes else ""
-    hint = "" if makers or is_exact else f"Which pass put them in: {UNRECORDED}"
+    way = "" if makers or is_exact else passes_hint(capture)
+    hint = f"Which pass put them in: {way}" if way else ""
     text = joined(_head(graph, only, len(kernels), rows), _sake(origins), makers)
     nodes = sorted({int(graph.kernel[row]) for row in rows})
     return reply("copies", text, "exact" if is_exact else "inferred", "hlo", nodes, hint)

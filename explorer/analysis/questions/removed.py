@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.facts.lines import line_text, lines_of
-from explorer.analysis.questions.reply import UNRECORDED, equations_of, joined, optimised, reply
+from explorer.analysis.questions.reply import equations_of, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, Fate, Fates
@@ -108,7 +108,7 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
     certainty = "inferred" if fates.inferred[gone].any() else "exact"
     if lost and not gone:
         certainty = "unknown"
-    hint = UNRECORDED if lost and not equations.capture.has_passes else ""
+    hint = passes_hint(equations.capture) if lost else ""
     return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
 
 

@@ -9,7 +9,6 @@ from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 
-UNRECORDED = "look at capture.passes first (%explore --passes), which compiles once more."
 _TITLES = {question.key: question.title for question in QUESTIONS}
 
 
@@ -18,6 +17,14 @@ def reply(
 ) -> Answer:
     """The answer to the question of a key."""
     return Answer(_TITLES[key], text, certainty, stage, tuple(nodes), hint)
+
+
+def passes_hint(capture: Capture) -> str:
+    """Return how to get the passes of a capture; empty where they are read, and where there are none to get."""
+    if capture.has_passes or (capture.read_passes or capture.record) is None:
+        return ""
+    cost = ", which compiles once more" if capture.record is not None else ""
+    return f"look at capture.passes first (%explore --passes){cost}."
 
 
 def agree(things: Sized | int, one: str, many: str) -> str:

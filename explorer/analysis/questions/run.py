@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from explorer.analysis.facts.lines import lines_of
-from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, reply
+from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
@@ -64,8 +64,7 @@ def precision(capture: Capture) -> Answer:
     stage, shown = ("hlo", nodes) if nodes else ("jaxpr", products)
     if all(after for _, after in pairs):
         return reply("precision", text, "exact", stage, shown)
-    hint = "" if capture.has_passes else "capture.passes (%explore --passes) makes the links exact."
-    return reply("precision", text, "unknown", stage, shown, hint)
+    return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
 
 
 def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:

@@ -49,6 +49,8 @@ class CaptureView(View[Capture]):
 
 def to_html(capture: Capture, path: str | PathLike[str], bookmark: Bookmark | None = None) -> Path:
     """What `Capture.to_html` does."""
+    if capture.read_passes is not None:  # a file is whole, also where a display doesn't wait for them
+        _ = capture.passes
     body = _page(capture, capture.bookmark if bookmark is None else bookmark)
     return write_text(path, document(f"{capture.function} – Explorer", body))
 

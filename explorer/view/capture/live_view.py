@@ -17,8 +17,8 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Node
 from explorer.model.stage import Stage
 from explorer.view.capture.what_if_link import WhatIfTrials
-from explorer.view.pass_count import describe, listening_to_passes
 
+_RECORDED = 1.3  # of a compile: what it takes that also writes the module after each pass
 Selectable = str | Node | Iterable[Node] | None
 """What to light up or to keep: a query, a node, nodes, or nothing."""
 
@@ -178,29 +178,31 @@ class LiveView:
         self._wires.remove(wire)
 
     def record(self, what: str = "passes") -> None:
-        """Compile once more, unless it is being done, and show the capture anew in every live view.
+        """Read what a display didn't wait for, unless it is being done, and show the capture anew in every live view.
 
-        The kernel is free meanwhile if this is called on a thread of its own.
+        Passes that are not kept, and the machine code, take one more compilation. The kernel is free meanwhile if this
+        is called on a thread of its own.
 
         Args:
             what: Of the capture: its `passes`, or its `machine_code`.
         """
         if not self._records.acquire(blocking=False):
             return
-        self._send({"recording": "started", "expected": self._capture.durations.done.get("compile", 0.0)})
-
-        def count(done: int, expected: int | None) -> None:
-            self._send({"recording": "passes", "text": describe(done, expected)})
-
+        compiles = what != "passes" or self._capture.read_passes is None
+        self._send({"recording": "started", "expected": self._expected if compiles else self._capture.reading_passes})
         try:
-            with listening_to_passes(count):
-                getattr(self._capture, what)
+            getattr(self._capture, what)
             self._send({"recording": "done"}, self._capture.wire)
         except Exception as error:  # what the compiler can't do twice is said where it was asked for
             self._send({"recording": "failed", "why": str(error) or type(error).__name__})
         finally:
             self._records.release()
         self._publish()
+
+    @property
+    def _expected(self) -> float:
+        """Seconds of one more compilation that writes down what it does."""
+        return _RECORDED * self._capture.durations.done.get("compile", 0.0)
 
     def extract(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a page that asks for an instruction as a module: its text, or why there is none.
@@ -254,7 +256,8 @@ class LiveView:
             "highlight": self._rows(self._highlight),
             "filter": self._rows(self._filter),
             **({"colour": colour} if self._colour else {}),
-            **({"records": True} if capture.record is not None and not capture.has_passes else {}),
+            **({"reads": True} if capture.read_passes is not None and not capture.has_passes else {}),
+            **({"records": self._expected} if capture.record is not None and not capture.has_passes else {}),
             **({"codes": True} if capture.write_code is not None and not capture.has_machine_code else {}),
             **({"changes": True} if capture.can_change else {}),
         }

@@ -24,7 +24,7 @@ def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "with a source line", "links to equations")]
     for stage in summary.stages:
         kernels = "" if stage.kernels is None else f"{stage.kernels:,}"
-        rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.lines, stage.grades))
+        rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.lines, stage.links))
     if summary.groups is not None:
         rows += [(name, "", size, "", "") for name, size in _flat(summary.groups, 0)]
     pitfalls = summary.capture.findings[:_PITFALLS]

@@ -31,7 +31,7 @@ def tree(capture: Capture) -> Tree:
     root = Tree(head, guide_style="dim")
     for warning in summary.notes:
         root.add(Text(warning, "yellow"))
-    branches = [root.add(_stage(stage, summary.peak, is_first=not i)) for i, stage in enumerate(summary.stages)]
+    branches = [root.add(_stage(stage, summary.peak)) for stage in summary.stages]
     if summary.groups is not None:
         last = summary.stages[-1]
         of = _Whole(summary.groups.cost, summary.measure, last.unit if last.kernels is None else "kernels")
@@ -41,14 +41,13 @@ def tree(capture: Capture) -> Tree:
     return root
 
 
-def _stage(stage: StageSummary, peak: str, *, is_first: bool) -> Text:
+def _stage(stage: StageSummary, peak: str) -> Text:
     label = Text.assemble((stage.title, "bold cyan"), f"  {stage.nodes:,} {stage.unit}")
     if stage.kernels is not None:
         label.append(f" · {_count(stage.kernels, 'kernels')}" + (f" · {peak}" if peak else ""))
     label.append(f" · {stage.lines} with a source line", "dim")
-    # Of the first stage's equations themselves there is no question.
-    if stage.grades and not is_first:
-        label.append(f" · links {stage.grades}", "dim")
+    if stage.links:
+        label.append(f" · links {stage.links}", "dim")
     return label
 
 

@@ -285,7 +285,7 @@ def test_called_by_a_program_it_does_not_touch_the_programs_text(ip):
 
 
 def test_the_passes_are_recorded_where_they_are_asked_for(ip, monkeypatch):
-    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
+    monkeypatch.setattr("explorer.capture.recording._READ_IN_A_SECOND", 1)  # as if the program were a large one
     assert not run(ip, "%explore layer(x)").has_passes
     assert run(ip, "%explore --passes layer(x)").has_passes
     assert run(ip, "%%explore --passes\nlayer(x)").passes.all

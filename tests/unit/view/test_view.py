@@ -10,12 +10,14 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import jax
 import jax.numpy as jnp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.capture import recording
 from explorer.errors import NotRecordedError
 from explorer.files.capture import decode
 from explorer.model.capture import Capture
@@ -149,8 +151,8 @@ def test_each_of_ten_small_views_starts_alone(monkeypatch):
     shown = [fragment(capture, kernel.run(str(n))) for n, capture in enumerate(captures)]
     assert all(chunks_of(html)[:2] == ["core", "viewer"] for html in shown)
     assert sum("memory_pane" in chunks_of(html) for html in shown) == 2
-    # Of a kernel or two each: five kernels take 3 kB more. tests/notebooks holds the file of a notebook to a megabyte.
-    assert sum(len(json.dumps(html)) for html in shown) <= 1_050_000
+    # Of a kernel or two each, with some 10 kB of passes; five kernels take 3 kB more.
+    assert sum(len(json.dumps(html)) for html in shown) <= 1_200_000
 
 
 def scripts_of(html):
@@ -278,38 +280,119 @@ def test_what_the_browser_selects_is_a_python_value_and_is_checked():
     assert capture.selection == ()
 
 
-def test_a_large_program_is_recorded_when_the_page_asks_and_shown_anew(monkeypatch):
-    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
-    capture = ex.explore(two_steps, jnp.ones((8, 16)))
-    widget = capture.widget()
-    assert not capture.has_passes
-    assert widget.shown["records"]
-    sent = []
+def compiles(run):
+    """How many programs a piece of code compiles."""
+    compiled = []
+    listener = lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        run()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    return len(compiled)
+
+
+def explore_anew():
+    """The capture of a function that JAX keeps nothing of."""
+    return ex.explore(lambda x: two_steps(x), jnp.ones((8, 16)))
+
+
+def of_usual_size(monkeypatch):
+    """Passes that are read in a moment."""
+
+
+def of_large_size(monkeypatch):
+    """Passes that are kept, and read in some seconds."""
+    monkeypatch.setattr(recording, "_READ_IN_A_SECOND", 1)
+
+
+def of_huge_size(monkeypatch):
+    """Passes that are too large to be kept."""
+    monkeypatch.setattr(recording, "dump_place", lambda size, always=False: "" if always else None)
+
+
+@pytest.mark.parametrize("size", [of_usual_size, of_large_size, of_huge_size])
+def test_nothing_compiles_in_a_display_a_page_or_a_file(monkeypatch, tmp_path, size):
+    size(monkeypatch)
+    captures = []
+    assert compiles(lambda: captures.append(explore_anew())) == 1
+    (capture,) = captures
+    assert capture.has_passes == (size is of_usual_size)
+
+    def show():
+        capture._repr_mimebundle_()
+        capture.widget()
+        capture.to_text()
+        capture.to_svg(tmp_path / "f.svg")
+        capture.to_html(tmp_path / "f.html")
+        capture.save(tmp_path / "f.capture")
+
+    assert compiles(show) == 0
+    assert ex.load(tmp_path / "f.capture").has_passes == (size is not of_huge_size)
+
+
+def watch(capture, monkeypatch):
+    """A live view of a capture, and what is sent to it."""
+    widget, sent = capture.widget(), []
     monkeypatch.setattr(widget, "send", lambda message, buffers=(): sent.append((message, buffers)))
+    return widget, sent
+
+
+def test_passes_that_are_kept_are_read_for_the_page_that_asks(monkeypatch):
+    of_large_size(monkeypatch)
+    capture = explore_anew()
+    widget, sent = watch(capture, monkeypatch)
+    assert widget.shown["reads"]
+    assert "records" not in widget.shown
     before = capture.wire
-    capture.view.record()
-    (started, _), *steps, (done, (wire,)) = sent
-    assert all(message["recording"] == "passes" for message, _ in steps)
-    assert started == {"recording": "started", "expected": capture.durations.done.get("compile", 0.0)}
+    assert compiles(capture.view.record) == 0
+    (started, _), (done, (wire,)) = sent
+    assert started == {"recording": "started", "expected": capture.reading_passes}
     assert done == {"recording": "done"}
     assert wire == capture.wire != before
+    assert decode(wire).has_passes
+    assert "reads" not in widget.shown
+    assert decode(wire).fates() == capture.fates()
+
+
+def test_passes_that_are_not_kept_are_recorded_when_a_person_asks_who_knows_the_seconds(monkeypatch):
+    of_huge_size(monkeypatch)
+    capture = explore_anew()
+    widget, sent = watch(capture, monkeypatch)
+    assert widget.shown["records"] == pytest.approx(1.3 * capture.durations.compile)
+    assert "reads" not in widget.shown
+    assert compiles(capture.view.record) == 1
+    (started, _), (done, (wire,)) = sent
+    assert started == {"recording": "started", "expected": pytest.approx(1.3 * capture.durations.compile)}
+    assert done == {"recording": "done"}
+    assert decode(wire).has_passes
     assert "records" not in widget.shown
-    assert decode(wire).coverage("hlo", "exact") == capture.coverage("hlo", "exact") > 0.5
 
 
 def test_a_recording_that_fails_says_why_in_the_page(monkeypatch):
-    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
+    of_huge_size(monkeypatch)
 
     def fail():
         raise NotRecordedError("the compiler wrote nothing")
 
-    capture = replace(ex.explore(two_steps, jnp.ones((8, 16))), record=fail)
-    widget = capture.widget()
-    sent = []
-    monkeypatch.setattr(widget, "send", lambda message, buffers=(): sent.append(message))
+    capture = replace(explore_anew(), record=fail)
+    widget, sent = watch(capture, monkeypatch)
     capture.view.record()
-    assert sent[-1] == {"recording": "failed", "why": "the compiler wrote nothing"}
+    assert sent[-1][0] == {"recording": "failed", "why": "the compiler wrote nothing"}
     assert widget.shown["records"]
+
+
+def test_links_are_a_share_of_what_carries_a_name_and_inferred_in_a_module_from_elsewhere(capture):
+    assert "links exact 100%" in plain_text(capture)
+    assert not re.search("inferred|unknown", plain_text(capture))
+    untouched = ex.explore(two_steps, jnp.ones((8, 16)), record=False)
+    assert re.search(r"links inferred \d+%", plain_text(untouched))
+    opened = ex.open_hlo(untouched.hlo.text)
+    assert "links" not in plain_text(opened)  # it has no equations to be linked to
+
+
+def plain_text(capture):
+    return " ".join(capture.to_text(200).split())
 
 
 def test_a_page_gets_the_text_of_a_module_and_a_reason_where_it_asks_for_nothing_there_is():

@@ -23,8 +23,10 @@ export interface Steering {
   bookmark?: Bookmark | null;
   /** What was written in any view of it. */
   notes?: Note[] | null;
-  /** The passes aren't recorded, and can be. */
-  records?: boolean;
+  /** The passes are kept and not read yet. */
+  reads?: boolean;
+  /** The passes aren't kept: about how many seconds the compilation takes that records them. */
+  records?: number;
   /** The machine code isn't there, and can be. */
   codes?: boolean;
   /** It is known what this was compiled from: the same can be compiled with something changed. */

@@ -118,6 +118,8 @@ export interface Header {
   reused?: string[];
   environment: Record<string, string>;
   failure: string;
+  /** Why there are no exact links, in a few words. */
+  recording_note?: string;
   cost: Record<string, number>;
   memory: Record<string, number>;
   constants: { name: string; type: string; bytes: number }[];

@@ -240,16 +240,16 @@ export class DetailsPane {
     return element("div.acts", ...acts);
   }
 
-  /** How sure it is from which equations a node comes; of other links nothing is said here. */
+  /** Of several equations, if a node comes from all or one of them; where that isn't exact, a mark. */
   #grade(node: number, stage: Stage, linked: number): Node[] {
     const { session } = this;
     const { sets } = session.stage;
     if (!sets || stage !== session.capture.stages[0] || !sets.of(node).length) return [];
     const count = sets.of(node).length;
     if (sets.gradeOf(node) === "exact")
-      return [element("i.inferred", count > 1 && count === linked ? `exact: made of all ${count}` : "exact")];
-    const title = "It follows from the structure: path, place, attributes, dependence.";
-    return [element("i.inferred", { title }, count > 1 ? `≈ one of ${count}` : "≈ inferred from structure")];
+      return count > 1 && count === linked ? [element("i.inferred", `made of all ${count}`)] : [];
+    const title = "It follows from the name and the place that the program gives.";
+    return [element("i.inferred", { title }, count > 1 ? `≈ one of ${count}` : "≈ inferred")];
   }
 
   /** What a node costs, as far as that was counted; before HLO the sizes of its types. */

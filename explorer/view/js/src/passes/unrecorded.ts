@@ -4,8 +4,8 @@ import { element } from "../core/dom";
 
 export const unrecorded = () =>
   missing(
-    "The compiler's passes are not recorded in this capture: that takes one more compilation, " +
-      "and this program is a large one.",
+    "The compiler's passes are not in this capture. explore() keeps them, " +
+      "but for a program whose passes are too large, or with record=False.",
     "record the passes",
     " or %explore --passes f(x),",
     "passes",

@@ -1,8 +1,7 @@
-// Under the panes: what the compile cost, how surely the stage is linked, and with what it was compiled.
+// Under the panes: what the compile cost, how much of the stage is linked, and with what it was compiled.
 
 import { element } from "../core/dom";
 import { number, opText, secondsText, units } from "../core/labels";
-import type { EquationSets } from "../core/links";
 import type { Session } from "../core/session";
 
 const STEPS = [
@@ -40,7 +39,7 @@ export class Foot {
     );
   }
 
-  /** Of how many equations nobody knows what became; in HLO, of those that it was made of. */
+  /** The number of equations whose end is not known; in HLO, of those that it was made of. */
   #fates(): Node[] {
     const { stage, capture } = this.session;
     const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);
@@ -50,7 +49,8 @@ export class Foot {
     const missing = counts.find(([kind]) => kind === "unknown")?.[1].length ?? 0;
     const kinds = counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`);
     const title = `of ${units(name, all)}, ${kinds.join(", ")}`;
-    return missing ? [element("span", { title }, `fates: ${number(missing)} of ${number(all)} unknown`)] : [];
+    const text = `what happened to ${number(missing)} of ${units(name, all)} is not known`;
+    return missing ? [element("span", { title }, text)] : [];
   }
 
   /** Nothing where nothing was timed: a module from a file. */
@@ -75,37 +75,36 @@ export class Foot {
     return [element("span.times", { title: "what the compile took" }, bar, [...times, ...before].join(" · "))];
   }
 
-  /** How surely the stage's nodes are linked to equations, or else how many have a line. */
+  /** The part that is linked to equations of what carries an op_name, or else how much has a source line. */
   #links(): Node {
     const { coverage, sets, grades } = this.session.stage;
-    // Never more than there is: what is not whole is not 100%.
-    const [lines, exact, inferred] = [coverage, grades?.exact ?? 0, grades?.inferred ?? 0].map((share) =>
-      Math.floor(share * 100 + 1e-6),
-    );
-    const title = `of what does something (no parameters, constants, tuples): ${lines}% with a source line`;
-    if (!sets || !grades) return element("span", { title }, `source lines: ${lines}%`);
-    const none = Math.ceil(grades.unknown * 100 - 1e-6);
-    return element(
-      "span",
-      { title: title + (none ? this.#unlinked(sets) : "") },
-      "links: ",
-      element("b", `exact ${exact}%`),
-      inferred ? ` · inferred ${inferred}%` : "",
-      none ? ` · no link ${none}%` : "",
-    );
+    const note = this.session.capture.header.recording_note;
+    const why = note ? ` · ${note}` : "";
+    // Rounded down: 100% is all.
+    const percent = (share: number) => Math.floor(share * 100 + 1e-6);
+    const lines = `${percent(coverage)}%`;
+    const [exact, inferred] = [percent(grades?.exact ?? 0), percent(grades?.inferred ?? 0)];
+    if (!sets || !(exact || inferred)) return element("span", `source lines: ${lines}${why}`);
+    const title = [
+      "of the instructions that carry an op_name",
+      ...this.#unnamed(),
+      ...(inferred ? ["inferred from names and places"] : []),
+      `${lines} of all have a source line`,
+    ].join("; ");
+    const parts = [exact ? `exact ${exact}%` : "", inferred ? `inferred ${inferred}%` : ""].filter(Boolean);
+    return element("span", { title }, "links ", element("b", parts.join(" · ")), why);
   }
 
-  /** What comes from no equation, by operation; who made it is known only of a recorded compile. */
-  #unlinked(sets: EquationSets): string {
-    const { graph, name } = this.session.stage;
+  /** The operations without an op_name, the most frequent first. */
+  #unnamed(): string[] {
+    const { graph } = this.session.stage;
     const counts = new Map<string, number>();
     for (let node = 0; node < graph.size; node++) {
       const op = opText(graph.op(node));
-      if (sets.gradeOf(node) === "unknown" && !PASSIVE.test(op)) counts.set(op, (counts.get(op) ?? 0) + 1);
+      if (!graph.scope(node) && !PASSIVE.test(op)) counts.set(op, (counts.get(op) ?? 0) + 1);
     }
     const ranked = [...counts].sort(([, a], [, b]) => b - a).slice(0, MOST_NAMED);
     const ops = ranked.map(([op, amount]) => `${op} ×${number(amount)}`).join(", ");
-    const isRecorded = name === "hlo" && this.session.capture.passes !== undefined;
-    return `; no link: ${isRecorded ? "most often what XLA made itself, here" : "here"} ${ops}`;
+    return ops ? [`those without one are the compiler's own: ${ops}`] : [];
   }
 }

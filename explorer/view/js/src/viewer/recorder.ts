@@ -1,4 +1,4 @@
-// Asking Python for the recording compile, and for the capture that comes of it.
+// Asking Python for what a display didn't wait for, and for the capture that comes of it.
 
 import { element } from "../core/dom";
 import { type Model, onModel } from "../core/kernel_link";
@@ -6,10 +6,8 @@ import { secondsText } from "../core/labels";
 
 /** What Python says of it; see `LiveView.record` in explorer/view/capture/live_view.py. */
 interface Message {
-  recording?: "started" | "passes" | "done" | "failed";
-  /** How many passes are done. */
-  text?: string;
-  /** Seconds of the user's own compile. */
+  recording?: "started" | "done" | "failed";
+  /** About how many seconds it takes. */
   expected?: number;
   why?: string;
 }
@@ -17,7 +15,7 @@ interface Message {
 const PASSES = {
   ask: "record",
   text: "record the passes",
-  title: "Compile once more beside your own program: exact links, and what each pass of the compiler did",
+  title: "Compile once more beside your own program: what each pass of the compiler did",
 };
 const CODE = {
   ask: "machine-code",
@@ -26,12 +24,12 @@ const CODE = {
 };
 const TICK = 500; // milliseconds
 
-/** A button where a kernel can record, progress while it does, nothing else. */
+/** A button where a kernel can compile for it, progress while it does, nothing else. */
 export class Recorder {
   readonly root = element("span.record", { role: "status" });
   #model: Model | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
-  #passes = "";
+  #hasAsked = false;
   readonly #stop: () => void;
   readonly #shown = () => this.#invite();
   readonly #heard = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
@@ -63,20 +61,27 @@ export class Recorder {
 
   #invite(): void {
     if (this.#timer !== undefined) return;
-    const { records, codes } = this.#model?.get("shown") ?? {};
-    this.root.replaceChildren(...(records ? [this.#button(PASSES)] : []), ...(codes ? [this.#button(CODE)] : []));
+    const { reads, records, codes } = this.#model?.get("shown") ?? {};
+    if (reads && !this.#hasAsked) {
+      this.#hasAsked = true;
+      this.#model?.send({ ask: "record" });
+    }
+    const passes = records === undefined ? [] : [this.#button(PASSES, records)];
+    this.root.replaceChildren(...passes, ...(codes ? [this.#button(CODE)] : []));
   }
 
-  #button({ ask, text, title }: typeof PASSES): HTMLElement {
-    const button = element("button", { type: "button", title }, text);
+  #button({ ask, text, title }: typeof PASSES, expected = 0): HTMLElement {
+    const button = element(
+      "button",
+      { type: "button", title },
+      text + (expected ? ` (≈ ${secondsText(expected)})` : ""),
+    );
     button.addEventListener("click", () => this.#model?.send({ ask }));
     return button;
   }
 
-  #receive({ recording, expected, text = "", why }: Message, buffers: DataView[]): void {
+  #receive({ recording, expected, why }: Message, buffers: DataView[]): void {
     if (recording === undefined) return;
-    this.#passes = text && ` ${text},`;
-    if (recording === "passes") return;
     clearInterval(this.#timer);
     this.#timer = undefined;
     const wire = buffers[0];
@@ -87,10 +92,10 @@ export class Recorder {
 
   #progress(expected: number): void {
     const start = performance.now();
-    const took = expected ? `; your compile took ${secondsText(expected)}` : "";
+    const of = expected ? ` of about ${secondsText(expected)}` : "";
     const say = () => {
       const seconds = (performance.now() - start) / 1000;
-      this.root.replaceChildren(`recording…${this.#passes} ${secondsText(seconds)}${took}`);
+      this.root.replaceChildren(`reading… ${secondsText(seconds)}${of}`);
     };
     say();
     this.#timer = setInterval(say, TICK);

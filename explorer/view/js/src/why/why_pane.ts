@@ -83,7 +83,7 @@ export class WhyPane {
     const kinds = all.length ? `: ${counted(all)}` : "";
     this.#sentence.textContent = fates
       ? `${number(all.length)} of ${units(stage.name, total)} left no instruction of their own${kinds}.` +
-        (this.session.capture.passes ? "" : " Which passes did it is known once they are recorded.")
+        (this.session.capture.passes ? "" : " Which passes did it is not in this capture.")
       : "What became of the equations is known from the optimised program, which is not there.";
     this.#rows.clear();
     const titles = ["equation", "fate", byPass ? "line" : "by"];
