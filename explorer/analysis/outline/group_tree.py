@@ -26,6 +26,18 @@ def join_names(outer: str, inner: str) -> str:
     return first if first.rpartition(".")[2] == inner.rpartition(".")[2] else f"{first}{_AND}{inner}"
 
 
+def split(number: Ints, nodes: Ints) -> list[tuple[int, Ints]]:
+    """The nodes of each number, in their order; the smallest number first.
+
+    Example:
+        >>> [(number, nodes.tolist()) for number, nodes in split(np.asarray([1, 0, 1]), np.asarray([4, 5, 6]))]
+        [(0, [5]), (1, [4, 6])]
+    """
+    order = np.argsort(number, kind="stable")
+    numbers, start = np.unique(number[order], return_index=True)
+    return [*zip(numbers.tolist(), np.split(nodes[order], start[1:]), strict=True)] if len(nodes) else []
+
+
 class Tree:
     """Groups by columns, and the group of each node; the group -1 is the top.
 
@@ -85,24 +97,27 @@ class Tree:
         self.children.setdefault(parent, []).append(group)
         self.parent[group] = parent
 
-    def is_below(self, at: int) -> NDArray[np.bool_]:
-        """For each group, whether it is `at` or inside; the last entry is the top's."""
-        is_below = np.zeros(len(self.name) + 1, bool)
-        todo = [at]
+    def inside(self, at: int) -> list[int]:
+        """`at` and every group inside it."""
+        inside, todo = list[int](), [at]
         while todo:
             group = todo.pop()
-            is_below[group] = True
+            inside.append(group)
             todo += self.children.get(group, ())
-        return is_below
+        return inside
+
+    def is_below(self, at: int, nodes: Ints) -> NDArray[np.bool_]:
+        """Whether each of `nodes` is in `at` or in a group inside it."""
+        return np.isin(self.group[nodes], self.inside(at))
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
         """The groups in `at` with those of `nodes` that are inside each; groups without any are left out."""
-        children: list[tuple[int, Ints]] = []
-        for child in self.children.get(at, ())[:]:
-            inside = nodes[self.is_below(child)[self.group[nodes]]]
-            if len(inside):
-                children.append((child, inside))
-        return children
+        # One pass over the groups and one over the nodes: a mask for each child made it quadratic in the layers.
+        children = self.children.get(at, ())
+        child_of = {group: number for number, child in enumerate(children) for group in self.inside(child)}
+        groups, row = np.unique(self.group[nodes], return_inverse=True)
+        number = np.asarray([child_of.get(group, -1) for group in groups.tolist()], np.int32)[row]
+        return [(children[own], inside) for own, inside in split(number, nodes) if own >= 0]
 
     def path(self, group: int) -> list[int]:
         """The groups around one, outermost first, itself last."""

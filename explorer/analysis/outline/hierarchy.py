@@ -15,7 +15,7 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.outline.group_tree import Tree
+from explorer.analysis.outline.group_tree import Tree, split
 from explorer.analysis.outline.loop_context import Loop, group_loop_context
 from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
 from explorer.analysis.outline.repeats import Repeats
@@ -55,6 +55,8 @@ class _Nesting:
         marked = any("transpose(" in scope for scope in graph.scopes)
         self.phases = [phase(scope) for scope in graph.scopes] if marked else []
         self.loops: list[Loop] = []
+        self.is_read = np.zeros(len(graph.op), bool)
+        self.is_read[graph.operand] = True
         self.differentiates = "backward" in self.phases
 
     def nest(self) -> Hierarchy:
@@ -129,9 +131,7 @@ class _Nesting:
             if done.any():
                 tree.group[nodes[done]] = tree.child(box, "inputs", "inputs")
         returns = [code for code, op in enumerate(graph.ops) if op in _RETURNS]
-        is_read = np.zeros(len(graph.op), bool)
-        is_read[graph.operand] = True
-        last = np.isin(graph.op[nodes], returns) & ~is_read[nodes]
+        last = np.isin(graph.op[nodes], returns) & ~self.is_read[nodes]
         if last.any():
             tree.group[nodes[last]] = tree.child(box, "outputs", "outputs") if self.differentiates else box
         return done | last
@@ -156,8 +156,8 @@ class _Nesting:
         while (iteration := self.repeats.chain(rest)) is not None:
             common, iteration = self.loop(rest, iteration)
             inside = iteration >= 0
-            for alike in self.fold(rest[inside], iteration[inside], common):
-                self.look_inside(alike)
+            for alike in self.fold(rest[inside], iteration[inside], common, nodes):
+                self.look_inside(alike, rest[inside])
             rest = rest[~inside]
         part = self.repeats.parts(rest)
         if part is not None and self.fold_parts(rest, part):
@@ -171,7 +171,7 @@ class _Nesting:
         tree, repeats = self.tree, self.repeats
         groups = tree.group[nodes]
         common = tree.common(groups[iteration >= 0], _NEARLY)
-        below = tree.is_below(common)[groups]
+        below = tree.is_below(common, nodes)
         iteration = np.where(below, iteration, np.int32(-1))
         candidate = below
         if not self.is_whole(common, int((iteration >= 0).sum()), int(below.sum()), _HALF):
@@ -182,12 +182,12 @@ class _Nesting:
         """Is it a function, such a share of which is the loop's body, that repeats?"""
         return self.tree.is_made(common) and inside >= share * every
 
-    def look_inside(self, iterations: list[int]) -> None:
+    def look_inside(self, iterations: list[int], nodes: Ints) -> None:
         """What the first iteration has no repeat in, the others have none in either: they are equal."""
         before = len(self.tree.name)
+        inside = dict(self.tree.below(self.tree.parent[iterations[0]], nodes))
         for at in iterations:
-            nodes = np.flatnonzero(self.tree.is_below(at)[self.tree.group]).astype(np.int32)
-            self.search(at, nodes)
+            self.search(at, inside.get(at, nodes[:0]))
             if len(self.tree.name) == before:
                 return
 
@@ -205,12 +205,18 @@ class _Nesting:
             return self.tree.name[common], self.tree.parent[common]
         return layers or self.loop_name(common, nodes), common
 
-    def fold(self, nodes: Ints, iteration: Ints, common: int) -> list[list[int]]:
-        """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations."""
+    def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
+        """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations.
+
+        Args:
+            nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
+            common: The group that holds nearly all of the loop.
+            around: Nodes, all those in `common` among them.
+        """
         tree = self.tree
         classes, exact = self.equal_iterations(nodes, iteration)
         loops = merge_near(self.repeats, nodes, iteration, classes, tree.twin)
-        every = int(tree.is_below(common)[tree.group].sum())
+        every = int(tree.is_below(common, around).sum())
         layers = self.layers_name(common, nodes)
         whole = not layers and self.is_whole(common, len(nodes), every, _ENOUGH)
         if len(loops[0].numbers) < 2 and not (whole and len(loops) <= _SINGLES):
@@ -219,14 +225,17 @@ class _Nesting:
         made: list[list[int]] = []
         groups: list[int] = []
         last = int(iteration.max())
-        for loop in loops:
-            numbers = loop.numbers
-            kept = np.isin(iteration, numbers)
+        loop_of = np.full(last + 1, -1, np.int32)
+        for which_loop, loop in enumerate(loops):
+            loop_of[loop.numbers] = which_loop
+        positions = dict(split(loop_of[iteration], np.arange(len(nodes), dtype=np.int32)))
+        for which_loop, loop in enumerate(loops):
+            numbers, kept = loop.numbers, positions[which_loop]
             number = np.searchsorted(numbers, iteration[kept]).astype(np.int32)
             if len(numbers) > 1:
                 at, iterations = tree.repeat_in(parent, common, name, nodes[kept], number, len(numbers))
                 tree.difference[at] = loop.difference
-                tree.differ[at] = loop.differ + self.pair_equal(loop, nodes, iteration, exact)
+                tree.differ[at] = loop.differ + self.pair_equal(loop, nodes[kept], iteration[kept], exact)
                 # The usual iteration first: what it has no repeat in, the others hardly have one in.
                 usual = iterations[numbers.index(loop.classes[0][0])]
                 made.append([usual, *(at for at in iterations if at != usual)])
@@ -240,29 +249,35 @@ class _Nesting:
         if lines:
             self.loops.append(Loop(groups, parent, name, (lines[0], lines[-1])))
         if whole:
-            tree.group[tree.is_below(common)[tree.group] & (np.diff(self.graph.operand_start) == 0)] = parent
+            leaves = around[np.diff(self.graph.operand_start)[around] == 0]
+            tree.group[leaves[tree.is_below(common, leaves)]] = parent
         return made
 
     def pair_equal(self, loop: NearRepeat, nodes: Ints, iteration: Ints, exact: bool) -> int:
         """Give the nodes of equal iterations their counterparts; how many of the usual one differ inside."""
-        differ: list[int] = []
-        for alike in loop.classes:
-            kept = np.isin(iteration, alike)
-            differ.append(self.repeats.twins(nodes[kept], iteration[kept], self.tree.twin, inside=exact))
+        class_of = np.full(int(iteration.max()) + 1, -1, np.int32)
+        for at, alike in enumerate(loop.classes):
+            class_of[alike] = at
+        positions = split(class_of[iteration], np.arange(len(nodes), dtype=np.int32))
+        twin = self.tree.twin
+        differ = [self.repeats.twins(nodes[kept], iteration[kept], twin, inside=exact) for _, kept in positions]
         return differ[0]
 
     def fold_parts(self, nodes: Ints, part: Ints) -> bool:
         """Make groups of equal parts side by side, if they are most of what is there."""
         tree, repeats = self.tree, self.repeats
         around, nodes, part = len(nodes), nodes[part >= 0], part[part >= 0]
-        leaf = np.diff(self.graph.operand_start)[nodes] == 0
-        classes = [alike for alike in repeats.classes(nodes, part) if len(alike) > 2]
-        classes = [alike for alike in classes if not leaf[part == alike[0]].all()]
-        inside = np.isin(part, [number for alike in classes for number in alike])
-        if inside.sum() < max(_WORTH, _MOST * around):
+        does = set(part[np.diff(self.graph.operand_start)[nodes] > 0].tolist())  # more than reading a constant
+        classes = [alike for alike in repeats.classes(nodes, part) if len(alike) > 2 and alike[0] in does]
+        class_of = np.full(int(part.max()) + 1, -1, np.int32)
+        for at, alike in enumerate(classes):
+            class_of[alike] = at
+        if (class_of[part] >= 0).sum() < max(_WORTH, _MOST * around):
             return False
-        for alike in classes:
-            kept = np.isin(part, alike)
+        for at, kept in split(class_of[part], np.arange(len(nodes), dtype=np.int32)):
+            if at < 0:
+                continue
+            alike = classes[at]
             inside, number = nodes[kept], np.searchsorted(alike, part[kept]).astype(np.int32)
             common = tree.common(tree.group[inside])
             tree.repeat_in(common, common, self.part_name(inside), inside, number, len(alike))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.outline.group_tree import split
 from explorer.analysis.outline.repeats import Repeats
 from explorer.model.graph import Ints
 from explorer.model.text import cut_end
@@ -22,6 +23,7 @@ from explorer.model.units import count_text
 # have 0.94 of the others', one without its last norm 0.89; the two kinds of block of an encoder and decoder 0.6.
 _NEAR = 0.75
 _REFERENCES = 8  # classes that are tried as the one that the others are like
+_KINDS = 16  # of nearly equal iterations; what is like none of these stands for itself: each kind compares all the rest
 _NUMBERED = 4  # iterations that are listed by number
 _OPS = 3  # operations that are listed
 _LONGEST = 160
@@ -59,32 +61,29 @@ def merge_near(
         classes: The iterations that are equal, the largest class first.
         twin: Where the counterparts of the first nodes of each class are written.
     """
-    members = {alike[0]: nodes[iteration == alike[0]] for alike in classes}
+    of_iteration = dict(split(iteration, nodes))
+    members = {alike[0]: of_iteration[alike[0]] for alike in classes}
+    made = {first: Counter(repeats.made_by[own].tolist()) for first, own in members.items()}
     rest: list[Sequence[int]] = list(classes)
     merged: list[NearRepeat] = []
-    while rest:
-        reference = max(rest[:_REFERENCES], key=lambda alike: _weight(repeats, members, alike, rest))
-        near = [alike for alike in rest if _is_near(repeats, members[reference[0]], members[alike[0]])]
-        rest = [alike for alike in rest if alike not in near]
+    while rest and len(merged) < _KINDS:
+        reference = max(rest[:_REFERENCES], key=lambda alike: _weight(made, alike, rest))
+        is_near = [_is_near(made[reference[0]], made[alike[0]]) for alike in rest]
+        near = [alike for alike, is_one in zip(rest, is_near, strict=True) if is_one]
+        rest = [alike for alike, is_one in zip(rest, is_near, strict=True) if not is_one]
         near.sort(key=lambda alike: alike is not reference)
         merged.append(_together(repeats, members, near, twin))
-    return merged
+    return merged + [NearRepeat([alike]) for alike in rest]
 
 
-def _weight(
-    repeats: Repeats, members: Mapping[int, Ints], alike: Sequence[int], others: Sequence[Sequence[int]]
-) -> int:
+def _weight(made: Mapping[int, Counter[int]], alike: Sequence[int], others: Sequence[Sequence[int]]) -> int:
     """How many iterations are near those of a class, its own counted twice."""
-    own = members[alike[0]]
-    return len(alike) + sum(len(other) for other in others if _is_near(repeats, own, members[other[0]]))
+    own = made[alike[0]]
+    return len(alike) + sum(len(other) for other in others if _is_near(own, made[other[0]]))
 
 
-def _is_near(repeats: Repeats, a: Ints, b: Ints) -> bool:
-    if a is b:
-        return True
-    of_a: Counter[int] = Counter(repeats.made_by[a].tolist())
-    of_b: Counter[int] = Counter(repeats.made_by[b].tolist())
-    return (of_a & of_b).total() >= _NEAR * max(len(a), len(b))
+def _is_near(a: Counter[int], b: Counter[int]) -> bool:
+    return a is b or (a & b).total() >= _NEAR * max(a.total(), b.total())
 
 
 def _together(

@@ -93,16 +93,18 @@ class Repeats:
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
         reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]
-        for depth in range(int(level.max(initial=0)), -1, -1):
-            nodes = np.flatnonzero(level_of == depth)
-            edges = np.flatnonzero(level_of[reader] == depth)
+        # The deepest first; each level takes its own nodes, edges and groups, so that depth costs nothing.
+        depths = np.arange(int(level.max(initial=0)), -2, -1)
+        by_level, edges_by_level, groups_by_level = (
+            _ranges(levels, depths) for levels in (level_of, level_of[reader], np.where(calls, level, -1))
+        )
+        content = np.zeros(len(graph.groups) + 1, np.uint64)
+        for nodes, edges, groups in zip(by_level, edges_by_level, groups_by_level, strict=True):
             for _ in range(2):
-                sums = inner.copy()
-                np.add.at(sums, reader[edges], _mix(inner[graph.operand[edges]] + position[edges].astype(np.uint64)))
-                inner[nodes] = _mix(sums[nodes])
-            content = np.zeros(len(graph.groups) + 1, np.uint64)
+                added = _mix(inner[graph.operand[edges]] + position[edges].astype(np.uint64))
+                np.add.at(inner, reader[edges], added)
+                inner[nodes] = _mix(inner[nodes])
             np.add.at(content, graph.group[nodes], inner[nodes])
-            groups = np.flatnonzero((level == depth) & calls)
             callers = caller[groups]
             np.add.at(alone, callers, content[groups])
             callers = np.unique(callers)
@@ -145,7 +147,8 @@ class Repeats:
         if len(nodes) < _FEWEST:
             return None
         token = self.token[nodes]
-        times = np.bincount(token)[token].astype(np.int32)
+        _, row, counts = np.unique(token, return_inverse=True, return_counts=True)
+        times = counts[row].astype(np.int32)
         edges = self._edges(nodes)[:2]
         votes: Counter[int] = Counter(times.tolist())
         for count, _ in votes.most_common(_TRIED):
@@ -359,17 +362,31 @@ def _mix(values: _Hashes) -> _Hashes:
     return values ^ (values >> np.uint64(31))
 
 
+def _ranges(levels: Ints, depths: Ints) -> list[Ints]:
+    """The positions of each depth, ascending; -1, which is none, is left out."""
+    order = np.argsort(levels, kind="stable")
+    sorted_levels = levels[order]
+    return [
+        order[begin:end]
+        for begin, end in zip(
+            np.searchsorted(sorted_levels, depths[:-1]),
+            np.searchsorted(sorted_levels, depths[:-1], "right"),
+            strict=True,
+        )
+    ]
+
+
 def _levels(graph: Graph) -> Ints:
     """How many calls deep each group is; a cycle in damaged input ends the walk."""
     level = np.full(len(graph.groups), -1, np.int32)
     for index in range(len(level)):
-        walk: list[int] = []
+        walk: dict[int, None] = {}
         at = index
         while at >= 0 and level[at] < 0 and at not in walk:
-            walk.append(at)
+            walk[at] = None
             caller = graph.groups[at].caller
             at = int(graph.group[caller]) if caller >= 0 else -1
         base = int(level[at]) if at >= 0 else -1
-        for depth, group in enumerate(reversed(walk)):
+        for depth, group in enumerate(reversed([*walk])):
             level[group] = max(base, -1) + 1 + depth
     return level
