@@ -94,7 +94,7 @@ class Repeats:
         reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]
         # The deepest first; each level takes its own nodes, edges and groups, so that depth costs nothing.
-        depths = np.arange(int(level.max(initial=0)), -2, -1)
+        depths = np.arange(int(level.max(initial=0)), -2, -1, dtype=np.int32)
         by_level, edges_by_level, groups_by_level = (
             _ranges(levels, depths) for levels in (level_of, level_of[reader], np.where(calls, level, -1))
         )
@@ -364,7 +364,7 @@ def _mix(values: _Hashes) -> _Hashes:
 
 def _ranges(levels: Ints, depths: Ints) -> list[Ints]:
     """The positions of each depth, ascending; -1, which is none, is left out."""
-    order = np.argsort(levels, kind="stable")
+    order = np.argsort(levels, kind="stable").astype(np.int32)
     sorted_levels = levels[order]
     return [
         order[begin:end]
