@@ -63,7 +63,7 @@ def merge_near(
     """
     of_iteration = dict(split(iteration, nodes))
     members = {alike[0]: of_iteration[alike[0]] for alike in classes}
-    made: dict[int, Counter[str]] = {first: Counter(repeats.made_by[own].tolist()) for first, own in members.items()}
+    made: dict[int, Counter[int]] = {first: Counter(repeats.made_by[own].tolist()) for first, own in members.items()}
     rest: list[Sequence[int]] = list(classes)
     merged: list[NearRepeat] = []
     while rest and len(merged) < _KINDS:
