@@ -9,6 +9,7 @@ shown.
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -219,7 +220,8 @@ def numbered_program(
         numbered = number_equations(traced)
         if numbered is None:
             return None
-        with suppress_recording():
+        with suppress_recording(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the plain program's lowering has just warned of the same
             lowered = backend.lower(numbered.traced)
         paths = EquationPaths(numbered.paths, _arguments(traced.jaxpr))
         program = NumberedProgram(lowered, paths, backend, options)

@@ -51,6 +51,8 @@ class Origins:
         """
         row, equation = own.pairs
         grade, more = own.grade.copy(), list[tuple[int, int]]()
+        # What took the place of a call is what the call's computation does: the call itself does nothing.
+        calls = {unit.equation for unit in self.provenance.units if "call" in unit.ops}
         for at, origins in self.provenance.origins.items():
             node = self.node_of_row.get(at, -1)
             op = self.evidence.op(at)
@@ -60,7 +62,7 @@ class Origins:
                 more += ((node, of) for of, _ in origins)
                 grade[node] = INFERRED
             elif op in WORK:
-                more += ((node, of) for of, how in origins if how not in (OWN, MOVED))
+                more += ((node, of) for of, how in origins if how not in (OWN, MOVED) and of not in calls)
         _add_callers(graph, own, grade, more)
         added = np.asarray(more, np.int32).reshape(-1, 2)
         return EquationSets.of_pairs(np.concatenate([row, added[:, 0]]), np.concatenate([equation, added[:, 1]]), grade)

@@ -239,6 +239,6 @@ def test_a_recording_takes_nothing_from_a_line():
 
 
 def test_a_line_of_one_stage_reads_no_other():
-    capture = ex.explore(update, [jnp.eye(16)] * 2, X)
+    capture = ex.explore(update, [jnp.eye(16)] * 2, X, record=False)  # the passes are read with StableHLO
     assert capture.nodes_at(NORM)
-    assert ["_content" in stage.__dict__ for stage in capture.stages] == [True, False, True]
+    assert ["_content" in stage.__dict__ for stage in capture.stages] == [False, False, True]

@@ -237,7 +237,8 @@ def test_more_calls_are_recorded_until_the_hottest_line_is_known(name, monkeypat
     def record_calls(target, calls, count, beside):
         recorded.append((count, beside))
         hottest = [SimpleNamespace(seconds=1.0), SimpleNamespace(seconds=0.5)]
-        return SimpleNamespace(hottest=hottest[: 1 if len(recorded) >= settled_after else 2], seconds=seconds)
+        profile = SimpleNamespace(hottest=hottest[: 1 if len(recorded) >= settled_after else 2], seconds=seconds)
+        return profile, None
 
     def afford(calls, in_time):
         assert in_time == pytest.approx(1.0 / once)
