@@ -17,10 +17,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from shutil import disk_usage
+from shutil import disk_usage, rmtree
+from stat import S_ISDIR
 from tempfile import SpooledTemporaryFile, TemporaryDirectory, gettempdir
 from threading import RLock, Thread
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -48,6 +49,8 @@ from explorer.model.equation_sets import EquationSets
 from explorer.model.passes import Passes
 
 _PATIENCE = 2.0  # seconds
+_PREFIX = "explorer-passes-"
+_ABANDONED = 3600.0  # seconds since anything was written to a folder
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
 _READ_IN_A_SECOND = 48_000_000  # bytes of a dump
@@ -334,8 +337,18 @@ def _folder_in(place: str) -> TemporaryDirectory[str] | None:
     """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
     for parent in (place or None, None):
         with suppress(OSError):
-            return TemporaryDirectory(prefix="explorer-passes-", dir=parent, ignore_cleanup_errors=True)
+            _remove_abandoned(Path(parent or gettempdir()))
+            return TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
     return None
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove the dumps of this user that killed processes left: nothing packs a dump for as long as an hour."""
+    for folder in place.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            status = folder.lstat()
+            if S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)() and time() - status.st_mtime > _ABANDONED:
+                rmtree(folder, ignore_errors=True)
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:

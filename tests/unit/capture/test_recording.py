@@ -1,6 +1,7 @@
 """One compile with numbered equations, compared with the programs themselves."""
 
 import gc
+import os
 import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -516,6 +517,17 @@ def test_passes_are_dumped_into_memory_where_there_is_room_and_not_at_all_where_
     monkeypatch.setattr(recording, "disk_usage", lambda path: usage)
     assert recording.dump_place(64_000, always=False) == place
     assert recording.dump_place(1 << 50, always=False) is None
+
+
+def test_dumps_that_killed_processes_left_are_removed_by_the_next_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(recording, "_MEMORY", str(tmp_path))
+    abandoned, recent = tmp_path / "explorer-passes-old", tmp_path / "explorer-passes-new"
+    for folder in (abandoned, recent):
+        folder.mkdir()
+        (folder / "module_0001.jit_f.txt").write_text("HloModule f")
+    os.utime(abandoned, (0, 0))
+    ex.explore(lambda x: twice(x) * 9, X)
+    assert [path.name for path in tmp_path.iterdir()] == ["explorer-passes-new"]
 
 
 def test_passes_that_were_not_dumped_are_recorded_when_they_are_asked_for(monkeypatch):
