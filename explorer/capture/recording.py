@@ -347,7 +347,8 @@ def _remove_abandoned(place: Path) -> None:
     for folder in place.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
-            if S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)() and time() - status.st_mtime > _ABANDONED:
+            is_own = S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()
+            if is_own and time() - status.st_mtime > _ABANDONED:
                 rmtree(folder, ignore_errors=True)
 
 
