@@ -88,7 +88,13 @@ class PassFile:
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
     """The module's snapshots in the order in which they were written; of the module with the most text if not given."""
-    module = module or next(iter(modules_in(folder)), "")
+    name = module or next(iter(modules_in(folder)), "")
+    files = _of_module(folder, name)
+    # A program from JAX's persistent cache runs no pass.
+    return files if any(file.pipeline for file in files) else []
+
+
+def _of_module(folder: Path, module: str) -> list[PassFile]:
     first: list[PassFile] = []
     last: list[PassFile] = []
     numbered: list[tuple[int, PassFile]] = []
@@ -100,8 +106,6 @@ def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
             first.append(PassFile(path, "", ""))
         elif (match := _LAST.fullmatch(path.name)) is not None and match["module"] == module:
             last.append(PassFile(path, "", START))
-    if not numbered:  # a program from JAX's persistent cache runs no pass
-        return []
     return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
 
 

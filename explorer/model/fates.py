@@ -36,7 +36,9 @@ class Fate:
     Args:
         kind: One of `KINDS`: *kept* as a kernel of its own; *fused* into kernels that contain it, *duplicated* in
             several; *merged* with an equal one; *folded* into a constant; *eliminated*; *inlined*, a call or loop in
-            whose place stands what it calls; *rewritten* as another operation; *unknown*.
+            whose place stands what it calls; *rewritten* as another operation; *moved* into an instruction that only
+            brings values elsewhere; *split* over several operations; *folded into* another equation's instruction,
+            which does the work of both; *unknown*.
         kernels: The kernels (instructions of the `hlo` stage) it runs in, in program order; of an unknown fate those
             that it may run in.
         inferred: True if it follows from structure, False if the compiler's own metadata says so.

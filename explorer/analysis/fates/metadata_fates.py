@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -177,9 +177,17 @@ def running(hlo: Instructions, runs: Sequence[int], share: int = 1, along: Seque
     times = _most_copies(hlo, main) if len(kernels) > 1 else 0
     if times > 1:
         return Row("duplicated", kernels, not share, f"computed {times} times, in {len(kernels)} kernels")
-    mine = Counter(hlo.kernel[i] for i in {*runs, *along} if flags[i] & _RUNS)
-    is_alone = all(not flags[i] & _FUSION or mine[i] >= hlo.inside[i] > 0 for i in kernels)
+    is_alone = _are_whole(hlo, kernels, {*runs, *along})
     return Row("kept" if is_alone else "fused", kernels, not share, "" if share else _APART)
+
+
+def _are_whole(hlo: Instructions, kernels: Sequence[int], mine: Set[int]) -> bool:
+    """Return True if some instructions are all that the kernels do.
+
+    A fusion bears the number of its root, and is none of the instructions inside.
+    """
+    inside = Counter(hlo.kernel[i] for i in mine if hlo.flags[i] & _RUNS and not hlo.flags[i] & _FUSION)
+    return all(not hlo.flags[i] & _FUSION or inside[i] >= hlo.inside[i] > 0 for i in kernels)
 
 
 def _most_copies(hlo: Instructions, rows: Sequence[int]) -> int:

@@ -48,31 +48,37 @@ class Recorded:
 
     def row(self, number: int) -> Row | None:
         """The fate of a unit that some snapshot has; None for another one."""
-        said = self.provenance
-        if number not in said.met:
+        if number not in self.provenance.met:
             return None
         native, other = self._native.get(number, []), self._other.get(number, [])
         mine = [node for node, how in native if how != MOVED]
         if control := [node for node in mine if self.hlo.graph.ops[self.hlo.op_code[node]] in _CONTROL]:
             return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
         if mine:
-            row = running(self.hlo, mine, along=self._all[self.units[number].equation])
-            split = said.split.get(number)
-            if split is not None and len(row.kernels) > 1:
-                return self._row(split, "split", row.kernels)
-            taken = said.rewritten.get(number) if all(how >= TAKEN for _, how in native) else None
-            return self._row(taken, "rewritten", row.kernels) if taken is not None else row
-        moved = [node for node, how in (*native, *other) if how == MOVED]
-        if moved and number in said.moved:
-            return self._row(said.moved[number], "moved", self._kernels(moved))
+            return self._running(number, mine)
+        return self._elsewhere(number, (*native, *other), [node for node, _ in other])
+
+    def _elsewhere(self, number: int, places: Sequence[tuple[int, int]], other: Sequence[int]) -> Row:
+        """The fate of a unit that nothing runs for in its own place."""
+        walk = self.provenance
+        moved = [node for node, how in places if how == MOVED]
+        if moved and number in walk.moved:
+            return self._row(walk.moved[number], "moved", self._kernels(moved))
         if other:
-            end = said.rewritten.get(number)
-            kernels = self._kernels([node for node, _ in other])
-            return (
-                self._row(end, "rewritten", kernels) if end is not None else running(self.hlo, [at for at, _ in other])
-            )
-        end = said.ended.get(number)
+            end = walk.rewritten.get(number)
+            return running(self.hlo, other) if end is None else self._row(end, "rewritten", self._kernels(other))
+        end = walk.ended.get(number)
         return self._ended(end) if end is not None else Row("unknown")
+
+    def _running(self, number: int, mine: Sequence[int]) -> Row:
+        """The fate of a unit that instructions of its own operation run for."""
+        row = running(self.hlo, mine, along=self._all[self.units[number].equation])
+        split = self.provenance.split.get(number)
+        if split is not None and len(row.kernels) > 1:
+            return self._row(split, "split", row.kernels)
+        is_taken = all(how >= TAKEN for _, how in self._native.get(number, ()))
+        taken = self.provenance.rewritten.get(number) if is_taken else None
+        return self._row(taken, "rewritten", row.kernels) if taken is not None else row
 
     def _ended(self, end: Ending) -> Row:
         kind, why = end.kind, end.why
@@ -80,19 +86,22 @@ class Recorded:
         if kind == "merged" and names:
             why = f"the same as {' and '.join(names)}, which stands for both"
         if kind == "folded into":
-            there = [equation for equation, _ in end.target if equation in self._lives]
-            if not there:  # and that is gone too
-                return self._row(end, "eliminated", ())
-            nodes = [
-                node
-                for equation in there
-                for number in self.units.of_equation[equation]
-                for node, _ in (*self._native.get(number, ()), *self._other.get(number, ()))
-            ]
-            names, verb = [self.names[equation] for equation in there], "does" if len(there) == 1 else "do"
-            why = f"{' and '.join(names)} {verb} both: {why}"
-            return self._row(end._replace(why=why), kind, self._kernels(nodes))
+            return self._folded_into(end)
         return self._row(end._replace(why=why), kind, ())
+
+    def _folded_into(self, end: Ending) -> Row:
+        there = [equation for equation, _ in end.target if equation in self._lives]
+        if not there:  # and that is gone too
+            return self._row(end, "eliminated", ())
+        nodes = [node for equation in there for node in self._nodes_of(equation)]
+        names, verb = [self.names[equation] for equation in there], "does" if len(there) == 1 else "do"
+        why = f"{' and '.join(names)} {verb} both: {end.why}"
+        return self._row(end._replace(why=why), "folded into", self._kernels(nodes))
+
+    def _nodes_of(self, equation: int) -> list[int]:
+        """The instructions that run for an equation, as themselves or as another operation."""
+        units = self.units.of_equation[equation]
+        return [node for places in (self._native, self._other) for unit in units for node, _ in places.get(unit, ())]
 
     def _kernels(self, nodes: Sequence[int]) -> tuple[int, ...]:
         return tuple(sorted({self.hlo.kernel[node] for node in nodes} - {-1}))
@@ -109,17 +118,18 @@ class Recorded:
         before = before_passes(self.evidence, stage, graph, depends, graph.attribute_table.codes("literals"))
         units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
         callers = {group.caller for group in graph.groups}
-        rows: list[Row] = []
-        for node, is_equation in enumerate(graph.is_equation.tolist()):
-            op, row = graph.ops[int(graph.op[node])], Row()
-            if is_equation:
-                number = units.get(node, -1)
-                row = (
-                    self._of_call(number) if op in _CALLS or (node in callers and only_calls(op)) else self.row(number)
-                )
-                if row is None and (is_first or self._is_gone(number, op)):
-                    row = before.row(node) or self._not_lowered(op, is_dead=bool(dead[node]))
-            rows.append(row or Row("unknown"))
+
+        def row_of(node: int) -> Row | None:
+            op, number = graph.ops[int(graph.op[node])], units.get(node, -1)
+            if op in _CALLS or (node in callers and only_calls(op)):
+                return self._of_call(number)
+            row = self.row(number)
+            if row is None and (is_first or self._is_gone(number, op)):
+                return before.row(node) or self._not_lowered(op, is_dead=bool(dead[node]))
+            return row
+
+        flags = enumerate(graph.is_equation.tolist())
+        rows = [row_of(node) or Row("unknown") if is_equation else Row() for node, is_equation in flags]
         _take_from_callers(graph, rows)
         return rows
 

@@ -49,9 +49,7 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
     is_elsewhere = (hlo.frame < 0) | _has_only_its_callers(hlo) | _is_elsewhere(hlo, jaxpr, pairs)
     does_work = np.asarray([op in _PRIMITIVES for op in hlo.ops] or [False])[hlo.op]
     wanted = (is_elsewhere | does_work)[pairs[0]]
-    rows_of: dict[int, list[int]] = {}
-    for at, row in zip(pairs[0][wanted].tolist(), pairs[1][wanted].tolist(), strict=True):
-        rows_of.setdefault(at, []).append(row)
+    rows_of = _grouped(pairs[0][wanted], pairs[1][wanted])
     equation_of: dict[int, int] = {}
     for at, rows in rows_of.items():
         primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[at])], frozenset[str]())
@@ -60,6 +58,13 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
         if len({_line(jaxpr, row) for row in chosen}) == 1:
             equation_of[at] = chosen[0]
     return equation_of
+
+
+def _grouped(nodes: Ints, rows: Ints) -> dict[int, list[int]]:
+    rows_of: dict[int, list[int]] = {}
+    for node, row in zip(nodes.tolist(), rows.tolist(), strict=True):
+        rows_of.setdefault(node, []).append(row)
+    return rows_of
 
 
 def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray[np.bool_]:

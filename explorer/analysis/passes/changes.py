@@ -167,18 +167,13 @@ def changes(passes: Passes) -> Iterator[Change]:
     key, base = program.key, [-1] * len(passes.versions.names)
     if passes.versions.snapshots:
         base[:] = _by_key(program, passes.versions.rows(0), len(base))
-    effects: dict[int, tuple[int, Effect]] = {
-        step.index: (position, effect)
-        for position, (step, effect) in enumerate(zip(passes, passes.effects, strict=True))
-    }
+    effects = _effects(passes)
     for step in passes.all:
         if step.first == step.snapshot:
             continue
         position, effect = effects.get(step.index, (-1, None))
         if effect is None:
-            rows = passes.versions.rows(step.first), passes.versions.rows(step.snapshot)
-            pairs = zip(*(column.tolist() for column in rows), strict=True)
-            effect = Effect(changed=tuple((old, new) for old, new in pairs if old != new and key[old] >= 0))
+            effect = _renamed(program, passes.versions.rows(step.first), passes.versions.rows(step.snapshot))
         dead, born = ({key[row]: row for row in rows} for rows in (effect.died, effect.born))
         different = dict.fromkeys((*dead, *(key[old] for old, _ in effect.changed)), -1)
         different |= {key[row]: row for row in (*effect.born, *(new for _, new in effect.changed))}
@@ -195,6 +190,18 @@ def changes(passes: Passes) -> Iterator[Change]:
         )
         for at, row in different.items():
             base[at] = row
+
+
+def _effects(passes: Passes) -> dict[int, tuple[int, Effect]]:
+    """By the place of a pass among all, its place among those that changed something, and what it did."""
+    pairs = enumerate(zip(passes, passes.effects, strict=True))
+    return {step.index: (position, effect) for position, (step, effect) in pairs}
+
+
+def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
+    """The effect of a pass that only counted names anew: line follows line."""
+    pairs = zip(before.tolist(), after.tolist(), strict=True)
+    return Effect(changed=tuple((old, new) for old, new in pairs if old != new and program.key[old] >= 0))
 
 
 def _by_key(program: Program, rows: Ints, count: int) -> list[int]:

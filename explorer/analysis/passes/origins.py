@@ -7,7 +7,7 @@ equations that it was born for; a product that bears the name of a transpose is 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -42,6 +42,10 @@ class Origins:
     unit_of_equation: Mapping[int, int]
     unit_of_operation: Mapping[int, int]
 
+    def _calls(self) -> set[int]:
+        """The equations that call: what took their place is what is called, and they do nothing themselves."""
+        return {unit.equation for unit in self.provenance.units if "call" in unit.ops}
+
     def sets(self, graph: Graph, own: EquationSets) -> EquationSets:
         """Return the equations of each instruction.
 
@@ -51,21 +55,24 @@ class Origins:
         """
         row, equation = own.pairs
         grade, more = own.grade.copy(), list[tuple[int, int]]()
-        # What took the place of a call is what the call's computation does: the call itself does nothing.
-        calls = {unit.equation for unit in self.provenance.units if "call" in unit.ops}
+        calls = self._calls()
         for at, origins in self.provenance.origins.items():
-            node = self.node_of_row.get(at, -1)
-            op = self.evidence.op(at)
+            node, op = self.node_of_row.get(at, -1), self.evidence.op(at)
             if node < 0 or op in NEVER_OWN:
                 continue
             if own.code[node] < 0:
                 more += ((node, of) for of, _ in origins)
                 grade[node] = INFERRED
             elif op in WORK:
-                more += ((node, of) for of, how in origins if how not in (OWN, MOVED) and of not in calls)
+                more += ((node, of) for of in _taken(origins) if of not in calls)
         _add_callers(graph, own, grade, more)
         added = np.asarray(more, np.int32).reshape(-1, 2)
         return EquationSets.of_pairs(np.concatenate([row, added[:, 0]]), np.concatenate([equation, added[:, 1]]), grade)
+
+
+def _taken(origins: Sequence[tuple[int, int]]) -> list[int]:
+    """The equations whose work an instruction does beside its own."""
+    return [equation for equation, how in origins if how not in (OWN, MOVED)]
 
 
 def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tuple[int, int]]) -> None:
@@ -73,52 +80,63 @@ def _add_callers(graph: Graph, own: EquationSets, grade: Grades, more: list[tupl
     of: dict[int, list[int]] = {}
     for node, equation in more:
         of.setdefault(node, []).append(equation)
-    groups = graph.groups
-    for node in np.flatnonzero(graph.is_root).tolist():
-        group = groups[int(graph.group[node])] if graph.group[node] >= 0 else None
-        if group is not None and group.kind == "fusion" and group.caller >= 0 and own.code[group.caller] < 0:
-            equations = of.get(node) or own.of(node).tolist()
-            if equations and group.caller not in of:
-                of[group.caller] = equations
-                grade[group.caller] = INFERRED
-                more += ((group.caller, equation) for equation in equations)
-    for node in np.flatnonzero(own.code < 0).tolist():
-        group = groups[int(graph.group[node])] if graph.group[node] >= 0 else None
-        is_applied = group is not None and group.kind in _APPLIED and node not in of and group.caller in of
-        if is_applied and group is not None and graph.ops[int(graph.op[node])] not in NEVER_OWN:
+    for node, kernel in _roots(graph):
+        equations = of.get(node) or own.of(node).tolist()
+        if own.code[kernel] < 0 and equations and kernel not in of:
+            of[kernel] = equations
+            grade[kernel] = INFERRED
+            more += ((kernel, equation) for equation in equations)
+    _add_applied(graph, own, grade, of, more)
+
+
+def _add_applied(
+    graph: Graph, own: EquationSets, grade: Grades, of: Mapping[int, list[int]], more: list[tuple[int, int]]
+) -> None:
+    """Give what a reduction applies the equations of the reduction."""
+    callers = np.asarray([*(group.caller if group.kind in _APPLIED else -1 for group in graph.groups), -1])
+    for node in np.flatnonzero((own.code < 0) & (callers[graph.group] >= 0)).tolist():
+        equations = of.get(int(callers[graph.group[node]]), []) if node not in of else []
+        if equations and graph.ops[int(graph.op[node])] not in NEVER_OWN:
             grade[node] = INFERRED
-            more += ((node, equation) for equation in of[group.caller])
+            more += ((node, equation) for equation in equations)
+
+
+def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
+    """The root of each fusion's computation, with the fusion."""
+    kernels = np.asarray([*(group.caller if group.kind == "fusion" else -1 for group in graph.groups), -1])
+    for node in np.flatnonzero(graph.is_root & (kernels[graph.group] >= 0)).tolist():
+        yield node, int(kernels[graph.group[node]])
 
 
 _found: WeakKeyDictionary[Passes, Origins | str] = WeakKeyDictionary()
 
 
 def origins_of(capture: Capture) -> Origins | str:
-    """Return what the passes say; or in words why nothing, empty where they are not recorded.
+    """Return what the passes say; or in words why nothing, empty where they or their result are not there.
 
     What the passes don't say is a value, never an error. So any error is a defect of ours, or damaged data: it costs
     neither the user their view nor us the knowledge of it.
     """
-    if not capture.has_passes:
+    if not capture.has_passes or all(stage.name != "hlo" for stage in capture.stages):
         return ""
-    found = _found.get(capture.passes)
-    if found is None:
+    origins = _found.get(capture.passes)
+    if origins is None:
         try:
             evidence = evidence_of(capture)
-            found = "" if evidence is None else _origins(evidence, capture.hlo.graph)
+            origins = "" if evidence is None else _origins(evidence, capture.hlo.graph)
         except Exception as error:
-            found = _FAULT.format(f"{type(error).__name__}: {error}")
-            warnings.warn(f"explorer: {found}. Please report this.", RuntimeWarning, 2)
-        _found[capture.passes] = found
-    return found
+            origins = _FAULT.format(f"{type(error).__name__}: {error}")
+            warnings.warn(f"explorer: {origins}. Please report this.", RuntimeWarning, 2)
+        _found[capture.passes] = origins
+    return origins
 
 
 def known_sets(capture: Capture) -> Mapping[str, EquationSets]:
     """Return the equations of each stage's nodes: by their numbers, and by the passes where these are recorded."""
-    known, origins = capture.exact_sets, origins_of(capture)
+    exact, origins = capture.exact_sets, origins_of(capture)
     if not isinstance(origins, Origins):
-        return known
-    return {**known, "hlo": origins.sets(capture.hlo.graph, known["hlo"])}
+        return exact
+    return {**exact, "hlo": origins.sets(capture.hlo.graph, exact["hlo"])}
 
 
 def _origins(evidence: Evidence, hlo: Graph) -> Origins:
@@ -145,18 +163,27 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
         if len(does) == 1:
             unit_of_operation[does[0]] = unit_of_equation[of]
             continue
-        for op in sorted(ops - NEVER_OWN) if does else ():
-            alike = [at for at, other in operations if other == op]
-            if len(alike) == 1:
-                unit_of_operation[alike[0]] = len(units)
-                units.append(Unit(of, frozenset([op]), alike[0], function[alike[0]]))
-    # An operation that JAX gave no name in StableHLO, as a callback, has one in HLO.
-    row, equation = evidence.lines.certain()
-    at_first = np.unique(equation[np.isin(row, evidence.versions.rows(0))])
-    for of in (of for of in at_first.tolist() if of not in unit_of_equation):
+        for op, at in _single_of_name(operations) if does else ():
+            unit_of_operation[at] = len(units)
+            units.append(Unit(of, frozenset([op]), at, function[at]))
+    for of in (of for of in _named_at_first(evidence) if of not in unit_of_equation):
         unit_of_equation[of] = len(units)
         units.append(Unit(of, frozenset(), -1, -1))
     return units, unit_of_equation, unit_of_operation
+
+
+def _named_at_first(evidence: Evidence) -> list[int]:
+    """The equations of the first module: one that has no name in StableHLO, as a callback, has one in HLO."""
+    row, equation = evidence.lines.certain()
+    return np.unique(equation[np.isin(row, evidence.versions.rows(0))]).tolist()
+
+
+def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:
+    """Those operations of an equation that are the only one of their name, by name."""
+    places: dict[str, list[int]] = {}
+    for at, op in operations:
+        places.setdefault(op, []).append(at)
+    return [(op, alike[0]) for op, alike in sorted(places.items()) if len(alike) == 1 and op not in NEVER_OWN]
 
 
 def _nodes(evidence: Evidence, graph: Graph) -> dict[int, int]:

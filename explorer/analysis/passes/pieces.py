@@ -101,13 +101,13 @@ def _inside(
 
 def _reach(start: int, taken: set[int], inside: Callable[[int], Iterator[int]]) -> list[int]:
     """The rows that belong to one, itself first, each after one that reads it; what is taken belongs to another."""
-    found = [start]
-    for row in found:  # grows while it is walked
+    reached = [start]
+    for row in reached:  # grows while it is walked
         for at in inside(row):
             if at not in taken:
                 taken.add(at)
-                found.append(at)
-    return found
+                reached.append(at)
+    return reached
 
 
 def below(change: Change, row: int) -> list[int]:
@@ -118,19 +118,19 @@ def below(change: Change, row: int) -> list[int]:
 
 def beneath(change: Change, piece: Piece) -> list[int]:
     """The rows before a pass that a value is of, and those that these are of as far as they only move elements."""
-    program, found = change.program, list[int]()
+    program, reached = change.program, list[int]()
     todo = [piece.old]
     if program.op_name(piece.old) == "get-tuple-element":
-        found = piece.gone[1:2]
-        todo = [row for row in found if program.op_name(row) in MOVERS]
-    while todo and len(found) < _LONGEST:
+        reached = piece.gone[1:2]
+        todo = [row for row in reached if program.op_name(row) in MOVERS]
+    while todo and len(reached) < _LONGEST:
         for key in program.operands(todo.pop()):
             at = change.row_before.get(key)
             if at >= 0:
-                found.append(at)
+                reached.append(at)
                 if program.op_name(at) in MOVERS and key in change.dead:
                     todo.append(at)
-    return found
+    return reached
 
 
 def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[int, int]], budget: int) -> int:

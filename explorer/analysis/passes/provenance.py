@@ -169,6 +169,22 @@ def follow(passes: Passes, units: Sequence[Unit]) -> Provenance:
     return walk.result()
 
 
+class _Assigned(NamedTuple):
+    """The new rows of a pass while their equations are found.
+
+    Args:
+        born: All of them.
+        partners: By new row, the row that is gone and did the same.
+        named: Finds a row by what it computes.
+        done: Those that are assigned.
+    """
+
+    born: set[int]
+    partners: Mapping[int, int]
+    named: Named
+    done: set[int]
+
+
 class _Walk:
     def __init__(self, passes: Passes, units: Sequence[Unit]) -> None:
         self.versions, self.units = passes.versions, Units(units)
@@ -352,53 +368,65 @@ class _Walk:
         for old, new in change.changed:
             own, before = self.own(new), self.of[old]
             self.of[new] = before if own in (0, self.own(old)) else self._with(own, self._extras(before))
-        born, partners = set(change.born.values()), dict[int, int]()
+        assigned = _Assigned(set(change.born.values()), self._partners(change, pieces), Named(change, self.of), set())
         for piece in pieces:
-            for row, others in piece.pairs.items():
-                for other in others:
-                    if other in born and self.of[row]:
-                        partners.setdefault(other, row)
-        named = Named(change, self.of)
-        done: set[int] = set()
-        for piece in pieces:
-            above = {piece.new: self._born(self.of[piece.old])}
-            for row in piece.made:  # readers before what they read
-                inherited = above.get(row, 0)
-                if row not in done:
-                    done.add(row)
-                    self.of[row] = self._origins(change, row, partners.get(row, -1), named, inherited)
-                    if row not in partners:
-                        self._take(change, piece, row)
-                passed = self._born(self.of[row]) or inherited
-                for read in below(change, row):
-                    above.setdefault(read, passed)
-        # What a pass put between a value and a reader that stays does the reader's work, as the first of two
-        # reductions; what only moves elements serves whoever reads it.
-        todo = [(row, self._born(self.of[new])) for _, new in change.changed for row in below(change, new)]
-        for row, inherited in todo:  # grows while it is walked
-            if row in born and row not in done:
-                done.add(row)
-                moves = change.program.op_name(row) in MOVERS
-                self.of[row] = self._origins(change, row, partners.get(row, -1), named, 0 if moves else inherited)
-                if moves and not self.of[row]:
-                    self.of[row] = self._copied(change, row)
-                todo += ((read, inherited) for read in below(change, row))
-        for row in sorted(born - done):
-            self.of[row] = self._origins(change, row, partners.get(row, -1), named, 0)
-            if not self.of[row] and change.program.op_name(row) in MOVERS:
-                self.of[row] = self._copied(change, row)
+            self._assign_piece(change, piece, assigned)
+        self._assign_between(change, assigned)
+        for row in sorted(assigned.born - assigned.done):
+            self._assign_row(change, row, assigned)
         for piece in pieces:
             self._note_split(change, piece)
 
-    def _origins(self, change: Change, row: int, partner: int, named: Named, inherited: int) -> int:
-        own = self.own(row)
+    def _partners(self, change: Change, pieces: Sequence[Piece]) -> dict[int, int]:
+        """Return by new row the row that is gone and did the same."""
+        born, partners = set(change.born.values()), dict[int, int]()
+        pairs = ((row, other) for piece in pieces for row, others in piece.pairs.items() for other in others)
+        for row, other in pairs:
+            if other in born and self.of[row]:
+                partners.setdefault(other, row)
+        return partners
+
+    def _assign_piece(self, change: Change, piece: Piece, assigned: _Assigned) -> None:
+        """Assign what a pass made for one replacement, from the replacement to what it reads."""
+        above = {piece.new: self._born(self.of[piece.old])}
+        for row in piece.made:  # readers before what they read
+            inherited = above.get(row, 0)
+            if row not in assigned.done:
+                assigned.done.add(row)
+                self.of[row] = self._origins(change, row, assigned, inherited)
+                if row not in assigned.partners:
+                    self._take(change, piece, row)
+            passed = self._born(self.of[row]) or inherited
+            for read in below(change, row):
+                above.setdefault(read, passed)
+
+    def _assign_between(self, change: Change, assigned: _Assigned) -> None:
+        """Assign what a pass put between a value and a reader that stays.
+
+        It does the reader's work, as the first of two reductions; what only moves elements serves whoever reads it.
+        """
+        todo = [(row, self._born(self.of[new])) for _, new in change.changed for row in below(change, new)]
+        for row, inherited in todo:  # grows while it is walked
+            if row in assigned.born and row not in assigned.done:
+                assigned.done.add(row)
+                self._assign_row(change, row, assigned, inherited)
+                todo += ((read, inherited) for read in below(change, row))
+
+    def _assign_row(self, change: Change, row: int, assigned: _Assigned, inherited: int = 0) -> None:
+        moves = change.program.op_name(row) in MOVERS
+        self.of[row] = self._origins(change, row, assigned, 0 if moves else inherited)
+        if moves and not self.of[row]:
+            self.of[row] = self._copied(change, row)
+
+    def _origins(self, change: Change, row: int, assigned: _Assigned, inherited: int) -> int:
+        own, partner = self.own(row), assigned.partners.get(row, -1)
         if own:
             return self._with(own, self._extras(self.of[partner])) if partner >= 0 else own
         if partner >= 0:
             return self._born(self.of[partner])
         if change.program.op_name(row) in NEVER_OWN or self._is_constant[row]:
             return 0
-        return self._born(named.find(row)) or inherited
+        return self._born(assigned.named.find(row)) or inherited
 
     def _take(self, change: Change, piece: Piece, row: int) -> None:
         """Add what a row does under the name of another: as a product does that bears the name of its transpose."""
@@ -408,20 +436,22 @@ class _Walk:
             return
         if op not in WORK and any(self.units.is_like(equation, op) for equation in mine):
             return
-        candidates: dict[int, int] = {}
-        for gone in beneath(change, piece):
-            if program.op[gone] != program.op[row] or (program.key[gone] not in change.dead and op not in MOVERS):
-                continue
-            for number in self.counts(gone).native:
-                equation = self.units[number].equation
-                if equation not in mine:
-                    candidates[equation] = gone
-        if len(candidates) == 1:
-            ((equation, gone),) = candidates.items()
+        candidates = self._alike_beneath(change, piece, row)
+        others = [(equation, gone) for equation, gone in candidates.items() if equation not in mine]
+        if len(others) == 1:
+            ((equation, gone),) = others
             is_as_large = elements(self._type(gone)) == elements(self._type(row))
             how = TAKEN if op in WORK or (op not in MOVERS and is_as_large) else MOVED
             self.of[row] = self._with(self.of[row], {equation: how})
             self._note_moved(change, equation, how, gone, row)
+
+    def _alike_beneath(self, change: Change, piece: Piece, row: int) -> dict[int, int]:
+        """Return the equations whose operation was done beneath a replaced value as `row` does it, with that row."""
+        program = change.program
+        alike = [gone for gone in beneath(change, piece) if program.op[gone] == program.op[row]]
+        if program.op_name(row) not in MOVERS:
+            alike = [gone for gone in alike if program.key[gone] in change.dead]
+        return {self.units[number].equation: gone for gone in alike for number in self.counts(gone).native}
 
     def _type(self, row: int) -> str:
         return self.versions.types[int(self.versions.type[row])]
@@ -493,8 +523,7 @@ class _Walk:
         program, position = change.program, change.position
         for gone in (row, *self._undoing(change, row)):
             if (same := identity(change, gone)) >= 0:
-                is_replaced = piece is not None and piece.old == gone
-                return self._gone(change, gone, piece.new if is_replaced and piece else self._now(change, same))
+                return self._gone(change, gone, self._replacement(change, piece, gone, same))
         if self._is_constant[row]:
             return Ending(position, "folded", row, -1, formula(change, row, -1))
         if piece is None:
@@ -502,19 +531,31 @@ class _Walk:
         old, new = piece.old, piece.new
         was_there = program.key[new] not in change.born and program.key[new] != program.key[old]
         if was_there or self._is_heir(old, new):
-            same = [at for at in piece.pairs.get(row, ()) if self._is_twin(change, row, at)]
-            if same and not self._is_heir(old, new):
-                return Ending(position, "merged", row, same[0], "", self.sets[self.of[same[0]]])
-            return self._in_reader(change, old, new) if row == old else self._gone(change, old, new)
+            return self._replaced_by_another(change, row, piece)
+        return self._taken_over(change, number, row, piece)
+
+    def _replacement(self, change: Change, piece: Piece | None, gone: int, same: int) -> int:
+        """The row that is read in place of one that gave an instruction's value as it was; -1 if it can't be told."""
+        return piece.new if piece is not None and piece.old == gone else self._now(change, same)
+
+    def _replaced_by_another(self, change: Change, row: int, piece: Piece) -> Ending:
+        """The ending of a unit where a value that was there before is read in its place."""
+        old, new = piece.old, piece.new
+        same = [at for at in piece.pairs.get(row, ()) if self._is_twin(change, row, at)]
+        if same and not self._is_heir(old, new):
+            return Ending(change.position, "merged", row, same[0], "", self.sets[self.of[same[0]]])
+        return self._in_reader(change, old, new) if row == old else self._gone(change, old, new)
+
+    def _taken_over(self, change: Change, number: int, row: int, piece: Piece) -> Ending:
+        """The ending of a unit whose value is computed by what the pass made."""
+        program, position, old, new = change.program, change.position, piece.old, piece.new
         doer = worker(change, new, program.op[row])
         op, why = program.op_name(doer), formula(change, old, new)
         if self._is_constant[doer]:
             return Ending(position, "folded", old, new, why)
         if op == "fusion":
             return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
-        is_same = row != old and program.op[doer] in (program.op[old], program.op[row])
-        is_same = is_same and (op not in WORK or bool(self.counts(doer).native))
-        if not is_same and self.units.can_stand(number, op):
+        if not self._is_as_before(change, row, old, doer) and self.units.can_stand(number, op):
             self._add(doer, -1)
             self.of[doer] = self._with(self.of[doer], {self.units[number].equation: SHARED})
             self._add(doer, 1)
@@ -523,6 +564,13 @@ class _Walk:
             return Ending(position, "eliminated", old, new, why)
         target = tuple(pair for pair in self.sets[self.of[doer]] if pair[0] != self.units[number].equation)
         return Ending(position, "folded into", row, doer, why, target)
+
+    def _is_as_before(self, change: Change, row: int, old: int, doer: int) -> bool:
+        """Return True if what computes a value now only does what another of the gone rows did."""
+        program = change.program
+        if row == old or program.op[doer] not in (program.op[old], program.op[row]):
+            return False
+        return program.op_name(doer) not in WORK or bool(self.counts(doer).native)
 
     def _undoing(self, change: Change, row: int) -> Sequence[int]:
         """What read a row and gave what the row was made of; empty unless all that read it did."""

@@ -7,7 +7,7 @@ import { number } from "../core/labels";
 import type { Session } from "../core/session";
 
 /** The fates of which one asks "why": other equations run, or are the calls around them. */
-const KINDS = ["eliminated", "merged", "folded", "rewritten", "unknown"];
+const KINDS = ["eliminated", "merged", "folded", "folded into", "moved", "rewritten", "split", "unknown"];
 
 export interface Ending {
   node: number;
