@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from typing import cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, fo
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import INFERRED, EquationSets, Grades
 from explorer.model.graph import Graph
-from explorer.model.passes import Passes
 
 _FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
 _APPLIED = frozenset(("apply", "reducer"))
@@ -108,9 +107,6 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
         yield node, int(kernels[graph.group[node]])
 
 
-_found: WeakKeyDictionary[Passes, Origins | str] = WeakKeyDictionary()
-
-
 def origins_of(capture: Capture) -> Origins | str:
     """Return what the passes say; or in words why nothing, empty where they or their result are not there.
 
@@ -119,7 +115,9 @@ def origins_of(capture: Capture) -> Origins | str:
     """
     if not capture.has_passes or all(stage.name != "hlo" for stage in capture.stages):
         return ""
-    origins = _found.get(capture.passes)
+    # With the passes, which it refers to: in a table by weak keys neither would ever go.
+    kept = capture.passes.__dict__
+    origins = cast("Origins | str | None", kept.get("origins"))
     if origins is None:
         try:
             evidence = evidence_of(capture)
@@ -127,7 +125,7 @@ def origins_of(capture: Capture) -> Origins | str:
         except Exception as error:
             origins = _FAULT.format(f"{type(error).__name__}: {error}")
             warnings.warn(f"explorer: {origins}. Please report this.", RuntimeWarning, 2)
-        _found[capture.passes] = origins
+        kept["origins"] = origins
     return origins
 
 

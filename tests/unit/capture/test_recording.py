@@ -1,6 +1,8 @@
 """One compile with numbered equations, compared with the programs themselves."""
 
+import gc
 import re
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -379,6 +381,20 @@ def test_what_was_compiled_before_is_compiled_once_more_and_then_known(tmp_path)
     assert captures[0].coverage("hlo", "exact") > 0.8
     assert compiles(lambda: look_at_everything(ex.explore(function, X), tmp_path)) == 0
     assert compiles(lambda: function(X).block_until_ready()) == 0
+
+
+def test_a_program_goes_with_its_function_and_its_capture():
+    def explored(number):
+        capture = ex.explore(jax.jit(lambda x: jnp.tanh(x @ x) * (number + 0.125)), X)
+        _ = capture.links, capture.passes, capture.summary, capture.wire, capture.lines()
+        return weakref.ref(capture.passes)
+
+    gc.collect()
+    before = len(recording._numbered)
+    passes = [explored(number) for number in range(3)]
+    gc.collect()
+    assert [one() for one in passes] == [None] * 3
+    assert len(recording._numbered) <= before
 
 
 def test_nothing_is_written_into_the_users_jaxpr():
