@@ -108,12 +108,12 @@ def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
 
 
 def origins_of(capture: Capture) -> Origins | str:
-    """Return what the passes say; or in words why nothing, empty where they are not recorded.
+    """Return what the passes say; or in words why nothing, empty where they or their result are not there.
 
     What the passes don't say is a value, never an error. So any error is a defect of ours, or damaged data: it costs
     neither the user their view nor us the knowledge of it.
     """
-    if not capture.has_passes:
+    if not capture.has_passes or all(stage.name != "hlo" for stage in capture.stages):
         return ""
     # With the passes, which it refers to: in a table by weak keys neither would ever go.
     kept = capture.passes.__dict__

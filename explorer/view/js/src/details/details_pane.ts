@@ -248,7 +248,7 @@ export class DetailsPane {
     const count = sets.of(node).length;
     if (sets.gradeOf(node) === "exact")
       return count > 1 && count === linked ? [element("i.inferred", `made of all ${count}`)] : [];
-    const title = "It follows from the name and the place that the program gives.";
+    const title = "It follows from its name and place, or from the pass that made it.";
     return [element("i.inferred", { title }, count > 1 ? `≈ one of ${count}` : "≈ inferred")];
   }
 

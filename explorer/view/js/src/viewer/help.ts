@@ -47,7 +47,7 @@ const MARKS: Row[] = [
   [swatch("share"), "its share of what the whole program takes"],
   ["▸ ▾", "opens and closes"],
   ["×23", "as often in the program, all alike unless its details say otherwise"],
-  ["≈", "inferred from names and places, where the program has no numbers of equations"],
+  ["≈", "inferred from names and places, or from the pass that made it"],
   ["✖ ▲ ●", "a pitfall: error, warning, note"],
   ["→", "data flows along an edge; chosen, it says what type and how many bytes"],
 ];
