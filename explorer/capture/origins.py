@@ -148,7 +148,7 @@ def _type_of(leaf: Any) -> Hashable:
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return cast(type[object], type(leaf)), leaf
     sharding = getattr(leaf, "sharding", None)
-    is_spread = sharding is not None and len(sharding.device_set) > 1
+    is_spread = sharding is not None and sharding.num_devices > 1  # an abstract mesh has no set of devices
     is_numpy = isinstance(leaf, np.ndarray | np.generic)
     dtype = jax.dtypes.canonicalize_dtype(leaf.dtype) if is_numpy else leaf.dtype
     return tuple(leaf.shape), str(dtype), sharding if is_spread else None

@@ -168,3 +168,9 @@ def test_a_step_that_was_explored_is_timed_as_its_capture_shows_it():
         assert len(compiled) == 2  # the variant
     finally:
         jax.monitoring.unregister_event_duration_listener(count)
+
+
+def test_a_program_over_a_mesh_of_devices_that_are_not_here_has_no_time_and_no_error():
+    mesh = jax.sharding.AbstractMesh((4, 2), ("rows", "columns"))
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
+    assert call_time(jnp.sin, (jax.ShapeDtypeStruct((8, 8), "float32", sharding=rows),), {}) is None
