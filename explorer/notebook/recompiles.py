@@ -68,7 +68,7 @@ class RecompilesMagics(ShellMagics):
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
     def _session(self, what: str | None) -> Ledger | None:
-        from explorer.ledger.session import session, start_session, stop_session
+        from explorer.ledger.watch import session, start_session, stop_session
 
         watch = session()
         if what == "off":
@@ -99,7 +99,7 @@ class RecompilesMagics(ShellMagics):
     def stop(self) -> None:
         """Turn off what these magics turned on."""
         if self._started is not None:
-            from explorer.ledger.session import session, stop_session
+            from explorer.ledger.watch import session, stop_session
 
             if session() is self._started:
                 stop_session()
@@ -110,7 +110,7 @@ recompiles_parser = cast(MagicArgumentParser, cast(Any, RecompilesMagics.recompi
 
 def complete_recompiles(shell: Any, event: Any) -> list[str]:
     """What may come next: options, `on` and `off`, the functions of the session's ledger; files after an option."""
-    from explorer.ledger.session import session
+    from explorer.ledger.watch import session
 
     if _VALUE.search(event.text_until_cursor[len(event.command) :]):
         return sorted(glob(event.symbol + "*"))

@@ -36,7 +36,7 @@ class SessionMagics(ShellMagics):
             ExpressionError: The file can't be written.
         """
         __tracebackhide__ = True
-        from explorer.ledger.session import start_session
+        from explorer.ledger.watch import start_session
         from explorer.sessions.session import session
 
         shown = session()
@@ -54,7 +54,7 @@ class SessionMagics(ShellMagics):
     def stop(self) -> None:
         """Turn off what this magic turned on."""
         if self._started is not None:
-            from explorer.ledger.session import session, stop_session
+            from explorer.ledger.watch import session, stop_session
 
             if session() is self._started:
                 stop_session()
