@@ -13,8 +13,8 @@ import jax
 from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import Undecided, at_sizes, freeze_rules, undecided_equalities
-from explorer._jax.suppress_recording import suppress_recording
-from explorer._jax.uncached_traces import uncached_programs
+from explorer._jax.calls import suppress_recording
+from explorer._jax.traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.changes import change, derivatives_need_python, with_own_constants
 from explorer.aot.constants import OwnConstants

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from jax import export
 
-from explorer._jax.dimensions import is_at_least
+from explorer._jax.symbolic import is_at_least
 from explorer.aot.dimensions import Bounds, Dimension, NamedDimension, bounds_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
 from explorer.capture.sources import called_at

@@ -16,7 +16,7 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from explorer._jax.jitted import is_jitted, jit_options
+from explorer._jax.arguments import is_jitted, jit_options
 from explorer.errors import ArgumentsError, ExplorerError, MissingPackageError
 from explorer.files import capture as capture_file
 from explorer.model.capture import Capture

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.core
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.hotpath.arguments import Call
 from explorer.hotpath.guards import Guards, guards_of
 from explorer.hotpath.origin import Origin, hot_copy

@@ -12,7 +12,7 @@ from functools import cache, wraps
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from explorer._jax.levels import LazyOptions, level_options
+from explorer._jax.settings import LazyOptions, level_options
 from explorer.errors import NotCallableError, OptionError, UnknownSignalWarning
 from explorer.hotpath.auto import AutoCompile
 from explorer.hotpath.codes import own_code

@@ -24,7 +24,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import at_sizes, foreign_tracers, inner_jaxprs, undecided_equalities
 from explorer._jax.arguments import trace_context
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.capture.agreement import differ
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import place

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from explorer._jax.steps import STEP_EVENTS
+from explorer._jax.calls import STEP_EVENTS
 from explorer.capture.readers.jaxpr import short_type
 from explorer.jitted.kinds import is_array
 from explorer.model.specialization import Specialization

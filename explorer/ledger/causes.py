@@ -10,8 +10,7 @@ from threading import RLock, current_thread
 from time import perf_counter, time
 from typing import Any, NamedTuple, TypeVar
 
-from explorer._jax.calls import default_devices, devices_of
-from explorer._jax.compiled import Signature, compiled_by_now
+from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of
 from explorer.analysis.recompiles.key_history import History
 from explorer.analysis.recompiles.reasons import explain, explain_raised
 from explorer.ledger.functions import is_primitive, name_of

@@ -20,7 +20,7 @@ from explorer._jax.arguments import (
     pmapped,
     trace_context,
 )
-from explorer._jax.uncached_traces import is_uncached_mark
+from explorer._jax.traces import is_uncached_mark
 from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.ledger.functions import (
     Equals,

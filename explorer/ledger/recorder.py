@@ -11,11 +11,9 @@ from threading import RLock, get_ident
 from time import perf_counter, thread_time
 from typing import Any, Protocol
 
-from explorer._jax.calls import hooks, is_inside_a_trace
+from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
 from explorer._jax.distributed import processes
-from explorer._jax.program_lines import program_lines
-from explorer._jax.steps import SAVED_EVENT, STEP_EVENTS
-from explorer._jax.suppress_recording import suppression
+from explorer._jax.traces import program_lines
 from explorer.capture.call_sites import user_places
 from explorer.ledger.causes import (
     OVER,

@@ -15,8 +15,8 @@ from time import time
 from types import TracebackType
 from typing import Any, Protocol
 
+from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
-from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.analysis.questions.reply import reply
 from explorer.capture.sources import label

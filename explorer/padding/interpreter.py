@@ -16,8 +16,8 @@ from jax import lax
 from jax.core import Tracer
 from jax.extend.core import Literal
 
-from explorer._jax.dimensions import read_dimension
-from explorer._jax.equations import at_equation, bind_with, variable_of
+from explorer._jax.resharded import at_equation, bind_with, variable_of
+from explorer._jax.symbolic import read_dimension
 from explorer.padding.refused import Refused
 from explorer.padding.registry import RULES, check_parameters
 from explorer.padding.sizes import Factors, Sizes, grows, symbols_of

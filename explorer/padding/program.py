@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax import user_stack
-from explorer._jax.dimensions import bounds_of
+from explorer._jax.symbolic import bounds_of
 from explorer.padding import rules
 from explorer.padding.interpreter import Interpreter, Notes, Tally
 from explorer.padding.proof import Proof, Refusal

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import Any
 
-from explorer._jax.compiled import compiled_by_now
+from explorer._jax.calls import compiled_by_now
 from explorer.aot.executable import Executable
 from explorer.capture.sources import label
 from explorer.hotpath.auto import AutoCompile

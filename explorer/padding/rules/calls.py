@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from explorer._jax.equations import expanded
+from explorer._jax.resharded import expanded
 from explorer.padding.interpreter import Call
 from explorer.padding.refused import Refused
 from explorer.padding.registry import rule

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from explorer._jax.dimensions import is_at_least
+from explorer._jax.symbolic import is_at_least
 from explorer.padding.interpreter import Call, scalar_fill
 from explorer.padding.refused import Refused
 from explorer.padding.registry import rule
