@@ -13,7 +13,7 @@ import jax
 from explorer.hotpath.arguments import Parameters, unfit
 from explorer.hotpath.compiled import OtherSettings
 from explorer.hotpath.proof import Refusal
-from explorer.hotpath.proof.refusal import refusal_of
+from explorer.hotpath.proof.values import refusal_of
 from explorer.hotpath.same_result import difference
 from explorer.hotpath.variant import Variant
 from explorer.model.units import factor_text

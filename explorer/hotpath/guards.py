@@ -16,7 +16,7 @@ import jax
 
 from explorer.hotpath.arrays import ARRAYS, may_be_replaced
 from explorer.hotpath.codes import code_of
-from explorer.hotpath.proof.reads import Read, buffer, cell_value, contents
+from explorer.hotpath.proof.values import Read, buffer, cell_value, contents
 
 _ABSENT = object()
 

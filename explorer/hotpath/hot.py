@@ -31,10 +31,8 @@ from explorer.hotpath.kinds import Kinds, NoTree
 from explorer.hotpath.options import Options
 from explorer.hotpath.origin import Origin, call_stack
 from explorer.hotpath.padded import PaddedCopies
-from explorer.hotpath.proof import Proof, Refusal, prove
-from explorer.hotpath.proof.facts import check_of
-from explorer.hotpath.proof.reads import Read
-from explorer.hotpath.proof.refusal import refusal_of
+from explorer.hotpath.proof import Proof, Refusal, check_of, prove
+from explorer.hotpath.proof.values import Read, refusal_of
 from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
 from explorer.hotpath.trigger import Trigger
 from explorer.hotpath.variant import Variant

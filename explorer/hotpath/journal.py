@@ -14,7 +14,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Protocol
 
-from explorer.hotpath.proof.refusal import Refusal
+from explorer.hotpath.proof.values import Refusal
 from explorer.model.results.hot_paths import CallTimes, HotEvent, HotEventKind, Way
 
 _FIRST, _LAST = 256, 256  # calls of a function whose times are kept

@@ -17,7 +17,7 @@ from explorer.hotpath.arguments import Call
 from explorer.hotpath.captured import capture_of
 from explorer.hotpath.codes import entered_by
 from explorer.hotpath.guards import Guards
-from explorer.hotpath.proof.reads import Read
+from explorer.hotpath.proof.values import Read
 from explorer.model.capture import Capture
 from explorer.model.events.event import Place
 from explorer.model.events.hot_copy import HotCopy, WrittenCall

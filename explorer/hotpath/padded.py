@@ -25,8 +25,7 @@ from explorer.hotpath.costs import CallCosts
 from explorer.hotpath.guards import guards_of
 from explorer.hotpath.options import Options
 from explorer.hotpath.origin import Origin, hot_copy
-from explorer.hotpath.proof import Proof, Refusal, prove
-from explorer.hotpath.proof.facts import check_of
+from explorer.hotpath.proof import Proof, Refusal, check_of, prove
 from explorer.hotpath.results import assembly_of
 from explorer.hotpath.variant import Variant
 from explorer.model.events.hot_copy import mark_hot_copy

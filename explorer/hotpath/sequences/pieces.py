@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from explorer.hotpath.proof.piece import Piece, set_piece
+from explorer.hotpath.proof.syntax import Piece, set_piece
 
 _INDENT = "    "
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
