@@ -21,8 +21,8 @@ from explorer.hotpath.journal import Journal
 from explorer.hotpath.logs import LogListener, requested_listeners
 from explorer.hotpath.options import Options
 from explorer.hotpath.report import by_time, callers, labels_of, note_dropped, row_of
-from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
-from explorer.hotpath.sequences.stream import Stream
+from explorer.hotpath.sequences.recorder import Stream
+from explorer.hotpath.sequences.turns import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.settings import Mode, Settings, checked
 from explorer.hotpath.watched_loops import LoopOwner
 from explorer.hotpath.workers import at_once, beside
