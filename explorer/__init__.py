@@ -399,7 +399,7 @@ def _compile_if_requested() -> None:
     """Hot paths are on from here on if the environment says so; a value that it can't have is an error."""
     names = ("AUTO_COMPILE", "COMPILE", "COMPILE_THRESHOLD", "CONFIG")
     if any(os.environ.get(f"EXPLORER_{name}") for name in names):
-        import_module("explorer.hotpath.environment").start_if_requested()
+        import_module("explorer.hotpath.auto").start_if_requested()
 
 
 _watch_if_requested()

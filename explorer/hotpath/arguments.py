@@ -1,40 +1,52 @@
-"""The arguments of a call: what a compiled copy takes, and by what calls are told apart."""
+"""Arguments and results of a call: what a compiled copy takes, by what calls are told apart, and what it gives back.
+
+A tree of JAX's sorts the keys of dicts, and a program's results are new arrays, where the function may have given back
+one of its arguments, or one array twice.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
+from explorer._jax.array_types import Array, KeyArray
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.proof import Refusal
-from explorer.hotpath.results import Order, in_order, order_of
-from explorer.hotpath.same_result import shared_container
-from explorer.hotpath.unpacking import Unpack, unpacker
 
 _tree: Any = jax.tree  # whose structures have no type
 _paths: Callable[[Any], list[tuple[Any, Any]]] = vars(tree_util)["tree_leaves_with_path"]
 _flatten: Callable[[Any], tuple[list[Any], Any]] = _tree.flatten
+# What holds numbers, and typed keys; what stands for them in a trace are others.
+ARRAYS: frozenset[type[Any]] = frozenset((Array, KeyArray))
+_SMALL = 64  # elements: a shape, axes, a number of turns
+
+
+def may_be_replaced(array: jax.Array) -> bool:
+    """Whether an array that was read may be another at the next call, with the same program.
+
+    Integers and truth values may have been taken for a size, an axis, a number of turns: as long as there are few,
+    their very values are in the program.
+    """
+    return (not jnp.issubdtype(array.dtype, jnp.integer) and array.dtype != jnp.bool_) or array.size > _SMALL
+
+
 # Equal values of these are one value to a program, if their texts are equal too: 0.0 and -0.0 are equal.
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 @dataclass(frozen=True, slots=True)
 class SameObject:
-    """An argument that isn't data: the very object, which guards look into.
+    """An argument that isn't data: the very object, which guards look into."""
 
-    Args:
-        value: The object.
-    """
-
-    value: Any
+    value: Any  # the object
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SameObject) and other.value is self.value
@@ -45,17 +57,11 @@ class SameObject:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """How the values of a code's names, as a call has them, are handed on.
+    """How the values of a code's names, as a call has them, are handed on."""
 
-    Args:
-        positional: How many stand by position.
-        named: Those that must be named.
-        has_rest, has_others: Whether there is a `*args`, a `**kwargs`; they come last.
-    """
-
-    positional: int
-    named: tuple[str, ...]
-    has_rest: bool
+    positional: int  # how many stand by position
+    named: tuple[str, ...]  # those that must be named
+    has_rest: bool  # (has_rest, has_others) whether there is a `*args`, a `**kwargs`; they come last
     has_others: bool
 
     def handed(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -71,7 +77,6 @@ class Parameters:
 
 
 def parameters_of(code: CodeType) -> Parameters:
-    """How a code's parameters are handed on."""
     by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     return Parameters(
         code.co_argcount,
@@ -101,19 +106,7 @@ def _is_numpy_number(leaf: Any) -> bool:
 
 
 class Call:
-    """A call without its arrays.
-
-    Args:
-        function: What is called.
-        parameters: Its.
-        values: Of the parameters, in a call like those that it stands for.
-
-    Attributes:
-        structure: Of the values.
-        places: Which of its leaves are arrays.
-        arrays: Those of the example, as long as they are needed; then their types.
-        results_order: Of the dicts in what was returned last.
-    """
+    """A call without its arrays."""
 
     def __init__(self, function: Callable[..., Any], parameters: Parameters, values: tuple[Any, ...]) -> None:
         self.function, self._parameters = function, parameters
@@ -125,7 +118,6 @@ class Call:
         self._others = [None if at in self.places else leaf for at, leaf in enumerate(leaves)]
 
     def forget(self) -> None:
-        """Keep no array, only their types."""
         self.arrays = [struct_of(array) for array in self.arrays]
 
     def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -162,22 +154,8 @@ def struct_of(array: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
-def unfit(values: Any, result: Any) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in and out."""
-    given = jax.tree.leaves(result)
-    if not given or any(type(leaf) not in ARRAYS for leaf in given):
-        return Refusal("it returns something other than arrays")
-    if shared_container(values, (), result):
-        return Refusal("it returns a container that it was given, or one twice", cure="return a new one")
-    return None
-
-
 def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in: arrays that NumPy computes with, in 64 bits.
-
-    Args:
-        values, names: Of its parameters.
-    """
+    """Why a call like this can't be compiled, by what came in: arrays that NumPy computes with, in 64 bits."""
     for value, name in zip(values, names, strict=False):
         if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(value)):
             cure = f"give it arrays of JAX's: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
@@ -185,3 +163,208 @@ def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
                 f"`{name}` is of NumPy, which computes with it by its own rules, mostly in 64 bits", cure=cure
             )
     return None
+
+
+_LARGEST = 1000  # leaves: Python compiles some 50,000 lines in a second, and JAX's way is as fast for large trees
+_BY_VALUE = (int, str)
+_BY_TEXT = (float, complex, bytes)
+Unpack = Callable[[tuple[Any, ...]], list[Any] | None]
+
+
+class _Unknown(Exception):
+    """Only JAX flattens this."""
+
+
+def never(values: tuple[Any, ...]) -> None:
+    """Where no function can be written."""
+
+
+def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> Unpack:
+    """Gives the arrays of values that have a structure, and None where they have another, or other leaves between."""
+    if len(leaves) > _LARGEST:
+        return never
+    writer = _Writer((at in places, leaf) for at, leaf in enumerate(leaves))
+    try:
+        writer.add(structure, "values")
+    except _Unknown:
+        return never
+    return writer.function()
+
+
+class _Writer:
+    def __init__(self, leaves: Iterator[tuple[bool, Any]]) -> None:
+        self._leaves = leaves
+        self._lines: list[str] = []
+        self._bound: dict[str, Any] = {}
+        self._arrays: list[str] = []
+        self._locals = 0
+
+    def add(self, structure: Any, local: str) -> None:
+        """What tells whether a local has a structure, and finds the arrays in it."""
+        node = structure.node_data()
+        if node is None:
+            self._leaf(local)
+        elif node[0] is type(None):
+            self._require(f"{local} is None")
+        elif node[0] is dict:
+            self._dict(structure, node[1], local)
+        elif node[0] in (list, tuple) or _is_named_tuple(node[0], len(structure.children())):
+            self._sequence(structure, node[0], local)
+        else:
+            raise _Unknown
+
+    def _leaf(self, local: str) -> None:
+        is_array, value = next(self._leaves)
+        if is_array:
+            self._arrays.append(local)
+            return
+        kind, same = kind_of(value), self._bind(value)
+        if kind in _BY_VALUE:
+            self._require(f"type({local}) is {self._bind(kind)} and {local} == {same}")
+        elif kind in _BY_TEXT:  # 0.0 and -0.0 are equal
+            self._require(
+                f"{local} is {same} or type({local}) is {self._bind(kind)} and repr({local}) == {repr(value)!r}"
+            )
+        else:
+            self._require(f"{local} is {same}")
+
+    def _sequence(self, structure: Any, cls: type[Any], local: str) -> None:
+        children = structure.children()
+        self._require(f"type({local}) is {self._bind(cls)} and len({local}) == {len(children)}")
+        names = self._names(len(children))
+        if children:
+            self._lines.append(f"{', '.join(names)}, = {local}")
+        for name, child in zip(names, children, strict=True):
+            self.add(child, name)
+
+    def _dict(self, structure: Any, keys: Sequence[Any], local: str) -> None:
+        if any(type(key) not in _BY_VALUE for key in keys):
+            raise _Unknown
+        self._require(f"type({local}) is dict and len({local}) == {len(keys)}")
+        for name, key, child in zip(self._names(len(keys)), keys, structure.children(), strict=True):
+            self._lines.append(f"{name} = {local}[{key!r}]")
+            self.add(child, name)
+
+    def _require(self, condition: str) -> None:
+        self._lines.append(f"if not ({condition}): return None")
+
+    def _names(self, count: int) -> list[str]:
+        self._locals += count
+        return [f"v{at}" for at in range(self._locals - count, self._locals)]
+
+    def _bind(self, value: Any) -> str:
+        name = f"c{len(self._bound)}"
+        self._bound[name] = value
+        return name
+
+    def function(self) -> Unpack:
+        lines = [*self._lines, f"return [{', '.join(self._arrays)}]"]
+        body = "".join(f"  {line}\n" for line in lines)
+        namespace = dict(self._bound)
+        text = f"def unpack(values):\n try:\n{body} except Exception: return None\n"
+        exec(compile(text, "<guards>", "exec"), namespace)
+        return namespace["unpack"]
+
+
+def _is_named_tuple(cls: type[Any], count: int) -> bool:
+    """Whether JAX takes a class apart as the tuple that it is: nobody told it another way."""
+    if not issubclass(cls, tuple) or cls.__iter__ is not tuple.__iter__:
+        return False
+    inside = [object() for _ in range(count)]
+    probe = tuple.__new__(cast(Any, cls), inside)
+
+    def is_inside(part: Any) -> bool:
+        return part is not probe
+
+    try:
+        children: list[Any] = _tree.leaves(probe, is_leaf=is_inside)
+    except Exception:
+        return False
+    return len(children) == count and all(one is two for one, two in zip(children, inside, strict=True))
+
+
+Order = tuple[tuple[Any, ...] | None, tuple[Any, ...]] | None
+Source = Literal["computed", "argument", "read"]
+
+
+def order_of(node: Any) -> Order:
+    """The keys of every dict in a tree that aren't sorted, in their order; None where all are.
+
+    Example:
+        >>> order_of([{"a": 1}, {"z": 1, "a": 2}])
+        (None, (None, (('z', 'a'), (None, None))))
+    """
+    children, structure = _one_level(node)
+    if len(children) == 1 and children[0] is node:
+        return None
+    parts = tuple(map(order_of, children))
+    keys: tuple[Any, ...] | None = None
+    if type(node) is dict and tuple(cast(dict[Any, Any], node)) != tuple(_tree.unflatten(structure, children)):
+        keys = tuple(cast(dict[Any, Any], node))
+    return None if keys is None and not any(parts) else (keys, parts)
+
+
+def in_order(node: Any, order: Order) -> Any:
+    """A tree with its dicts in an order.
+
+    Example:
+        >>> in_order({"a": 2, "z": 1}, order_of({"z": 1, "a": 2}))
+        {'z': 1, 'a': 2}
+    """
+    if order is None:
+        return node
+    keys, parts = order
+    children, structure = _one_level(node)
+    node = _tree.unflatten(structure, [in_order(child, part) for child, part in zip(children, parts, strict=True)])
+    return node if keys is None else {key: node[key] for key in keys}
+
+
+def _one_level(node: Any) -> tuple[list[Any], Any]:
+    def is_part(part: Any) -> bool:
+        return part is not node
+
+    return _tree.flatten(node, is_leaf=is_part)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """How the result is put together."""
+
+    structure: Any  # of the result
+    order: Order  # of its dicts
+    leaves: tuple[tuple[Source, int], ...]  # where each leaf comes from, and its place there
+    computed: tuple[int, ...]  # the outputs of the program that are computed, each once
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a program can give the result as it is."""
+        return self.order is None and len(self.computed) == len(self.leaves)
+
+    def assembled(self, computed: Sequence[Any], read: Sequence[Any], arrays: Sequence[Any]) -> Any:
+        """The result, of what was computed, what was read and what was given."""
+        sources: dict[Source, Sequence[Any]] = {"computed": computed, "argument": arrays, "read": read}
+        leaves = [sources[source][at] for source, at in self.leaves]
+        return in_order(_tree.unflatten(self.structure, leaves), self.order)
+
+
+def assembly_of(closed: Any, structure: Any, order: Order, place: Mapping[int, int]) -> Assembly:
+    """How the result of a jaxpr is put together."""
+    sources: dict[Any, tuple[Source, int]] = {}
+    for at, variable in enumerate(closed.jaxpr.invars):
+        sources[variable] = "argument", at
+    for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+        if id(value) in place:
+            sources[variable] = "read", place[id(value)]
+    leaves: list[tuple[Source, int]] = []
+    computed: list[int] = []
+    for at, variable in enumerate(closed.jaxpr.outvars):
+        is_literal = hasattr(variable, "val")
+        if is_literal or variable not in sources:
+            source: tuple[Source, int] = "computed", len(computed)
+            computed.append(at)
+            if not is_literal:
+                sources[variable] = source
+        else:
+            source = sources[variable]
+        leaves.append(source)
+    return Assembly(structure, order, tuple(leaves), tuple(computed))

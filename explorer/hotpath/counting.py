@@ -13,7 +13,7 @@ from time import sleep
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from explorer.hotpath.codes import is_copy, own_code
+from explorer.hotpath.swap import is_copy, own_code
 from explorer.model.source import is_library_file
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR

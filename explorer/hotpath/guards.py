@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import jax
 
-from explorer.hotpath.arrays import ARRAYS, may_be_replaced
-from explorer.hotpath.codes import code_of
+from explorer.hotpath.arguments import ARRAYS, may_be_replaced
 from explorer.hotpath.proof.values import Read, buffer, cell_value, contents
+from explorer.hotpath.swap import code_of
 
 _ABSENT = object()
 

@@ -22,8 +22,6 @@ from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
-from explorer.hotpath.codes import Entrance, code_of, mark_copy, own_code
-
 _MOST = 255  # arguments and constants of an instruction without a prefix
 _UNIT = 2  # bytes of an instruction
 _FURTHER = 10  # kinds of entries of the table of lines below this one stand in the line of the entry before
@@ -212,3 +210,46 @@ def _number(value: int, is_first: bool) -> bytes:
     parts.reverse()
     parts[0] |= 0x80 if is_first else 0
     return bytes(parts)
+
+
+class Entrance:
+    """The mark of a code that asks its owner before it runs; it stands among the code's constants."""
+
+    def __init__(self, code: CodeType, owner: object) -> None:
+        self.code, self.owner = code, owner  # the same code without that, and who is asked
+
+    def __reduce__(self) -> tuple[type[object], tuple[()]]:
+        return object, ()  # who pickles a function by its code, as cloudpickle does, takes no state of ours along
+
+
+def own_code(code: CodeType) -> CodeType:
+    """A code as its author wrote it, whoever is asked before it runs."""
+    mark = code.co_consts[-1] if code.co_consts else None
+    return mark.code if type(mark) is Entrance else code
+
+
+def code_of(function: FunctionType) -> CodeType:
+    """A function's own code, whoever is asked before it runs.
+
+    All that it needs stands in the one code that it reads, so another thread may swap or restore meanwhile.
+    """
+    return own_code(function.__code__)
+
+
+def entered_by(code: CodeType) -> object:
+    """Who is asked before a code runs; None where nobody is."""
+    mark = code.co_consts[-1] if code.co_consts else None
+    return mark.owner if type(mark) is Entrance else None
+
+
+_COPY = "__explorer_copy__"
+
+
+def mark_copy(function: FunctionType) -> None:
+    """Note that a function is our copy of a user's."""
+    function.__dict__[_COPY] = True
+
+
+def is_copy(function: FunctionType) -> bool:
+    """Whether a function is our copy of a user's."""
+    return _COPY in function.__dict__

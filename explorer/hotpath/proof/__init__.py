@@ -14,12 +14,12 @@ from types import FunctionType
 from typing import Any, cast
 
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof.attributes import classify
 from explorer.hotpath.proof.calls import call
 from explorer.hotpath.proof.statements import Interpreter
 from explorer.hotpath.proof.syntax import check_names
 from explorer.hotpath.proof.values import Arguments, Known, NotProven, Observation, Read, Refusal
+from explorer.hotpath.swap import code_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import numpy as np
 
 from explorer._jax.jitted import is_jitted
 from explorer.capture.safe_reading import attributes, kind_of
-from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof import builtin, known
 from explorer.hotpath.proof.attributes import attribute, elements, is_structured
 from explorer.hotpath.proof.builtin import SPECIALS
@@ -42,6 +41,7 @@ from explorer.hotpath.proof.values import (
     join,
     parameters,
 )
+from explorer.hotpath.swap import code_of
 from explorer.model.source import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep

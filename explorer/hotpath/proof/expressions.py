@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof.attributes import as_data, attribute, elements, item, read_value, truth, values_in
 from explorer.hotpath.proof.calls import call
 from explorer.hotpath.proof.known import array_inside, note_all, refuse_own_protocols
@@ -43,6 +42,7 @@ from explorer.hotpath.proof.values import (
     join,
     join_all,
 )
+from explorer.hotpath.swap import code_of
 
 _FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

@@ -9,8 +9,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 
 from explorer.capture.sources import compiled_text
-from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof.values import NotProven, Read
+from explorer.hotpath.swap import code_of
 
 _KEY = "__explorer_piece__"  # among a function's attributes, which its copies take over
 

@@ -18,7 +18,7 @@ import jax.core
 from explorer._jax.eager import Described, described, eager_hooks, identity_of, is_seen, is_traced
 from explorer.analysis.repeats.steps import repeated_sequences
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.arrays import ARRAYS
+from explorer.hotpath.arguments import ARRAYS
 from explorer.model.results.operations import Operation, Step
 from explorer.model.results.sequences import RepeatedSequence
 from explorer.model.source import is_library_file

@@ -20,7 +20,7 @@ from warnings import catch_warnings, simplefilter
 import jax
 import numpy as np
 
-from explorer.hotpath.arrays import ARRAYS
+from explorer.hotpath.arguments import ARRAYS
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.sequences.cutting import (
     Names,

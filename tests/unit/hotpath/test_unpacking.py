@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.hotpath.arguments import Call, parameters_of
-from explorer.hotpath.unpacking import never
+from explorer.hotpath.arguments import Call, never, parameters_of
 
 ARRAYS = [jnp.full(2, at) for at in range(4)]
 
