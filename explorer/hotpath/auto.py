@@ -262,7 +262,6 @@ class AutoCompile(Displayable):
         self._counter, self._is_pausing = None, False
 
     def _new_counter(self) -> Counter:
-        """What sees which functions are called."""
         counter = MonitoredCalls if MonitoredCalls.is_possible() else SampledCalls
         return counter(min(self._options.calls, _NOMINATED), self.nominate)
 
@@ -280,20 +279,12 @@ class AutoCompile(Displayable):
     def compile_module(
         self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree
     ) -> CodeType:
-        """The code of a cell or script, whose loops are watched when it runs in the namespace.
-
-        Args:
-            tree: Its statements.
-            file: Its name.
-            namespace: In which it will run.
-            compile: Python's or IPython's.
-        """
+        """The code of a cell or script, whose loops are watched when it runs in the namespace."""
         prepared = prepare(tree, file, namespace, self._pieces, compile=compile)
         self._prepared.append(prepared)
         return prepared.code
 
     def compile_script(self, text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
-        """The same of a script's text."""
         return self.compile_module(ast.parse(text, file), file, namespace)
 
     @property

@@ -282,11 +282,7 @@ def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], turn: int) -
     """Run a call both ways, one and then the other by turns: the second finds what it needs in the caches.
 
     A function that only computes may run twice, so where it raises nothing is kept of it: the user's own call does the
-    same again.
-
-    Args:
-        eager, compiled: Each way; nothing of their arguments is waited for.
-        turn: How many calls ran both ways before. The very first compiled call isn't counted: JAX prepares for others.
+    same again. `turn` calls ran both ways before. The very first compiled call isn't counted: JAX prepares for others.
     """
     both = BothWays()
     order = ((True, False), (False, True))[turn % 2] if turn else (True, False, True)

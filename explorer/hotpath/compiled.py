@@ -83,13 +83,6 @@ def compiled_copy(
     by being the same objects, and inputs take their place. So a loop that puts new weights under the old name compiles
     once. It is compiled here; a call that JAX would compile for raises `OtherSettings`.
 
-    Args:
-        call: The function, with a call's arguments.
-        proof: Of such a call.
-        options: Sets of XLA's options, of which the fastest is kept; none for XLA's own.
-        origin: Why, for the ledger of compiles.
-        approve: Is given the number of operations once it is traced; what it raises ends it.
-
     Raises:
         NotCompiled: It has effects, warns, gives something other than arrays, or what it reads changes meanwhile.
     """

@@ -59,12 +59,7 @@ def may_be_hot(code: CodeType) -> bool:
 
 
 class MonitoredCalls:
-    """Counts calls by `sys.monitoring`, from Python 3.12 on; each function's count ends once it is nominated.
-
-    Args:
-        calls: How often a function is called until it is nominated.
-        nominate: Is given each such function.
-    """
+    """Counts calls by `sys.monitoring`, from Python 3.12 on; each function's count ends once it is nominated."""
 
     def __init__(self, calls: int, nominate: Callable[[FunctionType], None]) -> None:
         self._calls, self._nominate = calls, nominate
@@ -106,10 +101,6 @@ class SampledCalls:
     """Sees who is called often by looking at the stacks of all threads now and then: Python 3.11 has nothing better.
 
     What takes long is seen soon, however it was defined. A look takes some 10 µs, 200 times a second.
-
-    Args:
-        calls: In how many samples a function is seen until it is nominated.
-        nominate: Is given each such function.
     """
 
     _EVERY = 0.005  # seconds

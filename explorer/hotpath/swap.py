@@ -48,17 +48,11 @@ def original_of(function: FunctionType) -> FunctionType:
 
 
 def swap(function: FunctionType, target: Callable[..., tuple[Any, Any]], owner: object = None) -> CodeType:
-    """From now on a call of a function asks `target` first.
+    """From now on a call of a function asks `target` first, and this gives the code that it has then.
 
-    Args:
-        function: Any Python function that isn't a generator or a coroutine.
-        target: Is given the values of all parameters, in the order of the code's names: those by position, those by
-            name, the tuple of `*args`, the dict of `**kwargs`. Gives the call's result, or None for none, and what is
-            to be kept until the call ends.
-        owner: Who does it; in the mark of the code.
-
-    Returns:
-        The code that the function has now.
+    `target` is given the values of all parameters, in the order of the code's names: those by position, those by name,
+    the tuple of `*args`, the dict of `**kwargs`. It gives the call's result, or None for none, and what is to be kept
+    until the call ends.
 
     Raises:
         NotSwappable: The code is of a form that isn't known.
@@ -246,10 +240,8 @@ _COPY = "__explorer_copy__"
 
 
 def mark_copy(function: FunctionType) -> None:
-    """Note that a function is our copy of a user's."""
     function.__dict__[_COPY] = True
 
 
 def is_copy(function: FunctionType) -> bool:
-    """Whether a function is our copy of a user's."""
     return _COPY in function.__dict__

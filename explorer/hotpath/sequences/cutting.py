@@ -197,13 +197,6 @@ def make_function(
     """A function that does what statements do, and gives a tuple of what they give names.
 
     Its lines are those of the statements. Who counts calls doesn't count this one's: its code has no name.
-
-    Args:
-        name: Its name.
-        statements: Assignments to names.
-        parameters: The names that it is given; others it reads from the namespace.
-        file: Where the statements stand.
-        namespace: The cell's or script's.
     """
     gives = names_of(statements).gives
     first, last = statements[0], statements[-1]
@@ -230,11 +223,7 @@ def make_function(
 
 
 def text_of(name: str, statements: Sequence[ast.stmt], parameters: Sequence[str], lines: Sequence[str]) -> str:
-    """The same function as a person would write it.
-
-    Args:
-        lines: Of the cell or script; none where they can't be had.
-    """
+    """The same function as a person would write it."""
     first, last = statements[0], statements[-1]
     kept = [line.rstrip() for line in lines[first.lineno - 1 : last.end_lineno]]
     if kept and not kept[0][: first.col_offset].strip() and first.lineno != getattr(last, "lineno", 0):

@@ -132,11 +132,7 @@ class Recorder:
         return self._most is not None and self.seen >= self._most
 
     def steps(self, thread: str | None = None) -> tuple[Step, ...]:
-        """The last steps of one thread, in order; of that which asks, where none is named.
-
-        Args:
-            thread: Its name.
-        """
+        """The last steps of one thread, in order; of that which asks, where none is named."""
         name = current_thread().name if thread is None else thread
         return tuple(Step(*fields) for one in tuple(self._threads) if one.name == name for fields in tuple(one.steps))
 
@@ -221,12 +217,7 @@ class Recorder:
 
 
 class _Inputs:
-    """The arguments of one call: which arrays, and what of all of them is in the program.
-
-    Attributes:
-        numbers: Which value each leaf is.
-        parts: What another call must have equal to be the same operation.
-    """
+    """The arguments of one call: which arrays, and what of all of them is in the program."""
 
     def __init__(self, arrays: Identities) -> None:
         self.numbers: list[int] = []

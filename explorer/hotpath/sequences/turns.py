@@ -271,11 +271,7 @@ Compile = Callable[[ast.Module, str, str], CodeType]  # as Python's own, and IPy
 
 
 class Prepared:
-    """A cell or script, ready to run; `prepare` makes it.
-
-    Attributes:
-        code: To be run by `exec` in the namespace that it was prepared for.
-    """
+    """A cell or script, ready to run; `prepare` makes it."""
 
     def __init__(self, code: CodeType, turns: Turns | None) -> None:
         self.code, self._turns = code, turns
@@ -307,13 +303,6 @@ def prepare(
     """Compile a cell or script so that what its loops compute over and over is run by compiled functions.
 
     It does what it does without that: the same names, prints and errors, from the same lines.
-
-    Args:
-        tree: What was parsed; it is left as it is.
-        file: Its name, as frames and `linecache` have it.
-        namespace: In which it will be run, by `exec(prepared.code, namespace)`.
-        paths: Hot paths that are on when it runs.
-        compile: Python's, or one like it: IPython's, which knows the notebook's `from __future__`.
 
     Raises:
         SyntaxError: It is none of Python's; so `compile` says.
