@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.aot import constants
-from explorer.aot.constants import ConstantMembers, join
+from explorer.aot.encoding import ConstantMembers, join
 from explorer.files.executable_archive import read_archive, write_archive
 
 SIDE = 512

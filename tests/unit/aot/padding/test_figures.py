@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 import explorer as ex
-from explorer.aot.dimensions import Bounds
-from explorer.aot.padding.ahead import _chosen, _gain, _sampled, _text, checked_sizes
-from explorer.aot.padding.buckets import Buckets, chosen_buckets, default_buckets, serves
-from explorer.aot.padding.demand import Demand, Wish
-from explorer.aot.padding.saved import _fill, _saved, _shape
+from explorer.aot.inputs import Bounds
+from explorer.aot.padding.padded_calls import Demand, Wish
+from explorer.aot.padding.report import _chosen, _gain, _sampled, _text, checked_sizes
+from explorer.aot.padding.verdict import Buckets, chosen_buckets, default_buckets, serves
+from explorer.aot.saving import _fill, _saved, _shape
 
 # Buckets ------------------------------------------------------------------------------------------------------------
 
