@@ -43,7 +43,7 @@ from explorer.model.compilation import Durations
 from explorer.model.results.dynamic_report import DynamicChoice
 from explorer.model.specialization import Specialization
 from explorer.model.stage import Stage
-from explorer.padding.proof import Proof
+from explorer.padding.program import Proof
 from explorer.padding.values import Fill
 
 if TYPE_CHECKING:

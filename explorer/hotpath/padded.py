@@ -28,8 +28,7 @@ from explorer.hotpath.timing import CallCosts
 from explorer.model.events.hot_copy import mark_hot_copy
 from explorer.padding import padded
 from explorer.padding import prove as prove_padded
-from explorer.padding.growing import GrowingProgram
-from explorer.padding.patterns import Pattern, Shapes, patterns
+from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns
 
 if TYPE_CHECKING:
     from explorer.hotpath.hot import HotFunction, Options

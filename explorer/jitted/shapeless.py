@@ -38,8 +38,7 @@ from explorer.jitted.trial import Captured
 from explorer.model.events.call_left import CallLeft
 from explorer.model.specialization import Specialization
 from explorer.padding import padded, prove
-from explorer.padding.growing import GrowingProgram
-from explorer.padding.patterns import Pattern, Shapes, patterns, varies
+from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns, varies
 
 _KEPT = 1024  # kinds of calls that are known to be padded
 Answer = tuple[Any, Any, Any]  # of what jax.jit's dispatcher asks: the result, its entry for such calls, and a flag

@@ -18,7 +18,7 @@ from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.sources import called_at
 from explorer.errors import OptionError
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, DynamicVerdict, PaddedSizes
-from explorer.padding.flops import count_flops
+from explorer.padding.program import count_flops
 from explorer.view.progress_bar import progress_bar
 
 

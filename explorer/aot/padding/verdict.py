@@ -26,8 +26,7 @@ from explorer.capture.sources import called_at, label, place
 from explorer.errors import ArchiveError, OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
 from explorer.padding.interpreter import Notes
-from explorer.padding.program import padded, prove
-from explorer.padding.proof import Proof
+from explorer.padding.program import Proof, padded, prove
 from explorer.padding.sizes import Sizes as SymbolicSizes
 from explorer.padding.values import Fill
 
