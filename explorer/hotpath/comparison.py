@@ -16,13 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer.capture.differences import difference_of
-from explorer.hotpath.arguments import ARRAYS, Call, Parameters, Unpack, never, separated
+from explorer.hotpath.arguments import ARRAYS, Call, Parameters, separated
 from explorer.hotpath.compiled import Compiled, OtherSettings
 from explorer.hotpath.guards import Guards
 from explorer.hotpath.proof import Refusal
 from explorer.hotpath.proof.values import refusal_of
 from explorer.hotpath.timing import CallCosts
 from explorer.model.units import duration_text, factor_text
+from explorer.runtime.generated import Unpack, never
 
 _COMPARED = 3  # calls that run both ways
 _UNSURE = 9  # as many where the first few don't say yes: a busy machine makes one call in three several times as long

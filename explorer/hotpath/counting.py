@@ -15,6 +15,7 @@ from typing import Any
 
 from explorer.hotpath.swap import is_copy, own_code
 from explorer.model.source import is_library_file
+from explorer.runtime.generated import GENERATED
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _TOOLS = (4, 3, 1)  # numbers that no tool of Python's own has
@@ -51,7 +52,7 @@ def may_be_hot(code: CodeType) -> bool:
     is_named = not code.co_name.startswith("<") or code.co_name == "<lambda>"
     return (
         is_named
-        and code.co_filename != "<guards>"
+        and not code.co_filename.startswith(GENERATED)
         and own_code(code) is code
         and not code.co_flags & _STEPWISE
         and not is_library_file(code.co_filename)

@@ -17,6 +17,7 @@ import jax
 from explorer.hotpath.arguments import ARRAYS, may_be_replaced
 from explorer.hotpath.proof.values import Read, buffer, cell_value, contents
 from explorer.hotpath.swap import code_of
+from explorer.runtime.generated import compiled
 
 _ABSENT = object()
 
@@ -175,6 +176,4 @@ class _Writer:
             f"def check():\n  try:\n   if ({condition}):\n    return {fetched}\n"
             "  except (LookupError, AttributeError, ValueError):\n   pass\n  return None\n"
         )
-        namespace = dict(self.values)
-        exec(compile(text, "<guards>", "exec"), namespace)
-        return namespace["check"]
+        return compiled("check", text, self.values)

@@ -21,7 +21,7 @@ from explorer.capture.donated import guarded
 from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ExplorerError, TracedValueError
-from explorer.jitted.generated import make_reader
+from explorer.jitted.readers import make_reader
 from explorer.jitted.shapeless import PaddedShapes, Shapeless, alike
 from explorer.jitted.state import JAX_ARRAY, Reference, Same, paths, read
 from explorer.jitted.surface import Passed, also_jax_error, check_positions, name_of_function

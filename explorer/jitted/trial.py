@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import jax
 
-from explorer.jitted.generated import Generated, Reader, bulk
+from explorer.jitted.readers import Reader
 from explorer.jitted.state import Attributes, Branch, Holder, Labels, Tuples, is_array, is_trace_state, kind_of
+from explorer.runtime.generated import Generated, bulk
 
 
 @dataclass

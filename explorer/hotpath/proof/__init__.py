@@ -20,6 +20,7 @@ from explorer.hotpath.proof.statements import Interpreter
 from explorer.hotpath.proof.syntax import check_names
 from explorer.hotpath.proof.values import Arguments, Known, NotProven, Observation, Read, Refusal
 from explorer.hotpath.swap import code_of
+from explorer.runtime.generated import compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +129,4 @@ def check_of(facts: Sequence[Fact]) -> Callable[[Any, Any], bool] | None:
             values[name] = type(fact.expected)
             conditions.append(f"type({fact.path}) is {name}")
     text = f"def check(args, kwargs):\n  return {' and '.join(conditions)}\n"
-    exec(compile(text, "<guards>", "exec"), values)
-    return values["check"]
+    return compiled("check", text, values)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.jitted.generated import make_reader
+from explorer.jitted.readers import make_reader
 from explorer.jitted.state import read
 from tests.support.state_worlds import (
     ARRAYS,
