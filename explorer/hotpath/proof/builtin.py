@@ -1,35 +1,44 @@
-"""Methods of lists, dicts, tuples and sets, and what Python's own functions make of them."""
+"""Python's own: methods of lists, dicts, tuples and sets, and functions that ask something of their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, cast
 
+import jax
 import numpy as np
+from jax.core import Tracer
 
+from explorer._jax.array_types import Array
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import known
-from explorer.hotpath.proof.attributes import classified_fields, elements, item, values_in
-from explorer.hotpath.proof.binding import Arguments
-from explorer.hotpath.proof.outside import note_all
-from explorer.hotpath.proof.reads import Observation
-from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.attributes import attribute, classified_fields, elements, has_attribute, item, values_in
+from explorer.hotpath.proof.known import note_all
 from explorer.hotpath.proof.values import (
     DATA,
     NONE,
     PLAIN,
+    Arguments,
     Buffer,
+    Closure,
+    Data,
     Fresh,
     Given,
     Items,
     Known,
     Made,
+    Method,
+    NotProven,
+    Observation,
+    Operation,
+    Plain,
     Value,
+    Walker,
+    Wrapped,
     is_plain,
     join,
+    join_all,
 )
-from explorer.hotpath.proof.walker import Walker
 
 
 def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
@@ -52,7 +61,7 @@ def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str)
         case "keys":
             return Fresh(list, PLAIN)
         case "copy":
-            return Fresh(_kind_of(owner), values_in(owner, walker))
+            return Fresh(_container_kind(owner), values_in(owner, walker))
         case "get" if given.positional:
             key, default = (*given.positional, NONE)[:2]
             return _got(walker, owner, key, default, text)
@@ -102,7 +111,7 @@ def _put_in(name: str, given: Arguments, walker: Walker) -> list[Value]:
     return parts
 
 
-def _kind_of(owner: Value) -> type[Any]:
+def _container_kind(owner: Value) -> type[Any]:
     if isinstance(owner, Fresh):
         return owner.kind
     example: Any = getattr(owner, "example", getattr(owner, "value", []))
@@ -135,7 +144,7 @@ def _tuple(given: Arguments, walker: Walker) -> Value:
 def _zip(given: Arguments, walker: Walker) -> Value:
     if given.rest is not None:  # zip(*rows)
         inside = [elements(one, walker) or DATA for one in (*given.positional, given.rest)]
-        return Fresh(list, Fresh(tuple, reduce(join, inside)))
+        return Fresh(list, Fresh(tuple, join_all(inside)))
     return Fresh(list, Items(tuple(elements(one, walker) or DATA for one in given.positional)))
 
 
@@ -147,7 +156,7 @@ def _dict(given: Arguments, walker: Walker) -> Value:
     parts = [value for one in given.positional if (value := values_in(one, walker)) is not None]
     parts += given.named.values()
     parts += [] if given.others is None else [given.others]
-    return Fresh(dict, reduce(join, parts) if parts else None)
+    return Fresh(dict, join_all(parts))
 
 
 _MAKERS: dict[int, Callable[[Arguments, Walker], Value]] = {
@@ -166,3 +175,111 @@ def _is_plain_like(value: Value) -> bool:
     if not isinstance(value, Fresh):
         return is_plain(value)
     return value.kind is not np.ndarray and (value.holds is None or is_plain(value.holds))
+
+
+Special = Callable[[Walker, Arguments, str], Value]
+
+
+def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
+    value, against = given.positional
+    parts = against.items if isinstance(against, Items) else (against,)
+    classes: list[Any] = []
+    for part in parts:
+        held: Any = part.value if isinstance(part, Known) else None
+        classes += held if isinstance(held, tuple) else [held]
+    if not all(isinstance(kind, type) for kind in classes):
+        return PLAIN
+    match value:
+        case Known(held) | Given(held):
+            return Known(isinstance(held, tuple(classes)))
+        case Made(kind):
+            return Known(issubclass(kind, tuple(classes)))
+        case _:
+            pass
+    if jax.Array in classes:  # which a trace's arrays are as well
+        return PLAIN
+    if any(issubclass(kind, Tracer) or kind in ARRAY_CLASSES for kind in classes):
+        raise NotProven("it asks for an array's class, and a trace's are others")
+    return PLAIN
+
+
+ARRAY_CLASSES = frozenset((Array,))
+
+
+def _callable(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (Known(held) | Given(held),):
+            return Known(callable(held))
+        case (Closure() | Wrapped() | Method() | Operation(),):
+            return Known(True)
+        case (Data() | Plain(),):
+            return Known(False)
+        case _:
+            return PLAIN
+
+
+def _getattr(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (owner, Known(str(name))):
+            return attribute(owner, name, walker, f"{text}(…, {name!r})")
+        case (owner, Known(str(name)), default):
+            has_it = has_attribute(owner, name, walker, f"{text}(…, {name!r})")
+            return attribute(owner, name, walker, f"{text}(…, {name!r})") if has_it else default
+        case _:
+            raise NotProven(f"what `{text}(…)` gives isn't known")
+
+
+def _hasattr(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (owner, Known(str(name))):
+            return Known(has_attribute(owner, name, walker, f"{text}(…, {name!r})"))
+        case _:
+            raise NotProven(f"what `{text}(…)` gives isn't known")
+
+
+def _number(walker: Walker, given: Arguments, text: str) -> Value:
+    if not all(is_plain(value) or isinstance(value, Buffer) for value in given.all):
+        raise NotProven(f"`{text}(…)` reads a value", "leave it an array, and read it outside of the function")
+    return PLAIN
+
+
+def _text(walker: Walker, given: Arguments, text: str) -> Value:
+    if not all(map(is_plain, given.all)) and not walker.in_error:
+        raise NotProven(f"`{text}(…)` writes a value into a text", "write texts outside of the function")
+    return PLAIN
+
+
+def _vjp(walker: Walker, given: Arguments, text: str) -> Value:
+    """`jax.vjp(f, *args)`: the function's value, and one that computes derivatives."""
+    if not given.positional or not given.are_exact or given.named.keys() - {"has_aux"}:
+        raise NotProven(f"what `{text}` is given isn't followed")
+    function, *args = given.positional
+    walker.call(function, Arguments(tuple(args)), text)
+    return Items((DATA, Operation(text), *([DATA] if given.named else [])))
+
+
+def _refused(reason: str, cure: str = "") -> Special:
+    def refuse(walker: Walker, given: Arguments, text: str) -> Value:
+        raise NotProven(reason, cure)
+
+    return refuse
+
+
+SPECIALS: dict[int, Special] = {
+    id(isinstance): _isinstance,
+    id(callable): _callable,
+    id(getattr): _getattr,
+    id(hasattr): _hasattr,
+    **{id(number): _number for number in (float, int, bool, complex)},
+    **{id(maker): _text for maker in (str, repr, format)},
+    **{id(vars(jax)[name]): _vjp for name in ("vjp", "linearize")},
+    id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),
+    id(input): _refused("it asks for input"),
+    id(open): _refused("it opens a file"),
+    id(type): _refused("it asks for a value's class, and a trace's are others"),
+    id(id): _refused("it asks for an object's address"),
+    id(hash): _refused("it asks for an object's hash"),
+    id(setattr): _refused("it changes an attribute", "return the new value instead of changing the old one"),
+    id(next): _refused("it takes the next of what lives outside of the call"),
+    id(jax.device_get): _refused("it reads a value", "read it outside of the function"),
+}

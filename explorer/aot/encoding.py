@@ -1,4 +1,6 @@
-"""The structure of a pytree as JSON, and back. What a file says is never run, and no name in it is imported.
+"""What an executable's file says: trees and arrays as JSON, and each constant once, in memory and in the file.
+
+What a file says is never run, and no name in it is imported. The structure of a pytree:
 
     leaf          "*"
     None          null
@@ -12,25 +14,30 @@ Keys and aux data are plain values: JSON's own, and {"tuple": […]}, {"dict": [
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import OrderedDict, defaultdict, namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NoReturn, cast
+from weakref import ref
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from explorer._jax import registered_fields
 from explorer.errors import ArchiveError
 
-Json = Any
+Encoded = Any
 
 _LEAF = "*"
 _FACTORIES: dict[str, Any] = {"dict": dict, "float": float, "int": int, "list": list, "None": None, "set": set}
 _FLOATS = ("inf", "-inf", "nan")
 
 
-def tree_to_json(tree: Any) -> Json:
+def tree_to_json(tree: Any) -> Encoded:
     """The structure of a pytree, as `jax.tree.structure` gives it, in JSON.
 
     Args:
@@ -69,12 +76,12 @@ def tree_to_json(tree: Any) -> Json:
     return {"class": _name(kind), "data": _value_to_json(data, _name(kind)), "children": children}
 
 
-def _entries(kind: type, keys: Sequence[Any], children: list[Json]) -> Json:
+def _entries(kind: type, keys: Sequence[Any], children: list[Encoded]) -> Encoded:
     encoded = [_value_to_json(key, f"a key of a {kind.__name__}") for key in keys]
     return [list(entry) for entry in zip(encoded, children, strict=True)]
 
 
-def _value_to_json(value: Any, owner: str) -> Json:
+def _value_to_json(value: Any, owner: str) -> Encoded:
     """A plain value. A subclass of one is not: an enum or a NumPy scalar would come back as something else."""
     kind: Any = type(cast(object, value))
     if kind is float and not math.isfinite(value):
@@ -93,7 +100,7 @@ def _value_to_json(value: Any, owner: str) -> Json:
     )
 
 
-def tree_from_json(encoded: Json, types: Sequence[type] = ()) -> Any:
+def tree_from_json(encoded: Encoded, types: Sequence[type] = ()) -> Any:
     """The reverse of `tree_to_json`.
 
     Args:
@@ -120,7 +127,7 @@ class _Reader:
     def __init__(self, types: Sequence[type]) -> None:
         self.types = types
 
-    def tree(self, encoded: Json) -> Any:
+    def tree(self, encoded: Encoded) -> Any:
         match encoded:
             case "*":
                 return _LEAF_TREE
@@ -149,10 +156,10 @@ class _Reader:
             case _:
                 _refuse(encoded)
 
-    def node(self, kind: type, data: Any, children: list[Json]) -> Any:
+    def node(self, kind: type, data: Any, children: list[Encoded]) -> Any:
         return _tree_of(kind, data, [self.tree(child) for child in children])
 
-    def instance(self, name: str, data: Any, children: list[Json]) -> Any:
+    def instance(self, name: str, data: Any, children: list[Encoded]) -> Any:
         kind = self.class_of(name)
         if kind is None:
             short = name.rpartition(".")[2]
@@ -204,9 +211,9 @@ def _named_tuple(name: str, fields: tuple[Any, ...]) -> type:
     return made
 
 
-def _keys(entries: list[Json]) -> tuple[list[Any], list[Json]]:
+def _keys(entries: list[Encoded]) -> tuple[list[Any], list[Encoded]]:
     keys: list[Any] = []
-    children: list[Json] = []
+    children: list[Encoded] = []
     for entry in entries:
         match entry:
             case [key, child]:
@@ -232,7 +239,7 @@ def _check_order(keys: list[Any]) -> None:
     raise ArchiveError(f"{keys!r:.200} are not in order, as the keys of a dict in a tree are.")
 
 
-def _value_from_json(encoded: Json) -> Any:
+def _value_from_json(encoded: Encoded) -> Any:
     match encoded:
         case None | bool() | int() | float() | str():
             return encoded
@@ -276,3 +283,196 @@ def _refuse(encoded: Any) -> NoReturn:
 
 _LEAF_TREE = cast(Any, jax.tree.structure(0))
 _NONE_TREE = cast(Any, jax.tree.structure(None))
+
+
+_DTYPES: dict[str, Any] = {
+    kind.dtype.name: kind.dtype for kind in vars(jnp).values() if isinstance(getattr(kind, "dtype", None), np.dtype)
+}
+
+
+def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
+    """An array as its description in JSON and its bytes, little-endian, the last dimension fastest.
+
+    Args:
+        array: A JAX or NumPy array of any shape and of any of JAX's dtypes, PRNG keys too.
+
+    Raises:
+        ArchiveError: It has another dtype.
+
+    Example:
+        >>> array_to_bytes(np.arange(3, dtype="int16"))
+        ({'dtype': 'int16', 'shape': [3]}, b'\\x00\\x00\\x01\\x00\\x02\\x00')
+    """
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        description, content = array_to_bytes(jax.random.key_data(array))
+        return {**description, "key": str(jax.random.key_impl(array))}, content
+    host = np.asarray(array)
+    if host.dtype.name not in _DTYPES:
+        raise ArchiveError(f"an array of dtype {host.dtype} can't be in a file; those of JAX's dtypes can.")
+    # A NumPy array may have the other byte order; JAX runs on little-endian machines only.
+    plain = host.astype(_DTYPES[host.dtype.name], copy=False)
+    return {"dtype": plain.dtype.name, "shape": list(plain.shape)}, plain.tobytes()
+
+
+def _is_shape(shape: list[Any]) -> bool:
+    return all(type(size) is int and size >= 0 for size in shape)
+
+
+def array_from_bytes(description: Mapping[str, Any], content: bytes) -> Any:
+    """The reverse of `array_to_bytes`; other entries of `description` are ignored.
+
+    Returns:
+        A read-only NumPy array over `content`, which is not copied; or a JAX array, of PRNG keys.
+
+    Raises:
+        ArchiveError: They describe no array.
+
+    Example:
+        >>> array_from_bytes({"dtype": "int16", "shape": [3]}, bytes(6))
+        array([0, 0, 0], dtype=int16)
+    """
+    match description:
+        case {"dtype": str(name), "shape": [*shape]} if name in _DTYPES and _is_shape(shape):
+            dtype = _DTYPES[name]
+        case _:
+            raise ArchiveError(f"{description!r:.200} describes no array.")
+    if math.prod(shape) * dtype.itemsize != len(content):
+        raise ArchiveError(f"{len(content):,} bytes are no {name} array of shape {shape!s:.200}.")
+    if name == "bool" and content.strip(b"\0\1"):
+        raise ArchiveError("a bool array has bytes other than 0 and 1.")
+    try:
+        array: Any = np.ndarray(shape, dtype, buffer=content)
+        return (
+            array if "key" not in description else cast(Any, jax.random.wrap_key_data(array, impl=description["key"]))
+        )
+    except (TypeError, ValueError) as error:
+        raise ArchiveError(f"{description!r:.200} describes no array: {error}.") from None
+
+
+Json = dict[str, Any]
+
+# Bytes of a constant that is looked for in native code. A program has many of a few bytes, all over its code, and what
+# is saved by leaving one of those out is less than what it takes to say where it was.
+_SMALLEST = 64 * 1024
+
+
+class OwnConstants:
+    """Copies of the NumPy arrays that programs hold: the user's own can be written to, later. Equal ones share a copy.
+
+    A copy lives as long as a program has it.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
+
+    def of(self, constant: Any) -> Any:
+        """The constant, where nobody can write to it, or else the copy of it."""
+        if isinstance(constant, jax.Array):
+            return constant
+        if not isinstance(constant, np.ndarray):
+            return copy.deepcopy(constant)
+        array = cast("np.ndarray[Any, Any]", constant)
+        copies = self._copies.setdefault((type(array), array.shape, str(array.dtype)), [])
+        alive = [(kept, reference) for reference in copies if (kept := reference()) is not None]
+        copies[:] = [reference for _, reference in alive]
+        for kept, _ in alive:
+            if _is_equal(kept, array):
+                return kept
+        own = copy.deepcopy(array)
+        copies.append(ref(own))
+        return own
+
+
+def _is_equal(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Bit by bit, without a copy where the two lie in memory as usual."""
+    return bool(np.array_equal(_bytes(one), _bytes(other)))
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+class ConstantMembers:
+    """Constants as members of a file that is written."""
+
+    def __init__(self, members: dict[str, bytes]) -> None:
+        self._members = members
+        self._encoded: dict[int, tuple[Any, Json]] = {}  # by identity, which holds while the constant is here
+        self._names: dict[bytes, str] = {}  # by content
+
+    def to_json(self, constant: Any) -> Json:
+        """What the array is, and the member that has its bytes."""
+        if id(constant) not in self._encoded:
+            description, content = array_to_bytes(constant)
+            digest = blake2b(content, digest_size=32).digest()
+            name = self._names.setdefault(digest, f"constant-{len(self._names)}.bin")
+            self._members.setdefault(name, content)
+            self._encoded[id(constant)] = constant, {"member": name, **description}
+        return self._encoded[id(constant)][1]
+
+    def split(self, code: bytes) -> tuple[bytes, list[list[Any]]]:
+        """Native code without the constants that stand in it.
+
+        Returns:
+            What is left, and for each constant, from left to right, where in that it stood and its member.
+        """
+        places: list[tuple[int, int, str]] = []  # where in the code, how long, the member
+        for name in self._names.values():
+            content = self._members[name]
+            at = code.find(content) if len(content) >= _SMALLEST else -1
+            while at >= 0:
+                places.append((at, len(content), name))
+                at = code.find(content, at + len(content))
+        left: list[bytes] = []
+        cuts: list[list[Any]] = []
+        end = size = 0
+        for at, length, name in sorted(places):
+            if at < end:  # it overlaps the one before
+                continue
+            left.append(code[end:at])
+            size += at - end
+            cuts.append([size, name])
+            end = at + length
+        return b"".join([*left, code[end:]]), cuts
+
+
+def join(left: bytes, cuts: Iterable[Sequence[Any]], members: Mapping[str, bytes], size: int) -> bytes:
+    """The native code that `ConstantMembers.split` took apart.
+
+    Args:
+        left, cuts: What it gave.
+        members: Of the file.
+        size: Of the code, in bytes: it is known before anything is put together.
+
+    Raises:
+        ValueError: They don't fit each other.
+    """
+    parts: list[bytes] = []
+    at = total = 0
+    for place, name in cuts:
+        if type(place) is not int or not at <= place <= len(left):
+            raise ValueError("native code and its constants don't fit")
+        content = members[name]
+        parts += [left[at:place], content]
+        total += place - at + len(content)
+        at = place
+        if total > size:
+            break
+    parts.append(left[at:])
+    if total + len(left) - at != size:
+        raise ValueError("native code and its constants don't fit")
+    return b"".join(parts)
+
+
+def shared_reader(members: Mapping[str, bytes]) -> Callable[[Mapping[str, Any]], Any]:
+    """Reads the constants of a file, each once: whoever asks for it again gets the same array."""
+    arrays: dict[str, Any] = {}
+
+    def read(encoded: Mapping[str, Any]) -> Any:
+        key = repr(sorted(encoded.items()))
+        if key not in arrays:
+            # Two threads may both have read it: then the first one's is kept.
+            arrays.setdefault(key, array_from_bytes(encoded, members[encoded["member"]]))
+        return arrays[key]
+
+    return read
