@@ -15,10 +15,8 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.outline.group_tree import Tree, split
-from explorer.analysis.outline.loop_context import Loop, group_loop_context
-from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
-from explorer.analysis.outline.repeats import Repeats
+from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
+from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
 from explorer.model.graph import Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy

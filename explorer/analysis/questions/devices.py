@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.collectives.collectives import group_text
+from explorer.analysis.collectives import group_text
 from explorer.analysis.questions.reply import agree, joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

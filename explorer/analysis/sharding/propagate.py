@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from explorer.analysis.collectives.collectives import mesh_of
+from explorer.analysis.collectives import mesh_of
 from explorer.analysis.sharding.given import GivenArgument, given_arguments, spread_of_argument
 from explorer.analysis.sharding.operation import Operation
 from explorer.analysis.sharding.operations import spread_of

@@ -3,7 +3,7 @@
 import pytest
 
 import explorer as ex
-from explorer.analysis.collectives.collectives import group_text
+from explorer.analysis.collectives import group_text
 from explorer.analysis.questions.devices import argument_words, collectives, entry_parameters, gathered, sharded
 
 HEAD = """HloModule m, is_scheduled=true, num_partitions=4
