@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
-from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.post_order import post_order
+from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.graph_walks import post_order
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -52,7 +52,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
         0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
-        a branch, which count once (`explorer.analysis.cost.limits` tells which).
+        a branch, which count once (`explorer.analysis.cost.loops` tells which).
     """
     if not len(graph.names):
         return {}

@@ -4,7 +4,7 @@ What a kernel costs is split over the lines of what is inside it:
 
 - FLOPs exactly, instruction by instruction;
 - bytes by who moves them: what is read to the instructions that read it, what is written to the one that makes it;
-- seconds by both: what the arithmetic takes, a power more than an addition (weights.py), and what the bytes do. So a
+- seconds by both: what the arithmetic takes, a power more than an addition (`WEIGHTS`), and what the bytes do. So a
   kernel that does little for each byte is split as its bytes are, and one that does much as its arithmetic.
 
 So each column adds up to the program; what no line is known for is a row of its own. Which line an instruction belongs
@@ -21,14 +21,44 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
-from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.source import Source
 from explorer.model.types import elements
+
+WEIGHTS: Mapping[str, float] = {
+    "divide": 13,
+    "sqrt": 17,
+    "rsqrt": 20,
+    "erf": 27,
+    "exponential": 30,
+    "tanh": 31,
+    "logistic": 33,
+    "log": 35,
+    "exponential-minus-one": 49,
+    "log-plus-one": 51,
+    "cosh": 56,
+    "asinh": 89,
+    "atanh": 93,
+    "sinh": 97,
+    "acosh": 100,
+    "sine": 220,
+    "cosine": 220,
+    "power": 300,
+    "tan": 430,
+    "asin": 570,
+    "remainder": 730,
+    "cbrt": 770,
+    "atan2": 860,
+    "acos": 870,
+}
+
+# No arithmetic, but an element of theirs has to be looked for: additions in that time.
+SEARCHES: Mapping[str, float] = {"concatenate": 18, "gather": 45, "pad": 18}
+
 
 LineShares = Sequence[tuple[str, int, float]]
 """Of some seconds, each line's share: file, line, from 0 to 1; the largest first."""

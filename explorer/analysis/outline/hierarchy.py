@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.trip_counts import trip_counts
+from explorer.analysis.cost.loops import trip_counts
 from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
 from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase

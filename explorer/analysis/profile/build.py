@@ -10,8 +10,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.limits import count_limits
 from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares
 from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from explorer.analysis.cost.kernel_kind import kernel_kinds
-from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.trip_counts import trip_counts
+from explorer.analysis.cost.kernels import BOUNDARY, kernel_kinds
+from explorer.analysis.cost.loops import trip_counts
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.results.profile import Profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from explorer.analysis.facts.lines import lines_of
+from explorer.analysis.facts import lines_of
 from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.facts.cost import INTENSE
-from explorer.analysis.facts.lines import line_text, lines_of
+from explorer.analysis.facts import INTENSE, line_text, lines_of
 from explorer.analysis.questions.reply import joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from explorer.analysis.facts.lines import line_text
-from explorer.analysis.kernel_facts import kernel_facts
+from explorer.analysis.facts import kernel_facts, line_text
 from explorer.analysis.questions.reply import agree, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.facts.copies import copying_kernels
-from explorer.analysis.facts.lines import lines_of
+from explorer.analysis.facts import copying_kernels, lines_of
 from explorer.analysis.questions.reply import agree, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES

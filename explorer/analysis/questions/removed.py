@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.facts.lines import line_text, lines_of
+from explorer.analysis.facts import line_text, lines_of
 from explorer.analysis.questions.reply import equations_of, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

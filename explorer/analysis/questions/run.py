@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from explorer.analysis.facts.lines import lines_of
+from explorer.analysis.facts import lines_of
 from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

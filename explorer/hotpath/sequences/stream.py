@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Lock, current_thread
 
-from explorer.analysis.repeats.steps import repeated_sequences
+from explorer.analysis.repeated_sequences import repeated_sequences
 from explorer.hotpath.sequences.recorder import Recorder
 from explorer.model.results.sequences import RepeatedSequence
 
