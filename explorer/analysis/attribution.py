@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graph_walks import innermost_own, spread_places
+from explorer.analysis.graphs import innermost_own, spread_places
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.outline.source_paths import stacks
 from explorer.errors import UnknownNameError

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import basename
-from typing import NamedTuple
 
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.graphs import graph_of, is_op
 from explorer.model.capture import Capture
 from explorer.model.count_limits import ONE_ITERATION
 from explorer.model.equation_sets import EXACT
@@ -23,8 +23,10 @@ from explorer.model.text import list_names
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text, count_text, share_text
 
-_FINDERS = (collectives, precision, copies, memory, eliminated)
 _MOST = 4  # a fifth sentence is read by nobody
+INTENSE = 10
+"""FLOPs a byte: above, arithmetic takes the time, below, memory does; the viewer has the same."""
+_WORTH_LINE = 0.2  # of the whole: a line with less is none that stands out
 
 
 def summary(capture: Capture) -> Facts:
@@ -32,16 +34,11 @@ def summary(capture: Capture) -> Facts:
 
     For what hardware it is, where that isn't here, comes last, and always.
     """
-    if capture.failure or not any(stage.name == "hlo" for stage in capture.stages):
+    if capture.failure or graph_of(capture, "hlo") is None:
         return Facts([])  # what failed is told as that
-    others = [fact for find in _FINDERS for fact in find(capture)]
+    others = [fact for find in (collectives, precision, copies, memory, eliminated) for fact in find(capture)]
     others.sort(key=lambda fact: -fact.share)
     return Facts([*[*cost(capture), *others][:_MOST], *target(capture)])
-
-
-INTENSE = 10
-"""FLOPs a byte: above, arithmetic takes the time, below, memory does; the viewer has the same."""
-_WORTH_LINE = 0.2  # of the whole: a line with less is none that stands out
 
 
 def cost(capture: Capture) -> Iterator[Fact]:
@@ -128,12 +125,10 @@ def copies(capture: Capture) -> Iterator[Fact]:
 
 def copying_kernels(graph: Graph, kernels: Ints) -> Ints:
     """Those in which nothing but copies and transposes is, and at least one."""
-    ops = graph.ops
-    copies_, still = (np.asarray([op in names for op in ops] or [False])[graph.op] for names in (_COPIES, _STILL))
     at, inside = graph.kernel, graph.kernel >= 0
     has_copy, computes = np.zeros((2, len(graph.names)), bool)
-    has_copy[at[inside & copies_]] = True
-    computes[at[inside & ~copies_ & ~still]] = True
+    has_copy[at[inside & is_op(graph, _COPIES)]] = True
+    computes[at[inside & ~is_op(graph, _COPIES | _STILL)]] = True
     return kernels[has_copy[kernels] & ~computes[kernels]]
 
 
@@ -181,51 +176,43 @@ _NARROW = frozenset(("bf16", "f16"))
 _WIDE = frozenset(("f32", "f64"))
 
 
-class _Product(NamedTuple):
-    """An equation of a narrow type, the wider one that it runs in, and the nodes of `hlo` that do that."""
-
-    row: int
-    before: str
-    after: str
-    run: tuple[int, ...]
-
-
 def precision(capture: Capture) -> Iterator[Fact]:
     """A fact for each pair of types; only of products that their links are exact for."""
-    if not any(stage.name == "jaxpr" for stage in capture.stages):
-        return
-    jaxpr = capture.jaxpr.graph
-    rows = np.flatnonzero(np.asarray([op in _PRODUCTS for op in jaxpr.ops] or [False])[jaxpr.op]).tolist()
-    widened = [product for row in rows for product in _widened(capture, row)]
-    for types in dict.fromkeys((product.before, product.after) for product in widened):
-        products = [product for product in widened if (product.before, product.after) == types]
-        yield _fact(capture, products, len(products) / len(rows))
+    jaxpr = graph_of(capture, "jaxpr")
+    rows = [] if jaxpr is None else product_rows(jaxpr)
+    widened: dict[tuple[str, str], list[tuple[int, Sequence[int]]]] = {}
+    for row in rows:
+        before = operand_type(capture.jaxpr.graph, row)
+        after, run = run_type(capture, row) if before in _NARROW else ("", list[int]())
+        if after in _WIDE:
+            widened.setdefault((before, after), []).append((row, run))
+    for (before, after), products in widened.items():
+        where = lines_of(capture, capture.jaxpr.graph, [row for row, _ in products])
+        which = f"The {before} product runs" if len(products) == 1 else f"{len(products):,} {before} products run"
+        text = f"{which} in {after} here" + (f", of {where}." if where else ".")
+        nodes = sorted({node for _, run in products for node in run})
+        yield Fact("precision", text, len(products) / len(rows), "hlo", tuple(nodes))
 
 
-def _fact(capture: Capture, products: Sequence[_Product], share: float) -> Fact:
-    before, after = products[0].before, products[0].after
-    where = lines_of(capture, capture.jaxpr.graph, [product.row for product in products])
-    which = f"The {before} product runs" if len(products) == 1 else f"{len(products):,} {before} products run"
-    text = f"{which} in {after} here" + (f", of {where}." if where else ".")
-    nodes = {node for product in products for node in product.run}
-    return Fact("precision", text, share, "hlo", tuple(sorted(nodes)))
+def product_rows(jaxpr: Graph) -> list[int]:
+    """Return the equations that are matrix products or convolutions."""
+    return np.flatnonzero(is_op(jaxpr, _PRODUCTS)).tolist()
 
 
-def _widened(capture: Capture, row: int) -> Iterator[_Product]:
-    before = _operand_type(capture.jaxpr.graph, row)
-    if before not in _NARROW:
-        return
-    hlo, grades = capture.hlo.graph, capture.links.grades("hlo")
-    run = [node for node in capture.links.rows("jaxpr", [row], "hlo") if hlo.ops[int(hlo.op[node])] in _RUN]
-    types = {_operand_type(hlo, node) for node in run}
-    if len(types) == 1 and types <= _WIDE and all(grades[node] == EXACT for node in run):
-        yield _Product(row, before, types.pop(), tuple(run))
-
-
-def _operand_type(graph: Graph, row: int) -> str:
-    """The one dtype of all operands of a product; empty where they differ."""
+def operand_type(graph: Graph, row: int) -> str:
+    """Return the one dtype of all operands of a product; empty where they differ."""
     types = {parse_type(operand.type).dtype for operand in Node(graph, row).operands[:2]}
     return types.pop() if len(types) == 1 else ""
+
+
+def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
+    """Return the dtype that an equation's product runs in, empty where links don't say it, and the instructions."""
+    if (hlo := graph_of(capture, "hlo")) is None:
+        return "", []
+    run = [node for node in capture.links.rows("jaxpr", [row], "hlo") if hlo.ops[int(hlo.op[node])] in _RUN]
+    types = {operand_type(hlo, node) for node in run}
+    is_sure = len(types) == 1 and (capture.links.grades("hlo")[run] == EXACT).all()
+    return (types.pop() if is_sure else ""), run
 
 
 _LARGEST = 2_000  # equations: the fates of more take longer than what is shown first may
@@ -233,21 +220,19 @@ _LARGEST = 2_000  # equations: the fates of more take longer than what is shown 
 
 def eliminated(capture: Capture) -> Iterator[Fact]:
     """One fact, of those for which the compiler itself says so."""
-    if not any(stage.name == "jaxpr" for stage in capture.stages) or len(capture.jaxpr.graph) > _LARGEST:
+    graph = graph_of(capture, "jaxpr")
+    if graph is None or len(graph) > _LARGEST or not capture.has_passes:  # a sentence is no reason to record them
         return
-    if not capture.has_passes:  # a sentence is no reason to record them
-        return
-    graph, fates = capture.jaxpr.graph, capture.all_fates["jaxpr"]
+    fates = capture.all_fates["jaxpr"]
     rows = np.flatnonzero((fates.kind == KINDS.index("eliminated")) & ~fates.inferred & graph.is_equation).tolist()
     if not rows:
         return
     equations = int(graph.is_equation.sum())
     where = lines_of(capture, graph, rows)
     verb = "was" if len(rows) == 1 else "were"
-    text = f"{len(rows):,} of {count_text(equations, 'equation')} {verb} eliminated" + (
-        f", on {where}" if where else ""
-    )
-    yield Fact("eliminated", f"{text}.", len(rows) / equations * 0.2, "jaxpr", tuple(rows))
+    on = f", on {where}" if where else ""
+    text = f"{len(rows):,} of {count_text(equations, 'equation')} {verb} eliminated{on}."
+    yield Fact("eliminated", text, len(rows) / equations * 0.2, "jaxpr", tuple(rows))
 
 
 def target(capture: Capture) -> Iterator[Fact]:
@@ -258,7 +243,10 @@ def target(capture: Capture) -> Iterator[Fact]:
     caveat = environment.get("caveat", "")
     text = f"Compiled for {_devices(capture)}" + (f" ({environment['target']})" if ":" in environment["target"] else "")
     text = f"{text}; {caveat}." if caveat else f"{text}, with none here."
-    yield Fact("target", f"{text}{_estimated(capture)}", 0.0, "hlo", ())
+    if estimates := capture.estimates:
+        without = f", without {count_text(estimates.unknown, 'kernel')}" if estimates.unknown else ""
+        text += f" Estimated {estimates.total}, by {estimates.by}{without}; nothing is measured."
+    yield Fact("target", text, 0.0, "hlo", ())
 
 
 def _devices(capture: Capture) -> str:
@@ -269,14 +257,6 @@ def _devices(capture: Capture) -> str:
     if used >= count:
         return f"{count:,} × {device}" if count > 1 else device
     return f"{used:,} of {count:,} × {device}, as {'no argument is' if used == 1 else 'arguments are'} sharded"
-
-
-def _estimated(capture: Capture) -> str:
-    estimates = capture.estimates
-    if not estimates:
-        return ""
-    without = f", without {count_text(estimates.unknown, 'kernel')}" if estimates.unknown else ""
-    return f" Estimated {estimates.total}, by {estimates.by}{without}; nothing is measured."
 
 
 def line_text(capture: Capture, file: str, line: int) -> str:

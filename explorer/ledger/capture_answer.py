@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.analysis.questions.reply import reply
+from explorer.analysis.questions.catalogue import reply
 from explorer.ledger.recorder import recorder
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
-from explorer.analysis.recompiles.key_history import History
-from explorer.analysis.recompiles.reasons import explain, explain_raised
+from explorer.analysis.recompiles.reasons import History, explain, explain_raised
 from explorer.ledger.unwatched import Unwatched
 from explorer.model.events.event import Place, Reason
 from explorer.model.events.key import Function, Key, Leaf

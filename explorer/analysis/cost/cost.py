@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
 from explorer.analysis.cost.loops import trip_counts
-from explorer.analysis.graph_walks import post_order
+from explorer.analysis.graphs import post_order
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 

@@ -10,6 +10,7 @@ By threads, not by instructions: next to a product on seven cores, a sort on one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Floats, Ints
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events
+from explorer.model.results.timeline import Timeline
 
 _NOBODY = -1
 _WORK = -2  # less the number of a piece of work: whoever it belongs to
@@ -237,3 +239,37 @@ def _counts(events: Events) -> Floats:
     inside = run >= 0
     where = run[inside] * ops + events.what[thunks][inside]
     return np.bincount(where, minlength=runs * ops).reshape(runs, ops).astype(np.float64)
+
+
+_MOST = 20_000
+
+
+def timeline_of(
+    events: Events, cut: Segments, kept: NDArray[np.bool_], rows: Sequence[tuple[int, str]], most: int = _MOST
+) -> Timeline:
+    """The stretches of the run in the middle; of more than `most` the longest."""
+    row_of = {key: row for row, key in enumerate(rows)}
+    row = np.asarray([row_of.get((op.program, op.name), -1) for op in events.ops] or [-1], np.int32)
+    runs = np.flatnonzero(kept)
+    if not len(runs):
+        none = np.zeros(0)
+        return Timeline(none, none, none.astype(np.int32), none.astype(np.int32), none.astype(bool), (), 0.0)
+    walls = (events.windows[:, 1] - events.windows[:, 0])[runs]
+    began, ended = events.windows[runs[np.argsort(walls, kind="stable")[len(runs) // 2]]]
+    shown = np.flatnonzero((cut.start >= began) & (cut.start < ended) & (row[cut.op] >= 0))
+    left_out = max(len(shown) - most, 0)
+    if left_out:
+        longest = np.argsort(cut.start[shown] - cut.end[shown], kind="stable")[:most]
+        shown = shown[np.sort(longest)]
+    shown = shown[np.lexsort((cut.thread[shown], cut.start[shown]))]
+    threads, thread = np.unique(cut.thread[shown], return_inverse=True)
+    return Timeline(
+        cut.start[shown] - began,
+        np.minimum(cut.end[shown], ended) - began,
+        thread.astype(np.int32),
+        row[cut.op[shown]],
+        cut.waits[shown],
+        [events.threads[int(i)] for i in threads],
+        float(ended - began),
+        left_out,
+    )

@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.lines import split_by_line
 from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.outline.source_paths import named_scopes
-from explorer.analysis.profile.attribution import segments, shares
+from explorer.analysis.profile.attribution import segments, shares, timeline_of
 from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
-from explorer.analysis.profile.host import host_times
-from explorer.analysis.profile.overhead import Overhead, overhead_of, undisturbed
-from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
-from explorer.analysis.profile.timeline import timeline_of
+from explorer.analysis.profile.recording import (
+    COLLECTIVE,
+    CONTROL,
+    Instructions,
+    Overhead,
+    host_times,
+    overhead_of,
+    resolve_ops,
+    undisturbed,
+)
 from explorer.model.capture import Capture
 from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints

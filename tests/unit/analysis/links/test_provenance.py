@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import explorer as ex
-from explorer.analysis.graph_walks import placed
+from explorer.analysis.graphs import placed
 from explorer.analysis.outline.hierarchy import nest
 from explorer.model.types import elements
 from tests.support.functions import loss

@@ -1,16 +1,47 @@
-"""Walks through a graph: callees first, paths between two instructions, and the place of nodes without one."""
+"""What every analysis asks of a graph: members of computations, callees first, paths, places of nodes without one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
+from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.paths import MOST_COUNTED, Paths
 from explorer.model.source import is_library_file
+
+
+def graph_of(capture: Capture, stage: str) -> Graph | None:
+    """Return the graph of a capture's stage; None where it has no such stage."""
+    return next((each.graph for each in capture.stages if each.name == stage), None)
+
+
+def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
+    """Return whether each node is one of some operations, shape `[n]`."""
+    return np.asarray([op in ops for op in graph.ops] or [False])[graph.op]
+
+
+def callers(graph: Graph) -> Ints:
+    """Return the node that calls each group, -1 for none, and -1 at the end: for nodes in no group."""
+    return np.asarray([*(group.caller for group in graph.groups), -1], np.int32)
+
+
+def members(graph: Graph) -> list[Ints]:
+    """Return the nodes of each computation, in text order."""
+    order = np.argsort(graph.group, kind="stable").astype(np.int32)
+    start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
+    return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
+
+
+def entry_parameters(graph: Graph) -> Sequence[Node]:
+    """Return the arguments of the program, by number."""
+    is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
+    rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
+    in_order = rows[np.argsort(graph.parameter_number[rows], kind="stable")]
+    return [Node(graph, row) for row in in_order.tolist()]
 
 
 def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
@@ -34,6 +65,9 @@ def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapp
                 stack += [(successor, False) for successor in successors[at] if successor not in seen]
     return order
 
+
+_APART = -2
+_ROUNDS = 8  # how far a place travels: a chain of this many plumbing nodes
 
 Edges = tuple[list[int], list[int]]
 """Compressed rows: where the neighbours of each node start, and the neighbours."""
@@ -177,12 +211,13 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
         readers_first: Whether what is inside a fusion or a loop body belongs to its reader there before its caller.
     """
     at = np.where(apart, np.int32(_APART), at)
-    caller = np.asarray([group.caller for group in graph.groups] or [-1], np.int32)[graph.group]
-    caller[graph.group < 0] = -1
+    caller = callers(graph)[graph.group]
     reader = np.repeat(np.arange(len(at), dtype=np.int32), np.diff(graph.operand_start))
     first_user = np.full(len(at), -1, np.int32)
     first_user[graph.operand[::-1]] = reader[::-1]  # backwards: of several, the first is written last
-    first_operand = _first(graph.operand_start, graph.operand)
+    has_operands = np.diff(graph.operand_start) > 0
+    first_operand = np.full(len(at), -1, np.int32)
+    first_operand[has_operands] = graph.operand[graph.operand_start[:-1][has_operands]]
     around = (first_user, caller) if readers_first else (caller, first_user)
     # Once more the caller: what is inside of one that found its place only then.
     for source in (*around, first_operand, caller):
@@ -193,15 +228,3 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
                 break
             at[open_] = np.maximum(places, -1)
     return np.maximum(at, -1)
-
-
-_APART = -2
-_ROUNDS = 8  # how far a place travels: a chain of this many plumbing nodes
-
-
-def _first(start: Ints, values: Ints) -> Ints:
-    """The first value of each compressed row, -1 for an empty row."""
-    has = start[1:] > start[:-1]
-    first = np.full(len(has), -1, np.int32)
-    first[has] = values[start[:-1][has]]
-    return first
