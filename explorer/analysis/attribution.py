@@ -118,7 +118,6 @@ def through_frames(graph: Graph, passes: Sequence[bool]) -> NDArray[np.bool_]:
 
 
 def _named_function(frames: Sequence[Frame], at: int) -> str:
-    """The function that a frame stands in; a lambda or a comprehension is the text of the function around it."""
     for _ in range(_DEEPEST):
         parts = [*dropwhile(lambda part: part.startswith("<"), reversed(frames[at].function.split(".")))]
         if parts or not 0 <= frames[at].parent < len(frames):
@@ -128,8 +127,6 @@ def _named_function(frames: Sequence[Frame], at: int) -> str:
 
 
 class _Places:
-    """The distinct lines of one or two graphs, numbered as they come."""
-
     def __init__(self) -> None:
         self.rows: list[SourceLine] = []
         self._code: dict[tuple[str, int], int] = {}
@@ -219,7 +216,6 @@ def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
 
 
 def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
-    """The nodes of each line, and the kernels around them: compressed rows."""
     node = np.arange(len(line), dtype=np.int32)
     pairs = [(line, node)]
     caller = np.asarray([g.caller if g.kind == "fusion" else -1 for g in graph.groups] + [-1], np.int32)
@@ -276,11 +272,9 @@ def _line_shares(capture: Capture, only: str = "") -> dict[str, float]:
 
 
 def _carries_name(graph: Graph) -> NDArray[np.bool_]:
-    """The nodes that do something and have an `op_name`, which StableHLO has as the name of a location."""
     return graph.is_equation & np.asarray([*map(bool, graph.scopes), False])[graph.scope]
 
 
 def _shares(grades: np.ndarray) -> dict[str, float]:
-    """How much has each grade; all of nothing is unknown."""
     counts = np.bincount(grades, minlength=len(GRADES)) if len(grades) else np.eye(len(GRADES))[0]
     return dict(zip(GRADES, (counts / counts.sum()).tolist(), strict=True))

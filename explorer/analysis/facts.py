@@ -67,7 +67,6 @@ def cost(capture: Capture) -> Iterator[Fact]:
 
 
 def _measure(table: LineTable) -> tuple[str, str]:
-    """What a program's time goes by: itself where it was measured."""
     if table.seconds:
         return "time", "takes"
     return ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
@@ -166,7 +165,6 @@ def memory(capture: Capture) -> Iterator[Fact]:
 
 
 def _argument(node: Node) -> str:
-    """As the user writes it where JAX kept that, `state['w']`."""
     return node.scope or node.name
 
 

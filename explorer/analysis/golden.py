@@ -55,7 +55,6 @@ def compared(before: Golden, now: Golden, name: str) -> CheckResult:
 
 
 def _changes(before: Golden, after: Golden) -> tuple[list[Change], list[Change]]:
-    """What regressed, and what was gained, for each target that was recorded."""
     changes = [
         change
         for old in before.programs
@@ -77,8 +76,6 @@ class _Cause:
 
 
 class _Comparison:
-    """One program beside its record."""
-
     def __init__(self, before: Golden, after: Golden, old: ProgramRecord, new: ProgramRecord) -> None:
         self._before, self._after, self._old, self._new = before, after, old, new
         self._pairs = matched_lines(old.lines, new.lines)
@@ -123,7 +120,6 @@ class _Comparison:
         return Change(self._new.target, measure, old, new, text, where, cause.text, file, number)
 
     def _costliest(self, amount: Callable[[LineRecord], float], by: float) -> tuple[Pair, LineRecord] | None:
-        """The lines that grew, or shrank, most, before and now; None where none did."""
         grown = [((old, new), (amount(new) if new else 0) - (amount(old) if old else 0)) for old, new in self._pairs]
         pair, most = max(grown, key=lambda each: each[1] if by > 0 else -each[1], default=((None, None), 0))
         line = pair[1] or pair[0]
@@ -173,7 +169,6 @@ def _measure_text(measure: str, old: float, new: float) -> str:
 
 
 def _where(pair: Pair, row: LineRecord, with_kernels: bool) -> str:
-    """The line that has most of a change, and its kernels that are others than before."""
     place = f"line {row.line} of {row.file}, `{cut_end(row.code, _WIDEST)}`" if row.file else "no line that is known"
     kernels = _kernel_text(*pair) if with_kernels else ""
     return f"most of it on {place}" + (f": {kernels}" if kernels else "")
@@ -286,7 +281,6 @@ def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> I
 
 
 def _likeness(old: LineRecord, new: LineRecord) -> float:
-    """0 to 1: how much of the text is the same."""
     return SequenceMatcher(None, old.code, new.code, autojunk=False).ratio()
 
 
@@ -353,7 +347,6 @@ def _sorted(counts: Counter[str] | None) -> dict[str, int]:
 
 
 def _counts_by_line(graph: Graph, nodes: Ints, texts: Sequence[str]) -> Mapping[Place, Counter[str]]:
-    """How often each text stands on each line, in the order of the nodes."""
     attribution = graph.attribution
     places: list[Place] = [*((place.file, place.line) for place in attribution.places), ("", 0)]
     counts: dict[Place, Counter[str]] = {}
@@ -364,14 +357,12 @@ def _counts_by_line(graph: Graph, nodes: Ints, texts: Sequence[str]) -> Mapping[
 
 
 def _equation_texts(graph: Graph, equations: Ints) -> list[str]:
-    """`exp f32[8,128]`."""
     types = _types(graph)
     codes = zip(graph.op[equations].tolist(), graph.type[equations].tolist(), strict=True)
     return [f"{graph.ops[op]} {types[type_]}" for op, type_ in codes]
 
 
 def _kernel_texts(graph: Graph, kernels: Ints) -> list[str]:
-    """What each kernel does, all of it but what only moves or names values, and the type that it gives."""
     silent = np.asarray([op in _MOVES_NOTHING for op in graph.ops], bool)
     inside = np.flatnonzero((graph.kernel >= 0) & ~silent[graph.op]).astype(np.int32)
     pairs: list[int] = np.unique(graph.kernel[inside].astype(np.int64) * len(graph.ops) + graph.op[inside]).tolist()

@@ -110,7 +110,6 @@ def _index(graph: Graph, node: Node) -> int:
 
 
 def _side_by_side(graph: Graph, a: int, b: int) -> tuple[int, int]:
-    """The nodes, or what calls their computations, so that both are in one computation."""
     around_a, around_b = _callers(graph, a), _callers(graph, b)
     at_group = {int(graph.group[node]): node for node in around_a}
     for node in around_b:
@@ -120,7 +119,6 @@ def _side_by_side(graph: Graph, a: int, b: int) -> tuple[int, int]:
 
 
 def _callers(graph: Graph, node: int) -> list[int]:
-    """A node, what calls its computation, what calls that one's, and so on; a circle in damaged input ends it."""
     chain = [node]
     while True:
         group = int(graph.group[chain[-1]])
@@ -131,7 +129,6 @@ def _callers(graph: Graph, node: int) -> list[int]:
 
 
 def _edges(graph: Graph) -> tuple[Edges, Edges]:
-    """To the users, and to the operands."""
     start, user = graph.user_columns
     return (start.tolist(), user.tolist()), (graph.operand_start.tolist(), graph.operand.tolist())
 

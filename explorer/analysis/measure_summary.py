@@ -52,7 +52,6 @@ def growths(sweep: Sweep, figure: str) -> list[tuple[Series, Growth | None]]:
 
 
 def _growth_texts(sweep: Sweep, axis: Axis) -> list[str]:
-    """How each figure depends on a number."""
     texts: list[str] = []
     for figure, name in FIGURES:
         each = growths(sweep, figure)
@@ -133,7 +132,6 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
 
 
 def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
-    """How many times the first row's time the last one's is, at least and at most, by the intervals of both."""
     first, last = rows[0].steady, rows[-1].steady
     if first is None or last is None or not first.low > 0:
         return None
@@ -152,7 +150,6 @@ def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) ->
 
 
 def _between(sweep: Sweep, axis: Axis) -> list[str]:
-    """At the largest number that all series have: the slowest against the fastest."""
     if len(sweep.series) < 2:
         return []
     at = [{row.at[sweep.over]: row for row in _known(series.rows, "seconds")} for series in sweep.series]
@@ -166,7 +163,6 @@ def _between(sweep: Sweep, axis: Axis) -> list[str]:
 
 
 def _kinds(sweep: Sweep) -> list[str]:
-    """Where no number is swept: the slowest kind against the fastest."""
     if sweep.axes[sweep.over].numbers is not None:
         return []
     rows = [(_kind(sweep, row), row) for row in _known(sweep.rows, "seconds")]

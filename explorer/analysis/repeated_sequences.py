@@ -143,7 +143,6 @@ def find_repeats(tokens: Sequence[Hashable], *, length: int = 2, count: int = 2)
 
 
 def _round(codes: Any, is_covered: Any, length: int, count: int) -> list[tuple[int, int]]:
-    """Occurrences, as `(start, length)`, of what repeats where nothing is covered yet."""
     free = codes.copy()
     free[is_covered] = -1 - np.arange(int(is_covered.sum()))  # each another one, so that nothing goes across
     order = suffix_array(free)

@@ -153,7 +153,6 @@ def _factor(row: HotRow) -> str:
 
 
 def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
-    """How many run compiled, and what the one gains that saves most."""
     measured = [row for row in compiled if isfinite(row.speedup)]
     best = max(measured, key=lambda row: row.saved_seconds, default=None)
     gain = f"{factor_text(best.speedup)} as fast ({times_text(best)})" if best is not None else ""

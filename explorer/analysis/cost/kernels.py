@@ -253,7 +253,6 @@ def kernel_words(graph: Graph) -> Mapping[int, str]:
 
 
 def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]) -> dict[int, str]:
-    """Of each fusion its words, given in program order, the best of them as one text."""
     weights = [_weight(text) for text in words]
     of: dict[int, list[int]] = {}
     for kernel, code in zip(fusion.tolist(), word.tolist(), strict=True):
@@ -267,7 +266,6 @@ def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]
 
 
 def _words(graph: Graph) -> tuple[list[str], Ints]:
-    """The words that are there, and the one of each instruction; -1 for none."""
     pair = graph.op.astype(np.int64) * len(graph.scopes) + graph.scope
     distinct, of_node = np.unique(pair, return_inverse=True)
     words: dict[str, int] = {}

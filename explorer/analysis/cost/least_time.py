@@ -82,7 +82,6 @@ def _point(
 
 
 def _beside(times: Floats) -> list[str]:
-    """What is copied while kernels run, which is no part of their time."""
     seconds = float(np.nansum(times))
     if not seconds:
         return []
@@ -90,7 +89,6 @@ def _beside(times: Floats) -> list[str]:
 
 
 def _lines(capture: Capture, seconds: Floats) -> dict[int, LineShares]:
-    """Of each kernel the lines that its time comes from with their share of it, the largest first."""
     stage, graph = capture.hlo, capture.hlo.graph
     text = stage.text
 

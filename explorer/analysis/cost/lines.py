@@ -104,11 +104,9 @@ class LineSplit:
         return int(attribution.by[node]), int(attribution.equation[node])
 
     def times(self) -> InstructionTimes | None:
-        """The seconds that each instruction has of each kernel's; None where none were measured."""
         return _times(self.graph, self.kernel, _moved_bytes(self.graph, self.kernel))
 
     def table(self) -> LineTable:
-        """What each line costs."""
         return _table(self)
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
@@ -154,7 +152,6 @@ def _numbers(attribution: Attribution, number: dict[tuple[str, int], int]) -> In
 
 
 def _count(attribution: Attribution, counts: NDArray[np.bool_], number: Ints, size: int) -> NDArray[np.int64]:
-    """How many of the nodes that count belong to each line; last, how many of them belong to none."""
     of_place = np.repeat(number[:-1], np.diff(attribution.start))
     of_lines = np.bincount(of_place[counts[attribution.node]], minlength=size)
     has_line = np.zeros(len(counts), bool)
@@ -172,7 +169,6 @@ def line_table(capture: Capture) -> LineTable:
 
 
 def _text_of(lines: Sequence[str], line: int) -> str:
-    """A line by its number, from 1, without its indentation; "" if there is no such line."""
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
@@ -237,7 +233,6 @@ class _CostRows(NamedTuple):
 
 
 def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
-    """FLOPs, bytes and, where they were measured, seconds."""
     graph, lines, size = split.graph, len(split.places) + 1, len(split.graph.names)
     line, own = split.line % lines, np.arange(size, dtype=np.int32)
     moved = _moved_bytes(graph, split.kernel)
@@ -256,7 +251,6 @@ def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
 
 
 def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
-    """FLOPs, bytes and seconds of each line, the last for what no line is known for."""
     rows = _cost_rows(split)
     flops, bytes_, *seconds = (_sums(of.line, of.amount, len(split.places) + 1) for of in rows.values())
     return flops, bytes_, seconds[0] if seconds else None
@@ -343,7 +337,6 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
 
 
 def _work(graph: Graph) -> Floats:
-    """What each instruction does itself, in additions."""
     weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
     searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
     size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]

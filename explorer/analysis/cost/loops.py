@@ -74,7 +74,6 @@ class Definitions:
         return self.graph.ops[int(self.graph.op[node])]
 
     def operand(self, node: int, number: int, path: Path = ()) -> Place | None:
-        """One of a node's operands, or an element of it; None where a damaged text has none."""
         start, end = self.graph.operand_start[node : node + 2].tolist()
         return Place(int(self.graph.operand[start + number]), path) if 0 <= number < end - start else None
 
@@ -102,23 +101,19 @@ class Definitions:
         return None
 
     def root(self, loop: int, role: str) -> Place | None:
-        """What a loop's `body` or `condition` returns."""
         groups = [call.group for call in self._called.get(loop, ()) if call.role == role]
         # Of a computation that another loop calls too, a parameter is nobody's.
         root = self._root.get(groups[0]) if len(groups) == 1 and len(self._callers[groups[0]]) == 1 else None
         return None if root is None else Place(root)
 
     def initial(self, element: Element) -> Place | None:
-        """What an element of a loop's state is before the first iteration."""
         return self.operand(element.loop, 0, element.path)
 
     def next(self, element: Element) -> Place | None:
-        """What the body gives for an element of the state."""
         root = self.root(element.loop, "body")
         return None if root is None else Place(root.node, element.path)
 
     def is_invariant(self, element: Element) -> bool:
-        """Whether the body gives an element back as it came."""
         if element not in self._invariant:
             self._invariant[element] = False  # where a damaged text has a loop in itself
             self._invariant[element] = self.of(self.next(element)) == element
@@ -158,7 +153,6 @@ class Definitions:
         return self.operand(call.node, number, place.path) if op in (*_CALLS, "conditional") else None
 
     def _branch(self, call: ComputationCall) -> int:
-        """Which operand of a conditional a branch is given; -1 where that isn't certain."""
         if call.role in _BRANCHES:
             return _BRANCHES[call.role]
         branches = [each.group for each in self._called[call.node]]
@@ -204,8 +198,6 @@ def proven_trip_counts(graph: Graph) -> Mapping[int, int]:
 
 
 class _Value(NamedTuple):
-    """A constant, or what a loop carries and a constant."""
-
     element: Element | None
     offset: int
 
@@ -216,7 +208,6 @@ class _Prover:
         self.definitions = Definitions(graph)
 
     def count(self, loop: int) -> int | None:
-        """How often a loop's body runs; None where that isn't proven."""
         test = self.definitions.outside(self.definitions.root(loop, "condition"))
         if not isinstance(test, int):
             return None
@@ -265,7 +256,6 @@ class _Prover:
         return None
 
     def addends(self, node: int) -> tuple[Place | None, int]:
-        """What a sum or a difference adds a constant to, and the constant; nothing and 0 of any other."""
         op = self.definitions.op(node)
         if op not in ("add", "subtract"):
             return None, 0
@@ -298,7 +288,6 @@ class _Prover:
         return self.graph.attribute_table.get(node, "literal") if is_constant else ""
 
     def range_of(self, place: Place | None) -> tuple[int, int] | None:
-        """The least and the greatest value of a single whole number's type; None of any other type."""
         arrays = parse_type(self.graph.types[int(self.graph.type[place.node])]).arrays if place is not None else ()
         return _RANGES.get(arrays[0].dtype) if len(arrays) == 1 and not arrays[0].dims else None
 

@@ -118,7 +118,6 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_changed(self) -> tuple[tuple[Fusion, Fusion], ...]:
-        """The fused kernels that both have, and that hold other operations in `b`."""
         if "hlo" not in self.stages:
             return ()
         pairs = [(x, y) for x, y in self.hlo.pairs if x.op == "fusion"]
@@ -251,7 +250,6 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
 
 
 def _fusion_texts(ranked: Sequence[tuple[Fusion, int]]) -> list[str]:
-    """The most frequent kinds of fusions, and how many more there are."""
     texts = [repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1) for fusion, count in ranked]
     if len(ranked) > _MOST_SHOWN:
         rest = sum(count for _, count in ranked[_MOST_SHOWN:])
@@ -316,7 +314,6 @@ def _costs(values: Sequence[Value], a: Capture, b: Capture) -> str:
 
 
 def _cost(value: Value, name: str) -> str:
-    """Empty where it is about the same."""
     if value.ratio is None:
         return f"{value.a or '–'} → {value.b or '–'} {name}"
     return f"{factor_text(value.ratio)} the {name}" if abs(value.ratio - 1) >= _SEEN else ""

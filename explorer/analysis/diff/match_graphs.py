@@ -60,7 +60,6 @@ def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
 
 
 def _fusion_of_group(graph: Graph) -> Ints:
-    """The node that each group is fused into, -1 for a group that is no fusion; the last entry is for no group."""
     callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
     return np.maximum(np.asarray([*callers, -1], np.int32), -1)
 
@@ -92,7 +91,6 @@ def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]
 
 
 def _roots(graph: Graph, inside: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The root of each fusion that the nodes are in; the first node where none is marked as the root."""
     root_of: dict[int, int] = {}
     for node, group in zip(inside.tolist(), graph.group[inside].tolist(), strict=True):
         if group not in root_of or graph.is_root[node]:
@@ -101,13 +99,11 @@ def _roots(graph: Graph, inside: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _operand(graph: Graph, node: int, position: int) -> int:
-    """The operand of a node at a position, -1 if it has none there."""
     start, end = graph.operand_start[node : node + 2].tolist()
     return int(graph.operand[start + position]) if 0 <= position < end - start else -1
 
 
 def _sources(through: NDArray[np.int64]) -> Ints:
-    """For each node the one that computes its value, at the end of the plumbing."""
     source = np.arange(len(through), dtype=np.int64)
     for _ in range(_HOPS):
         next_ = np.where(through[source] >= 0, through[source], source)
@@ -150,7 +146,6 @@ class Side:
         return (np.arange(len(self.flow.operand)) - self.flow.start[self.reader_of_edge]).astype(np.int32)
 
     def column(self, codes: Ints, strings: Iterable[str]) -> Hashes:
-        """The hash of each node's string in a table; 0 for none."""
         table = np.asarray([*map(_hash, strings), 0], np.uint64)
         return table[codes]
 
@@ -186,7 +181,6 @@ class Side:
 
 
 def _shape(type_: str) -> str:
-    """A type without its layouts."""
     parsed = parse_type(type_)
     return str(parsed) if parsed.arrays else type_
 
@@ -361,7 +355,6 @@ class _Matching:
 
 
 def _weights(side: Side, kernel: Ints) -> Counter[int]:
-    """What each kernel holds, in sum."""
     total: Counter[int] = Counter()
     inside = np.flatnonzero((kernel >= 0) & side.flow.real)
     for home, weight in zip(kernel[inside].tolist(), side.weight[inside].tolist(), strict=True):
@@ -389,7 +382,6 @@ def _refined(side: Side, label: Hashes, rounds: int) -> Hashes:
 
 
 def _sums(values: Hashes, start: Ints) -> Hashes:
-    """The sum of each compressed row; it wraps around, and the differences wrap back."""
     total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
     return total[start[1:]] - total[start[:-1]]
 

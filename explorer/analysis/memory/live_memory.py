@@ -178,7 +178,6 @@ def _is_single(schedule: Schedule, execution: Execution, reuse: Reuse, joined: s
 
 
 def _donated(schedule: Schedule) -> set[int]:
-    """The values of arguments whose memory the caller gives away."""
     given_away: set[int] = set()
     for number, element in donations(schedule.code.graph.attributes):
         values: Leaves = schedule.arguments.get(number, ())
@@ -189,7 +188,6 @@ def _donated(schedule: Schedule) -> set[int]:
 
 
 def _aliased(schedule: Schedule) -> set[int]:
-    """The outputs that are written to where a donated argument was."""
     places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
     return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
 
@@ -315,7 +313,6 @@ def _wrapped_sort(code: Instructions, node: int) -> int:
 
 
 def _shareable_parameters(code: Instructions, node: int) -> list[int]:
-    """The parameters of a fusion that it reads so that it may write over them."""
     inside, kind = code.fused(node), code.fusion_kind(node)
     parameters = code.parameters(inside)
     # A TPU's kOutput is most of what it runs, and writes over what is added to its product as any other fusion does.
@@ -375,7 +372,6 @@ def _part(code: Instructions, node: int, values: Leaves, element: int) -> Leaves
 
 
 def _place(part: Nested) -> tuple[int, int]:
-    """Of `(2, {4})`, what is aliased: number and element; -1 where there is none."""
     if not isinstance(part, tuple):
         return -1, -1
     numbers: Iterable[Nested] = part[:1]
@@ -384,6 +380,5 @@ def _place(part: Nested) -> tuple[int, int]:
 
 
 def _first(path: Nested) -> int:
-    """The first number of a path into a tuple, -1 for the whole."""
     first = path[0] if path and isinstance(path, tuple) else ""
     return int(first) if isinstance(first, str) and first.isdecimal() else -1

@@ -54,7 +54,6 @@ class Instructions:
         return next((i for i, group in enumerate(groups) if group.kind == "entry"), len(groups) - 1)
 
     def nodes(self, group: int) -> list[int]:
-        """The instructions of a computation, in the text's order."""
         return self._nodes[group].tolist() if 0 <= group < len(self._nodes) else []
 
     def root(self, nodes: Sequence[int]) -> int:
@@ -62,14 +61,12 @@ class Instructions:
         return next((node for node in reversed(nodes) if self._is_root[node]), nodes[-1] if nodes else -1)
 
     def parameters(self, nodes: Sequence[int]) -> dict[int, int]:
-        """The parameters among the instructions of a computation, by their number."""
         return {self.parameter_number[node]: node for node in nodes if self.op[node] == "parameter"}
 
     def operands(self, node: int) -> list[int]:
         return self._operand[self._first[node] : self._first[node + 1]]
 
     def shape(self, node: int) -> Type:
-        """The arrays of what an instruction gives."""
         code = self._type[node]
         shape = self._shapes[code]
         if shape is None:
@@ -81,16 +78,13 @@ class Instructions:
         return self._calls.get(node, ())
 
     def fused(self, node: int) -> list[int]:
-        """The instructions inside a fusion; none for what is no fusion, or one whose computation is missing."""
         return self.nodes(self._fused.get(node, -1))
 
     def fusion_kind(self, node: int) -> str:
-        """`kLoop`, `kInput`, `kOutput`, `kCustom`; empty for none."""
         code = int(self.fusion_kinds[node])
         return self.graph.attribute_table.columns.values[code] if code >= 0 else ""
 
     def is_tiled(self, node: int) -> bool:
-        """Whether an instruction gives arrays in tiles, as a TPU's do."""
         return any(array.tiling for array in self.shape(node).arrays)
 
     def keeps_tiles(self, node: int) -> bool:
@@ -146,7 +140,6 @@ class Values:
         return len(self.node)
 
     def define(self, node: int, arrays: Sequence[ArrayType], step: int) -> Leaves:
-        """A value for each array of what a node gives, alive at this step."""
         first, count = len(self.node), len(arrays)
         if count == 1:  # nearly all
             self.node.append(node)
@@ -165,7 +158,6 @@ class Values:
         return tuple(range(first, first + count))
 
     def prolong(self, values: Sequence[int], step: int) -> None:
-        """Keep values alive up to a step."""
         for value in values:
             self.end[value] = max(self.end[value], step)
 
@@ -216,7 +208,6 @@ class Schedule:
         return step
 
     def original(self, value: int) -> int:
-        """The value that a chain of renamings starts at."""
         while value in self.renamed:
             value = self.renamed[value]
         return value
@@ -236,7 +227,6 @@ class Schedule:
         return calls
 
     def run_computation(self, group: int, given: Sequence[Leaves] | None) -> Leaves:
-        """Run a computation on the values of its parameters (None for the entry's), and give what it returns."""
         code, leaves = self.code, dict[int, Leaves]()
         self._running.append(group)
         nodes = code.nodes(group)

@@ -84,11 +84,9 @@ class Tree:
         return index
 
     def is_made(self, group: int) -> bool:
-        """Is it a function or a scope that the nodes' metadata names, not a computation?"""
         return group >= 0 and group not in self.boxes and self.kind[group] in ("function", "scope")
 
     def child(self, parent: int, name: str, kind: str, key: int = -1, level: int | None = None) -> int:
-        """The group of this name and key in `parent`, a new one if there is none."""
         path = (parent, name, kind, key)
         index = self._index.get(path)
         if index is None:
@@ -97,13 +95,11 @@ class Tree:
         return index
 
     def hang(self, group: int, parent: int) -> None:
-        """Move a group with all that is in it."""
         self.children[self.parent[group]].remove(group)
         self.children.setdefault(parent, []).append(group)
         self.parent[group] = parent
 
     def inside(self, at: int) -> list[int]:
-        """`at` and every group inside it."""
         inside, todo = list[int](), [at]
         while todo:
             group = todo.pop()
@@ -112,7 +108,6 @@ class Tree:
         return inside
 
     def is_below(self, at: int, nodes: Ints) -> NDArray[np.bool_]:
-        """Whether each of `nodes` is in `at` or in a group inside it."""
         return np.isin(self.group[nodes], self.inside(at))
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
@@ -125,7 +120,6 @@ class Tree:
         return [(children[own], inside) for own, inside in split(number, nodes) if own >= 0]
 
     def path(self, group: int) -> list[int]:
-        """The groups around one, outermost first, itself last."""
         path: list[int] = []
         while group >= 0:
             path.append(group)
@@ -212,7 +206,6 @@ class Tree:
         return held
 
     def _removable(self, order: list[int]) -> set[int]:
-        """The groups that go where they hold one thing; a phase that is a repetition alone stays."""
         repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
         made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
         return {index for index in made if self.kind[index] != "phase" or index not in repeats}
@@ -263,8 +256,6 @@ class Loop(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """What stands before or after a loop: groups with the nodes inside each, and nodes that are in no such group."""
-
     groups: list[int]
     inside: list[Ints]
     loose: list[Ints]
@@ -308,7 +299,6 @@ def _group_sides(
 
 
 def _sides(tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, level: int) -> dict[str, _Side]:
-    """What of the loop's parent its lines put "before" and "after" the loop; the rest is left out."""
     sides = {"before": _Side([], [], []), "after": _Side([], [], [])}
     beside = _Side([], [], [])
     first, last = loop.lines

@@ -59,7 +59,6 @@ class Repeats:
 
     @cached_property
     def made_by(self) -> Ints:
-        """The same, whatever their types are."""
         graph = self.graph
         codes: dict[str, int] = {}
         plain = [codes.setdefault(_NUMBER.sub("#", scope), len(codes)) for scope in graph.scopes] or [0]
@@ -292,7 +291,6 @@ class Repeats:
         return int((exact != exact[0]).any(axis=0).sum())
 
     def pair(self, nodes: Ints, counterparts: Ints, twin: Ints) -> None:
-        """Write into `twin` each node's counterpart, and those of all that they call."""
         twin[nodes] = counterparts
         self._twins_inside(np.stack((counterparts, nodes)), twin)
 
@@ -311,7 +309,6 @@ class Repeats:
                         todo.append((mine.tolist(), theirs.tolist()))
 
     def with_insides(self, nodes: Ints) -> Ints:
-        """The nodes, and all that they call."""
         start, order = self._by_group
         parts, todo = [nodes], nodes.tolist()
         while todo:
@@ -337,7 +334,6 @@ class Repeats:
 
     @cached_property
     def _by_group(self) -> tuple[Ints, Ints]:
-        """The nodes sorted by group, then structure, then text; and where each group starts."""
         graph = self.graph
         key = ((graph.group + 1).astype(np.uint64) << np.uint64(32)) | (self._hashes[1] >> np.uint64(32))
         order = np.argsort(key, kind="stable").astype(np.int32)
@@ -458,7 +454,6 @@ def merge_near(
 
 
 def _weight(made: Mapping[int, Counter[int]], alike: Sequence[int], others: Sequence[Sequence[int]]) -> int:
-    """How many iterations are near those of a class, its own counted twice."""
     own = made[alike[0]]
     return len(alike) + sum(len(other) for other in others if _is_near(own, made[other[0]]))
 

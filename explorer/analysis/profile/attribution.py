@@ -143,7 +143,6 @@ class _Cutting:
         return _Open(end, owner if is_its else _NOBODY, is_its)
 
     def close(self, time: float) -> None:
-        """End what has ended by then."""
         stack = self.stack
         while stack and stack[-1].end <= time:
             self.emit(stack[-1].end)
@@ -164,7 +163,6 @@ class _Cutting:
         self.since = time
 
     def owner(self, code: int) -> int:
-        """The op that a thread works for, through all hands."""
         for _ in range(len(self.given) + 1):
             if code >= _NOBODY:
                 return code
@@ -214,14 +212,12 @@ def shares(events: Events, cut: Segments) -> Shares:
 
 
 def _within(windows: Floats, start: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """The run that each moment is in, -1 for none."""
     run = np.searchsorted(windows[:, 0], start, "right") - 1
     is_in = (run >= 0) & (start < windows[np.maximum(run, 0), 1]) if len(windows) else np.zeros(len(start), bool)
     return start, np.where(is_in, run, -1)
 
 
 def _active(first: NDArray[np.intp], after: NDArray[np.intp], count: int) -> NDArray[np.int64]:
-    """How many stretches are open from each moment to the next."""
     change = np.bincount(first, minlength=count) - np.bincount(after, minlength=count)
     return np.cumsum(change)
 

@@ -112,7 +112,6 @@ def _scopes(scope: str) -> list[FlameNode]:
 
 
 def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[FlameNode]:
-    """The boxes of a stack, the outermost call first."""
     frames = [(frame, library_of(frame.file)) for frame in reversed(stack)]
     if not frames:
         yield FlameNode(_NO_LINE, "none", 0.0)
@@ -128,7 +127,6 @@ def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[Flame
 
 
 def _program_names(ops: Sequence[OpTime]) -> dict[int, str]:
-    """What each program is called; those of one name are numbered."""
     by_name: dict[str, list[int]] = {}
     for program, name in {op.program: op.module for op in ops}.items():
         by_name.setdefault(name, []).append(program)
@@ -156,8 +154,6 @@ def op_parts(profile: Profile) -> list[OpPart]:
 
 
 class _Places:
-    """Where the instructions inside each kernel of one program come from."""
-
     def __init__(self, capture: Capture) -> None:
         self.split = split = split_by_line(capture)
         self.graph = graph = split.graph
@@ -176,7 +172,6 @@ class _Places:
                 self.parts[graph.names[kernel]].append((part, node))
 
     def of(self, kernel: str) -> list[tuple[float, tuple[Frame, ...], str]]:
-        """Of a kernel, seconds with stack and scope, those of one place together."""
         by_place: dict[tuple[int, str], list[float]] = {}
         stacks: dict[int, tuple[Frame, ...]] = {}
         for seconds, node in self.parts.get(kernel, ()):

@@ -165,7 +165,6 @@ def overhead_of(
 
 
 def _inside(events: Events, programs: Mapping[int, Instructions], count: Floats) -> Floats:
-    """For each op that runs others, such as a loop, how many events these are."""
     at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
     inside = np.zeros(len(events.ops))
     for i, op in enumerate(events.ops):

@@ -88,7 +88,6 @@ def _ratio(flops: float, moved: float) -> float:
 
 
 def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
-    """Of each op, the lines that its time comes from with their share of it, the largest first."""
     parts: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
     for program, capture in profile.captures.items():
         names = capture.hlo.graph.names
@@ -99,7 +98,6 @@ def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
 
 
 def _unknown_note(roofline: Roofline) -> str:
-    """Which kernels no costs are known of, where they take much of the time."""
     if roofline.unknown <= _MUCH * roofline.seconds:
         return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
@@ -151,7 +149,6 @@ def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) ->
 
 
 def _result(profile: Profile, point: Point) -> int:
-    """Bytes of the results that a kernel writes to memory of their own."""
     for capture in profile.captures.values():
         if point.name in capture.hlo.graph:
             alive = capture.live_memory.buffers
@@ -208,7 +205,6 @@ def _judged(capture: Capture, number: int, ops: Sequence[OpTime], bounds: Sequen
 
 
 def _judged_lines(profile: Profile, ops: list[OpTime]) -> list[LineTime]:
-    """Each line has the part of an op's waste that it has of its time."""
     share = {(op.program, op.name): op.wasted / op.seconds for op in ops if op.wasted is not None and op.seconds > 0}
     wasted: dict[tuple[str, int], float] = {}
     for number, capture in profile.captures.items():

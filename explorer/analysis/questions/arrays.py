@@ -102,7 +102,6 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
 
 
 def _inside(capture: Capture) -> set[int]:
-    """The kernels that hold a mask, or a square array, without writing it."""
     graph = graph_of(capture, "hlo")
     if graph is None:
         return set()
@@ -112,7 +111,6 @@ def _inside(capture: Capture) -> set[int]:
 
 
 def _is_mask(type_: str) -> bool:
-    """Truth values of two dimensions or more."""
     return any(
         array.dtype in ("pred", "bool", "i1") and len(_large(array.dims)) >= 2 for array in parse_type(type_).arrays
     )
@@ -184,7 +182,6 @@ def gathered(capture: Capture) -> Answer:
 
 
 def _mistakes(capture: Capture) -> str:
-    """What the rules of sharded programs say of its lines."""
     findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
     return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
 

@@ -42,7 +42,6 @@ class _Equations:
         return cls(capture, graph, capture.all_fates["jaxpr"], {})
 
     def sentence(self, row: int) -> str:
-        """`mul on line 3 was folded by algsimp (pass 4).`"""
         if row not in self.sentences:
             fate = self.fates[row]
             became = f"was {_ending(fate)}" if fate.kind in _GONE else f"is {fate}"
@@ -108,7 +107,6 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
 
 
 def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The rows that left no instruction of their own, those of unknown fate, and the others."""
     codes: list[int] = fates.kind[list(rows)].tolist()
     split: dict[str, list[int]] = {"gone": [], "unknown": [], "kept": []}
     for row, kind in zip(rows, (KINDS[code] for code in codes), strict=True):
@@ -162,7 +160,6 @@ def printed(capture: Capture) -> Answer:
 
 
 def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
-    """Whether equations run; None where that is not known."""
     if graph_of(capture, "hlo") is None:
         return None
     kinds = {KINDS[int(capture.all_fates["jaxpr"].kind[row])] for row in rows}

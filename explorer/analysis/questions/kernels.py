@@ -222,7 +222,6 @@ def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
 
 
 def _equations(capture: Capture, row: int) -> list[str]:
-    """The operations of the equations that an instruction comes from."""
     links = capture.links
     if links.first != "jaxpr":
         return []
@@ -231,7 +230,6 @@ def _equations(capture: Capture, row: int) -> list[str]:
 
 
 def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
-    """Which pass made the first instruction of the kind that each came from."""
     made: dict[str, list[str]] = {}
     births = birth_passes(passes, {graph.names[row]: graph.ops[int(graph.op[row])] for row in rows})
     for row in rows:
@@ -270,7 +268,6 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
 
 
 def _first(key: int, sources: Mapping[int, Iterable[int]], op_of: Sequence[int]) -> int:
-    """The first of the same operation that an instruction came from."""
     seen = {key}  # a pass may swap two names: this ends
     while (older := next((old for old in sources.get(key, ()) if op_of[old] == op_of[key]), key)) not in seen:
         seen.add(older)
@@ -300,7 +297,6 @@ def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
 
 
 def _written(code: MachineCode, names: Sequence[str], where: str) -> str:
-    """What is known of the code of some kernels."""
     written = [(name, row) for name in names if (row := code.get(name)) is not None]
     if not written:
         return f"{list_names(names)} {agree(names, 'has no code of its', 'have no code of their')} own."

@@ -82,7 +82,6 @@ def _tried(capture: Capture, static: Answer) -> Answer:
 
 
 def _node_in(graph: Graph | None, question: str, node: Node | None) -> int | None:
-    """The instruction that is given or named."""
     if node is not None:
         if graph is None or node.graph is not graph:
             raise ForeignNodeError(f"{node.name} is no node of this capture's hlo stage.")

@@ -105,7 +105,6 @@ class Case:
 
     @cached_property
     def _shapes(self) -> list[tuple[int | str, ...]]:
-        """The shapes of this rank that the leaf has had, one a call, this call's last."""
         leaf = self.leaf
         if leaf is None:
             return []
@@ -115,7 +114,6 @@ class Case:
 
     @cached_property
     def static_values(self) -> tuple[tuple[int, str], ...]:
-        """The values that the static argument has had."""
         keys = (*self.earlier, self.key)
         return tuple(
             dict.fromkeys((s.token, s.value) for key in keys for s in key.statics if s.path == self.chosen.leaf)
@@ -123,7 +121,6 @@ class Case:
 
     @property
     def value_count(self) -> int:
-        """How many values the static argument has had."""
         return max(len(self.static_values), self.value_counts.get(self.chosen.leaf, 0))
 
     @cached_property
@@ -140,18 +137,15 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What to call the function in code."""
         name = self.key.function.name
         return name if name.isidentifier() else "f"
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The arguments that changed this way."""
         return tuple(dict.fromkeys(map(root, self.alike.paths)))
 
     @cached_property
     def alike(self) -> LeafColumns:
-        """All leaves that changed the same way, in order."""
         return self.leaves_at(self.chosen.places)
 
     def leaves_at(self, places: Sequence[int]) -> LeafColumns:
@@ -176,7 +170,6 @@ def sentence(case: Case, others: Sequence[Difference]) -> str:
 
 
 def _list_others(case: Case, others: Sequence[Difference]) -> str:
-    """What else changed: each leaf, as the first one of its kind is named."""
     leaves = case.key.leaves
     named: list[str] = []
     count = 0

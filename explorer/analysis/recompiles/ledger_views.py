@@ -86,7 +86,6 @@ def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None 
 
 
 def _worst(ledger: Ledger) -> FamilyKey:
-    """The family with the most recompiles; of single operations only if there are no others."""
     family_counts = [counts for counts in ledger.family_counts if counts.built]
     if not family_counts:
         raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
@@ -94,7 +93,6 @@ def _worst(ledger: Ledger) -> FamilyKey:
 
 
 def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> Variations:
-    """The properties of the compiled calls of some families, taken for one function; of the last `most` of them."""
     calls: dict[tuple[str, int], tuple[Key, str]] = {}
     for event in reversed(events):
         if event.key is not None and event.kind in BUILDING and family_key(event) in families:
@@ -138,7 +136,6 @@ def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
 def _by_property(
     rows: Iterable[tuple[str, list[int], list[tuple[str, str]]]],
 ) -> Iterator[tuple[str, str, _CallsByValue]]:
-    """Leaf, its calls, and its properties in those: by property."""
     table: dict[tuple[str, str], _CallsByValue] = {}
     for leaf, calls, properties in rows:
         for name, value in properties:
@@ -160,7 +157,6 @@ def _of_leaf(form: Form, rank: int) -> Iterator[tuple[str, str]]:
 
 
 def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
-    """Static arguments, and what is no argument: the structure, the function object, settings."""
     objects: dict[str, dict[int, int]] = {}
 
     def numbered(kind: str, identity: int) -> str:

@@ -75,7 +75,6 @@ def explain(
 
 
 def _fixes_of_types(case: Case) -> Iterator[str]:
-    """What to do besides, where arguments changed in their types in several ways, each of which is enough."""
     aspect = _COMPARED.get(case.chosen.kind)
     for other in ("shapes", "types") if aspect else ():
         differences = [difference for difference in case.causes if _COMPARED.get(difference.kind) == other]
@@ -148,7 +147,6 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
 
 
 def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
-    """Whether an earlier call was as this one in what is no leaf."""
     kind = difference.kind
     if kind == "guard":
         return False  # each is a change
@@ -183,7 +181,6 @@ def _name_text(function: Function) -> str:
 
 
 def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: frozenset[str]) -> Reason:
-    """Nothing that JAX compares has changed, or nothing that could have caused this."""
     name = _name_text(key.function)
     if key.function.is_hot and key.function.wrapper != old.function.wrapper:
         return Reason(
@@ -227,8 +224,6 @@ _DERIVED = ("derived",)
 
 
 class _Family:
-    """The keys of functions of one name, made in one way."""
-
     __slots__ = ("by_mark", "recent", "values")
 
     def __init__(self) -> None:
@@ -250,7 +245,6 @@ class History:
         self._session = 0
 
     def renew(self) -> None:
-        """A new session: numbers begin anew."""
         self._session += 1
         self._compiled.clear()
 
@@ -331,7 +325,6 @@ def _leaves_mark(leaves: Sequence[Leaf]) -> int:
 
 
 def _mark(key: Key) -> int:
-    """Equal for equal keys."""
     return hash((
         key.function.identity, key.structure, _leaves_mark(key.leaves), key.statics, key.donated,
         id(key.context), key.options, key.wrapping,

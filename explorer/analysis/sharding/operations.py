@@ -106,7 +106,6 @@ def _reduce_scatter(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _exchange(operation: Operation, spreads: Sequence[Spread]) -> Spread:
-    """An all-to-all: every device of a group has other parts of what they had before."""
     axes = union(spreads) | _groups_axes(operation)
     return Spread(axes, None, COMPUTED, gathered(spreads, axes), gathers(spreads, axes))
 
@@ -178,7 +177,6 @@ def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tuple[Axes, ...] | None:
-    """Where the dimensions went that were gathered: as those go that are split."""
     if all(spread.marks is None for spread in spreads):
         return None
     marked = [
@@ -240,7 +238,6 @@ def _dot(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]:
-    """The dimensions of an operand that a product neither sums over nor batches."""
     gone = {*operation.numbers(f"{side}_contracting_dims"), *operation.numbers(f"{side}_batch_dims")}
     return [split for at, split in enumerate(dims) if at not in gone]
 

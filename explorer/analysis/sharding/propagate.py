@@ -156,7 +156,6 @@ class _Propagation:
         return self.started(op, results, given, type_)
 
     def each_result(self, op: str, operation: Operation, spreads: Sequence[Spread], result: Spread) -> Leaves:
-        """Several results of one instruction: collectives that were combined have one for each operand."""
         count = len(operation.type.arrays)
         if count > 1 and count == len(spreads) and op in ("all-reduce", "all-gather", "reduce-scatter"):
             parts = zip(operation.type.arrays, operation.operands, spreads, strict=True)
@@ -229,7 +228,6 @@ def _joined_in_loop(before: Spread, after: Spread) -> Spread:
 
 
 def _fitted(leaves: Leaves, type_: Type) -> Leaves:
-    """As many as the type has arrays; where the text says otherwise nothing is known of them."""
     if len(leaves) == len(type_.arrays):
         return leaves
     axes = union(leaves) if leaves else -1
@@ -247,7 +245,6 @@ def _finished(op: str, leaves: Leaves, type_: Type) -> Leaves:
 
 
 def _result_type(op: str, type_: Type) -> Type:
-    """Of a start, the type of what it gives in the end."""
     if not op.endswith(_START) or len(type_.arrays) < 2:
         return type_
     if op == "all-reduce-start":  # it gives its results alone
@@ -270,7 +267,6 @@ _PLAIN = frozenset(
 
 @lru_cache(maxsize=1 << 10)
 def _shardings(text: str, count: int) -> tuple[str, ...]:
-    """Of a tuple `{{replicated}, {devices=…}}`, each; of an array, one."""
     if count == 1 and not text.startswith("{{"):
         return (text,)
     parts: list[str] = []

@@ -132,7 +132,6 @@ class Operation:
     mesh: DeviceMesh
 
     def numbers(self, key: str) -> tuple[int, ...]:
-        """The numbers of an attribute: `dimensions={0,2}`."""
         return tuple(int(part) for part in self.attributes.get(key, "").strip("{}").split(",") if part.strip())
 
     @property
@@ -190,7 +189,6 @@ def bitcast(dims: tuple[Axes, ...], before: ArrayType, after: ArrayType) -> tupl
 
 
 def _order(array: ArrayType) -> tuple[int, ...]:
-    """Its dimensions as they lie in memory, the slowest first."""
     return array.minor_to_major[::-1] or tuple(range(len(array.dims)))
 
 
