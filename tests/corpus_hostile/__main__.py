@@ -23,7 +23,7 @@ from typing import Any
 
 import explorer as ex
 from explorer._jax import binary_reader
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
 from explorer.capture.recording import DUMP_PREFIX
 from explorer.files.golden import from_toml, to_toml
 from explorer.files.signals import read_signals

@@ -1,15 +1,16 @@
-"""What became of the equations of a line, or of one operation: which pass took them away."""
+"""Answers about equations: which pass removed them, prints, precision, compiling again, recomputing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.facts.lines import line_text, lines_of
-from explorer.analysis.questions.reply import equations_of, joined, optimised, passes_hint, reply
+from explorer.analysis.facts import line_text, lines_of, operand_type, product_rows, run_type
+from explorer.analysis.graphs import graph_of
+from explorer.analysis.questions.catalogue import agree, joined, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, Fate, Fates
@@ -35,13 +36,12 @@ class _Equations:
 
     @classmethod
     def of(cls, capture: Capture) -> _Equations | None:
-        graph = equations_of(capture)
-        if graph is None or optimised(capture) is None:
+        graph = graph_of(capture, "jaxpr")
+        if graph is None or graph_of(capture, "hlo") is None:
             return None
         return cls(capture, graph, capture.all_fates["jaxpr"], {})
 
     def sentence(self, row: int) -> str:
-        """`mul on line 3 was folded by algsimp (pass 4).`"""
         if row not in self.sentences:
             fate = self.fates[row]
             became = f"was {_ending(fate)}" if fate.kind in _GONE else f"is {fate}"
@@ -52,14 +52,8 @@ class _Equations:
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
-    """What became of the equations of a line, of an operation, or of all.
-
-    Args:
-        capture: Any.
-        line: A line of the source, from 1; 0 for all.
-        op: An operation of the jaxpr, `mul`; empty for all.
-        file: The file of `line`; the function's own if not given.
-    """
+    """What became of the equations of a line (0 for all) of a file, the function's own if not given, or of an operation
+    of the jaxpr, empty for all."""
     equations = _Equations.of(capture)
     if equations is None:
         return reply("removed", "What became of the equations is not known: a stage is missing.", "unknown")
@@ -113,7 +107,6 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
 
 
 def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The rows that left no instruction of their own, those of unknown fate, and the others."""
     codes: list[int] = fates.kind[list(rows)].tolist()
     split: dict[str, list[int]] = {"gone": [], "unknown": [], "kept": []}
     for row, kind in zip(rows, (KINDS[code] for code in codes), strict=True):
@@ -139,3 +132,89 @@ def _ending(fate: Fate) -> str:
 
 def _step(fate: Fate) -> str:
     return _STEPS.get(fate.pass_name) or fate.step or "no pass that is known"
+
+
+_PRINTS = frozenset(("debug_print", "debug_callback"))
+
+
+def printed(capture: Capture) -> Answer:
+    """Which prints ran while the function was traced, and which run with the program."""
+    findings = [finding for finding in capture.findings if finding.rule == "impure-print"]
+    traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
+    graph = graph_of(capture, "jaxpr")
+    rows = [] if graph is None else [row for row in range(len(graph)) if graph.ops[int(graph.op[row])] in _PRINTS]
+    if not rows or graph is None:
+        if traced:
+            return reply("printed", joined(*traced))
+        text = "No print was seen while the function was traced, and nothing in the program prints."
+        return reply("printed", text, "inferred", hint="explorer.lint(f, x) looks closer.")
+    where = lines_of(capture, graph, rows)
+    which = f"The jax.debug.{agree(rows, 'print', 'prints')}{f' on {where}' * bool(where)}"
+    runs = _running(capture, rows)
+    text = {
+        True: f"{which} {agree(rows, 'runs', 'run')} in every call.",
+        False: f"{which} {agree(rows, 'was', 'were')} removed.",
+        None: f"Whether {which[0].lower()}{which[1:]} {agree(rows, 'runs', 'run')} is not known.",
+    }[runs]
+    return reply("printed", joined(*traced, text), "unknown" if runs is None else "exact", "jaxpr", rows)
+
+
+def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
+    if graph_of(capture, "hlo") is None:
+        return None
+    kinds = {KINDS[int(capture.all_fates["jaxpr"].kind[row])] for row in rows}
+    return None if "unknown" in kinds else not kinds <= {"eliminated"}
+
+
+def precision(capture: Capture) -> Answer:
+    """In which dtype each matrix product is written, and in which it runs."""
+    graph = graph_of(capture, "jaxpr")
+    if graph is None:
+        return reply("precision", "There is no jaxpr in this capture.", "unknown")
+    products = product_rows(graph)
+    if not products:
+        return reply("precision", "There is no matrix product and no convolution in it.")
+    pairs: dict[tuple[str, str], list[int]] = {}
+    instructions: set[int] = set()
+    for row in products:
+        after, run = run_type(capture, row)
+        pairs.setdefault((operand_type(graph, row), after), []).append(row)
+        instructions.update(run)
+    text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
+    stage, shown = ("hlo", sorted(instructions)) if instructions else ("jaxpr", products)
+    if all(after for _, after in pairs):
+        return reply("precision", text, "exact", stage, shown)
+    return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
+
+
+def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:
+    where = lines_of(capture, graph, rows)
+    subject = f"The {agree(rows, 'product', 'products')}{f' on {where}' * bool(where)}"
+    takes = f"{subject} {agree(rows, 'takes', 'take')} {before or 'operands of several types'}"
+    runs = agree(rows, "runs", "run")
+    if not after:
+        return f"{takes}; in which type {agree(rows, 'it runs', 'they run')} is not known."
+    return f"{takes} and {runs} in {after}." if before == after else f"{takes}, but {runs} in {after} here."
+
+
+def recompiled(capture: Capture) -> Answer:
+    """A capture is one compilation: that there were others only a ledger knows."""
+    text = "This is one compilation; whether there were others, and why, is not in it."
+    return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
+
+
+def takes_derivatives(capture: Capture) -> bool:
+    """Whether the function itself computes a gradient."""
+    graph = graph_of(capture, "jaxpr")
+    return graph is not None and any("transpose(" in scope for scope in graph.scopes)
+
+
+def remat(capture: Capture) -> Answer:
+    """What recomputing would save takes another compilation; what keeps memory full is here."""
+    text = "That takes another compilation, which is not in this page."
+    saves = "of what is differentiated"
+    if takes_derivatives(capture):
+        text += " It takes derivatives itself: remat belongs around the function inside that is differentiated."
+        saves = "of that function"
+    hint = f"ex.what_if(f, x, remat=True, grad=True) compiles and measures both, {saves}."
+    return reply("remat", text, "unknown", hint=hint)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from explorer.analysis.graphs import graph_of
 from explorer.model.capture import Capture
 from explorer.model.device_groups import Groups, axes_of, axes_of_pairs, parse_groups
-from explorer.model.graph import Graph, Node
+from explorer.model.graph import Node
 from explorer.model.results.collectives import Collective, Collectives
 from explorer.model.types import parse_type
 
@@ -33,9 +34,8 @@ _START = "-start"
 
 def collectives(capture: Capture) -> Collectives:
     """What the devices of a capture's program send each other; see `Capture.collectives`."""
-    if not any(stage.name == "hlo" for stage in capture.stages):
+    if (graph := graph_of(capture, "hlo")) is None:
         return Collectives(())
-    graph = capture.hlo.graph
     counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
     devices = math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
@@ -48,11 +48,10 @@ def collectives(capture: Capture) -> Collectives:
 
 def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
     """The axes that the program was sharded by: StableHLO says it where JAX partitions with Shardy."""
-    for stage in capture.stages:
-        if stage.name == "stablehlo" and (text := stage.graph.attributes.get("mesh", "")):
-            axes = (axis.rpartition("=") for axis in text.split(","))
-            return tuple((name, int(size)) for name, _, size in axes)
-    return ()
+    stablehlo = graph_of(capture, "stablehlo")
+    text = stablehlo.attributes.get("mesh", "") if stablehlo is not None else ""
+    axes = (axis.rpartition("=") for axis in text.split(",") if text)
+    return tuple((name, int(size)) for name, _, size in axes)
 
 
 def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Sequence[tuple[str, int]]) -> Collective:
@@ -110,16 +109,10 @@ def _overlaps(start: Node) -> tuple[Node, ...]:
     ends = [user.index for user in start.users if user.op.endswith("-done")]
     if not ends:
         return ()
-    between = range(start.index + 1, min(ends))
-    return tuple(
-        Node(graph, at)
-        for at in between
-        if graph.group[at] == graph.group[start.index] and graph.kernel[at] == at and not _is_transfer(graph, at)
-    )
-
-
-def _is_transfer(graph: Graph, at: int) -> bool:
-    return graph.ops[int(graph.op[at])].endswith(("-start", "-done"))
+    between = np.arange(start.index + 1, min(ends))
+    runs = (graph.group[between] == graph.group[start.index]) & (graph.kernel[between] == between)
+    nodes = (Node(graph, at) for at in between[runs].tolist())
+    return tuple(node for node in nodes if not node.op.endswith(("-start", "-done")))
 
 
 def _is_waited_for(start: Node) -> bool:
