@@ -88,11 +88,9 @@ def _served(report: DynamicReport) -> str:
     with_own = (
         f", {own:,} of them {'have binaries' if own != 1 else 'has a binary'} of {'their' if own != 1 else 'its'} own"
     )
-    return f"{serve} {_all(report.size_count)}{with_own if own else ''}"
-
-
-def _all(count: int) -> str:
-    return f"all {count:,} sizes" if count > 2 else "both sizes" if count == 2 else "the one size"
+    count = report.size_count
+    sizes = f"all {count:,} sizes" if count > 2 else "both sizes" if count == 2 else "the one size"
+    return f"{serve} {sizes}{with_own if own else ''}"
 
 
 def _wasted(report: DynamicReport) -> list[str]:
@@ -103,11 +101,7 @@ def _wasted(report: DynamicReport) -> list[str]:
         return [f"no padding in {count_text(report.calls, 'call')}"]
     worst = by_waste(report)[0]
     most = f", most at {sizes_text(worst.sizes)}" if len(report.sizes) > 1 else f" at {sizes_text(worst.sizes)}"
-    return [f"{share_text(share)} of the {what} of {count_text(report.calls, 'call')} {_are(what)} padding{most}"]
-
-
-def _are(what: str) -> str:
-    return "are" if what in ("FLOPs", "bytes") else "is"
+    return [f"{share_text(share)} of the {what} of {count_text(report.calls, 'call')} are padding{most}"]
 
 
 def total_waste(report: DynamicReport) -> tuple[float, str]:
@@ -167,13 +161,9 @@ def _proof(report: DynamicReport) -> Iterator[tuple[str, str]]:
     keep = f"{count_text(report.masks, 'mask')} keep{'s' * (report.masks == 1)} padding out of results"
     proven = f"all {equations}" if sum(rules.values()) > 1 else equations
     yield "proven", f"{proven} of padded arrays; {keep if report.masks else 'no mask is needed'}"
-    yield "rules", ", ".join(f"{name} {count:,}" for name, count in _by_use(rules))
+    yield "rules", ", ".join(f"{name} {count:,}" for name, count in sorted(rules.items(), key=lambda rule: -rule[1]))
     buckets = (report.buckets or {}).items()
     yield "buckets", "; ".join(f"{name} {', '.join(map(str, sizes))}" for name, sizes in buckets)
-
-
-def _by_use(rules: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(rules.items(), key=lambda rule: -rule[1])
 
 
 def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:

@@ -28,13 +28,8 @@ def repeated_sequences(steps: Sequence[Step], *, length: int = 2, count: int = 2
     A look at a value ends whatever runs, so no sequence has one inside. Values from before a sequence are told apart
     only by whether two are the same: a turn of a loop is the same as the one before it on other values.
 
-    Args:
-        steps: Of one thread, in order.
-        length: Of a sequence, at least.
-        count: How often it ran, at least.
-
-    Returns:
-        In the order of their first occurrence; no two overlap.
+    Sequences have `length` operations and ran `count` times, at least. They come in the order of their first
+    occurrence, and no two overlap.
     """
     groups: dict[tuple[tuple[int, ...], _Wiring], list[int]] = {}
     for repeat in find_repeats(_tokens(steps), length=length, count=count):

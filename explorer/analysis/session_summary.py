@@ -83,7 +83,9 @@ def headline(paths: HotPaths) -> str:
     # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
     rows = [row for row in rows if not row.inside] or rows
     decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
-    parts = [_gained(paths, decided), *_stayed(decided)]
+    parts = [_gained(paths, decided)]
+    if stayed := sum(row.state == "eager" for row in decided):
+        parts.append(f"{stayed} stay{'s' if stayed == 1 else ''} eager")
     if len(decided) < len(rows):
         parts.append(f"{len(rows) - len(decided)} undecided when it ended")
     return "; ".join(parts)
@@ -92,14 +94,10 @@ def headline(paths: HotPaths) -> str:
 def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
     compiled = [row for row in rows if row.state == "compiled"]
     if not compiled:
-        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if _is_open(paths) else "")
+        is_open = paths.is_on and any(row.state != "eager" for row in paths.functions)
+        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if is_open else "")
     saved = sum(row.saved_seconds for row in rows)
     return _compiled(compiled, len(rows)) + (f"; about {duration_text(saved)} saved, inferred" if saved > 0 else "")
-
-
-def _stayed(rows: Sequence[HotRow]) -> list[str]:
-    stayed = sum(row.state == "eager" for row in rows)
-    return [f"{stayed} stay{'s' if stayed == 1 else ''} eager"] if stayed else []
 
 
 def hot_paths_text(paths: HotPaths) -> str:
@@ -145,11 +143,8 @@ def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
         calls, why = f"after {calls}: " * (row.calls > 0), reason_text(paths, row)
     if row.inside:
         return row.name, "inside", times_text(row), "", f"{calls}: {inside_text(row)}"
-    return row.name, row.state, times_text(row), _factor(row), f"{calls}{why}"
-
-
-def _factor(row: HotRow) -> str:
-    return factor_text(row.speedup) if isfinite(row.speedup) else ""
+    factor = factor_text(row.speedup) if isfinite(row.speedup) else ""
+    return row.name, row.state, times_text(row), factor, f"{calls}{why}"
 
 
 def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
@@ -164,7 +159,3 @@ def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
     else:
         share = f"{part} of {whole} hot functions run{'s' * (part == 1)}"
     return f"{share} compiled{f': `{best.name}` {gain}' if best is not None else ''}"
-
-
-def _is_open(paths: HotPaths) -> bool:
-    return paths.is_on and any(row.state != "eager" for row in paths.functions)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
 from explorer.analysis.cost.loops import trip_counts
-from explorer.analysis.graphs import post_order
+from explorer.analysis.graphs import is_op, post_order
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -69,7 +69,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
 
 def _without_computation(graph: Graph, called: Sequence[ComputationCall]) -> Ints:
     """What should call a computation that is not in the text: what it does is not known."""
-    calls = np.asarray([op in CALLERS and op != "custom-call" for op in graph.ops], bool)[graph.op]
+    calls = is_op(graph, CALLERS - {"custom-call"})
     calls[[call.node for call in called]] = False
     return np.flatnonzero(calls).astype(np.int32)
 
@@ -93,13 +93,12 @@ class _Runs:
 
 def _counted_calls(graph: Graph, called: Sequence[ComputationCall], elements: Floats) -> list[_Call]:
     trips = trip_counts(graph)
-    callers = [op in CALLERS for op in graph.ops]
     calls: list[_Call] = []
     for node, role, group in called:
-        code = int(graph.op[node])
-        if callers[code] and role not in _UNCOUNTED:
+        op = graph.ops[int(graph.op[node])]
+        if op in CALLERS and role not in _UNCOUNTED:
             times, is_known = _times(graph, elements, node, role, trips)
-            calls.append(_Call(node, group, times, is_known, graph.ops[code] in _CONTROL))
+            calls.append(_Call(node, group, times, is_known, op in _CONTROL))
     return calls
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import call_target, sorted_length
+from explorer.analysis.graphs import callers, is_op
 from explorer.model.cached import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.peaks import SPECIAL
@@ -24,21 +25,20 @@ PLUMBING = frozenset(
 )
 # The groups that a kernel does as a whole.
 BOUNDARY = frozenset(["fusion", "apply"])
-_DEEPEST = 8
+_DEEPEST = 8  # fusions in one another
 
 
 def kernel_of(graph: Graph) -> Ints:
     """For each instruction, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
-    caller = np.asarray([g.caller for g in graph.groups] + [-1], np.int32)
+    caller = callers(graph)
     at = np.arange(len(graph.names), dtype=np.int32)
     for _ in range(_DEEPEST):
         is_inside = inside[graph.group[at]]
         if not is_inside.any():
             break
         at = np.where(is_inside, caller[graph.group[at]], at)
-    runs = ~np.asarray([op in PLUMBING for op in graph.ops] or [False])[graph.op[at]] if len(graph.names) else at < 0
-    return np.where(runs & is_called(graph)[graph.group], at, -1).astype(np.int32)
+    return np.where(~is_op(graph, PLUMBING)[at] & is_called(graph)[graph.group], at, -1).astype(np.int32)
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
@@ -49,7 +49,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
         return np.ones(len(graph.groups) + 1, bool)
-    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
+    caller = callers(graph)
     around = np.where(caller >= 0, graph.group[caller], -1) if len(graph.names) else caller
     is_called_at_all = caller >= 0
     while True:  # one level of calls more each time
@@ -61,12 +61,9 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
 
 def running_nodes(graph: Graph) -> Ints:
     """The nodes that run as kernels of their own, in program order: neither inside one, nor plumbing."""
-    runs = np.asarray([op not in PLUMBING for op in graph.ops], bool)
     outside = np.asarray([*(group.kind not in BOUNDARY for group in graph.groups), True])  # group -1: the last one
-    if not len(graph.names):
-        return graph.op
     is_part = outside & is_called(graph)
-    return np.flatnonzero(runs[graph.op] & is_part[graph.group]).astype(np.int32)
+    return np.flatnonzero(~is_op(graph, PLUMBING) & is_part[graph.group]).astype(np.int32)
 
 
 _NAMES = {"flops": "flops", "bytes": "bytes accessed"}  # by measure, XLA's name of its sum
@@ -171,9 +168,8 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
     chosen = code.copy()
     if not len(graph.names):
         return chosen
-    idle = np.asarray([op in _IDLE for op in graph.ops], bool)[graph.op]
     size = graph.sizes.elements[graph.type]
-    counts = (kernel >= 0) & ~idle & (kernel != np.arange(len(graph.names)))
+    counts = (kernel >= 0) & ~is_op(graph, _IDLE) & (kernel != np.arange(len(graph.names)))
     pairs = kernel[counts].astype(np.int64) * count + code[counts]
     keys, where = np.unique(pairs, return_inverse=True)
     weight = np.bincount(where, size[counts], len(keys))
@@ -185,7 +181,6 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
 __all__ = ["kernel_words"]
 
 _MOST = 3
-_DEEPEST = 8  # fusions in one another
 _WORDS = {
     **{"dot_general": "dot", "conv_general_dilated": "convolution", "reduce_sum": "sum", "reduce_max": "max"},
     **{"reduce_min": "min", "reduce_prod": "product", "add_any": "add", "mul": "multiply", "sub": "subtract"},

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.kernels import KernelKinds, kernel_kinds, running_nodes
-from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
+from explorer.analysis.cost.lines import LineShares, line_shares
+from explorer.analysis.graphs import is_op, with_measures
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import Point, Roofline
-from explorer.model.stage import Stage
 from explorer.model.types import parse_type
 from explorer.model.units import count_text, duration_text
 
 
 def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()) -> Roofline:
-    """The kernels of a capture, each as long as the peaks let it be at the least; none of it is measured.
+    """The kernels of a capture, each as long as the peaks of a device let it be at the least; none of it is measured.
 
     A kernel whose arithmetic or bytes nobody knows, as of a library's, has no time, and a note counts them.
-
-    Args:
-        capture: With its optimised program.
-        peaks: Of one device of the hardware that it was compiled for.
-        notes: What else the reader should know.
     """
     graph = capture.hlo.graph
     times = least_times(graph, peaks)
-    lines = _lines(capture, np.nan_to_num(times))
+    lines = line_shares(with_measures(capture, {**graph.measures, "time": np.nan_to_num(times)}))
     texts = {(row.file, row.line): row.text for row in capture.lines()}
     running, copies = running_nodes(graph), copies_beside(graph)
     nodes: list[int] = running[~copies[running]].tolist()
@@ -88,23 +83,6 @@ def _beside(times: Floats) -> list[str]:
     return [f"{count_text(len(times), 'copy').replace('copys', 'copies')} beside the kernels: {duration_text(seconds)}"]
 
 
-def _lines(capture: Capture, seconds: Floats) -> dict[int, LineShares]:
-    stage, graph = capture.hlo, capture.hlo.graph
-    text = stage.text
-
-    def measures(_: Graph) -> Mapping[str, Floats]:
-        return {**graph.measures, "time": seconds}
-
-    timed = replace(graph, measure=measures)
-    timed_stage = Stage("hlo", lambda: (text, timed))
-    stages = tuple(timed_stage if each is stage else each for each in capture.stages)
-    sums: dict[int, dict[tuple[str, int], float]] = {}
-    for node, file, line, part in line_parts(replace(capture, stages=stages)):
-        of_node = sums.setdefault(node, {})
-        of_node[file, line] = of_node.get((file, line), 0.0) + part
-    return {node: shares_by_line(of_node) for node, of_node in sums.items()}
-
-
 _COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 
 
@@ -132,8 +110,7 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
 
 def copies_beside(graph: Graph) -> NDArray[np.bool_]:
     """Which nodes copy while kernels run, as a TPU brings what comes next into the core's own memory, shape `[n]`."""
-    wanted = np.asarray([op in _COPIES for op in graph.ops] or [False])
-    return wanted[graph.op]
+    return is_op(graph, _COPIES)
 
 
 def _on_chip_bytes(type_: str) -> int:

@@ -44,11 +44,7 @@ class Place(NamedTuple):
 
 
 class Definitions:
-    """The instructions of a graph by the values that they make.
-
-    Args:
-        graph: Of an HLO module.
-    """
+    """The instructions of an HLO module by the values that they make."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

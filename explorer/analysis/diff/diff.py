@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
+from explorer.analysis.graphs import members
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
@@ -129,14 +128,12 @@ class Diff(Displayable):
     def _fusions(capture: Capture, nodes: Sequence[Node]) -> tuple[Fusion, ...]:
         graph = capture.hlo.graph
         group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
-        order = np.argsort(graph.group, kind="stable")
-        ends = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-        fusions: list[Fusion] = []
-        for node in nodes:
-            group = group_of.get(node.index, -1)
-            if node.op == "fusion" and group >= 0:
-                fusions.append(_fusion(node, [Node(graph, int(i)) for i in order[ends[group] : ends[group + 1]]]))
-        return tuple(fusions)
+        inside = members(graph)
+        return tuple(
+            _fusion(node, [Node(graph, at) for at in inside[group_of[node.index]].tolist()])
+            for node in nodes
+            if node.op == "fusion" and node.index in group_of
+        )
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
@@ -274,13 +271,7 @@ _SEEN = 0.005  # of a cost, from which on it is another
 
 
 def headline(stages: Mapping[str, StageDiff], values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """What differs, in a sentence that ends without a full stop.
-
-    Args:
-        stages: Those that both have.
-        values: What differs beside them.
-        a, b: The two.
-    """
+    """What differs, in a sentence that ends without a full stop: in the stages that both have, and beside them."""
     changed = [name for name, stage in stages.items() if not stage.is_empty]
     if not stages:
         return "the two have no stage in common"

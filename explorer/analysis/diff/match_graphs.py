@@ -48,7 +48,8 @@ class UnfusedDataflow:
 
 def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
     """See through fusions."""
-    kernel = _fusion_of_group(graph)[graph.group]
+    callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
+    kernel = np.maximum(np.asarray([*callers, -1], np.int32), -1)[graph.group]
     through, tuples = _passed_on(graph, kernel)
     real = through < 0
     real[list(tuples)] = False
@@ -57,11 +58,6 @@ def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
     is_kept = np.repeat(real, np.diff(graph.operand_start))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return UnfusedDataflow(real, start, source[graph.operand[is_kept]], kernel, source)
-
-
-def _fusion_of_group(graph: Graph) -> Ints:
-    callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
-    return np.maximum(np.asarray([*callers, -1], np.int32), -1)
 
 
 def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]:

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from explorer.analysis.cost.flops import ELEMENTWISE
+from explorer.analysis.graphs import graph_of
 from explorer.analysis.memory.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
 from explorer.errors import NotRecordedError
 from explorer.model.attributes import Nested, read_nested
@@ -71,7 +73,7 @@ def live_memory(capture: Capture) -> LiveMemory:
     Raises:
         NotRecordedError: The capture has none.
     """
-    if not any(stage.name == "hlo" for stage in capture.stages):
+    if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
         raise NotRecordedError(
             f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
@@ -147,7 +149,10 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
         if dies and operand not in kept and operand not in outputs and reuse.output not in written:
             end[operand] -= 1
             written.add(reuse.output)
-    return Lifetimes(start, end, arguments, donated, outputs, _aliased(schedule))
+    # The outputs that are written to where a donated argument was.
+    places = [max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", ""))]
+    aliased = {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
+    return Lifetimes(start, end, arguments, donated, outputs, aliased)
 
 
 def _reuses(schedule: Schedule) -> Iterator[Reuse]:
@@ -187,23 +192,8 @@ def _donated(schedule: Schedule) -> set[int]:
     return given_away
 
 
-def _aliased(schedule: Schedule) -> set[int]:
-    places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
-    return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
-
-
 # Of one array each: outputs that may lie where an operand was. A copy may not, though one inside a fusion may.
-_ELEMENTWISE = frozenset(
-    [
-        *("abs", "acos", "acosh", "add", "and", "asin", "asinh", "atan2", "atanh", "bitcast-convert", "cbrt", "ceil"),
-        *("clamp", "compare", "complex", "convert", "cosh", "cosine", "count-leading-zeros", "divide", "erf"),
-        *("exponential", "exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic"),
-        *("map", "maximum", "minimum", "mulhi", "multiply", "negate", "not", "or", "popcnt", "power", "real"),
-        *("reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select"),
-        *("shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sinh", "sqrt"),
-        *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
-    ]
-)
+_ELEMENTWISE = ELEMENTWISE - {"rng"} | {"map", "mulhi"}
 _THROUGH = _ELEMENTWISE | {"copy", "tuple"}  # inside a fusion
 # Outputs that lie where an operand is: which operand has the first one.
 _IN_PLACE = {"dynamic-update-slice": 0, "scatter": 0, "all-reduce-start": 0}
@@ -240,10 +230,7 @@ def aliases(value: str) -> list[Alias]:
         >>> aliases("{ {0}: (2, {}, may-alias), {1}: (3, {4}) }")
         [Alias(output=0, operand=2, element=-1), Alias(output=1, operand=3, element=4)]
     """
-    return _aliases(read_nested(value)) if value else []
-
-
-def _aliases(parts: Sequence[Nested]) -> list[Alias]:
+    parts = read_nested(value) if value else ()
     pairs = zip(parts[::2], parts[1::2], strict=False)
     places = [(output, *_place(operand)) for output, operand in pairs if isinstance(output, tuple)]
     return [Alias(_first(output), operand, element) for output, operand, element in places if operand >= 0]

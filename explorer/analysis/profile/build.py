@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.lines import split_by_line
 from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.graphs import with_measures
 from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares, timeline_of
 from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
@@ -31,7 +32,6 @@ from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.results.profile_rows import LineTime, OpTime
-from explorer.model.stage import Stage
 from explorer.model.units import duration_text
 
 _SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
@@ -59,7 +59,10 @@ def build_profile(
     events = resolve_ops(events, programs)
     node = [programs[op.program].node(op) if op.program in programs else -1 for op in events.ops]
     kind = [programs[op.program].kind(at) if at >= 0 else "" for op, at in zip(events.ops, node, strict=True)]
-    cut = segments(events, _is_one_of(kind, CONTROL), _is_one_of(kind, COLLECTIVE))
+    is_control, is_collective = (
+        np.asarray([each in wanted for each in kind], bool) for wanted in (CONTROL, COLLECTIVE)
+    )
+    cut = segments(events, is_control, is_collective)
     of_runs = shares(events, cut)
     walls = events.windows[:, 1] - events.windows[:, 0]
     kept = steady_runs(walls)
@@ -70,7 +73,10 @@ def build_profile(
     ran = _Ran(events.ops, node, kind, overhead.seconds, count)
     device = float(ran.seconds.sum())
     times = {number: ran.of_program(number, len(capture.hlo.graph)) for number, capture in captures.items()}
-    timed = {number: _with_time(capture, times[number], events, number) for number, capture in captures.items()}
+    timed = {
+        number: with_measures(capture, {**with_counted_loops(capture.hlo.graph, events, number), "time": times[number]})
+        for number, capture in captures.items()
+    }
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     ops = _op_rows(ran, device, by_program)
     profile = Profile(
@@ -122,29 +128,12 @@ def steady_runs(walls: Floats) -> NDArray[np.bool_]:
     return np.abs(walls - middle) <= far
 
 
-def _is_one_of(kinds: Sequence[str], wanted: Iterable[str]) -> NDArray[np.bool_]:
-    return np.asarray([kind in wanted for kind in kinds], bool)
-
-
 def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
     count = max(int(kept.sum()), 1)
     mean = np.zeros(of_runs.shape[1])
     for run in np.flatnonzero(kept):
         mean += of_runs[run] / count
     return mean
-
-
-def _with_time(capture: Capture, time: Floats, events: Events, number: int) -> Capture:
-    """The capture with the measure `time` of its `hlo` stage, and its loops counted as often as they were seen."""
-    stage = capture.hlo
-    text, graph = stage.text, stage.graph
-
-    def measures(_: Graph) -> Mapping[str, Floats]:
-        return {**with_counted_loops(graph, events, number), "time": time}
-
-    timed = replace(graph, measure=measures)
-    timed_stage = Stage("hlo", lambda: (text, timed))
-    return replace(capture, stages=tuple(timed_stage if each is stage else each for each in capture.stages))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,10 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY, kernel_kinds
 from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.profile.attribution import run_at
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Ints
+from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import THUNK, Events
 from explorer.model.results.profile_rows import OpTime
@@ -43,6 +45,14 @@ class OpCost:
     is_matmul: bool = False
     special: Mapping[str, float] = field(default_factory=dict[str, float])
 
+    def least_seconds(self, peaks: Peaks) -> float:
+        work = (self.flops, self.bytes, self.dtype)
+        return peaks.least_seconds(*work, is_matmul=self.is_matmul, runs=self.runs, special=self.special)
+
+    def bound(self, peaks: Peaks, seconds: float) -> str:
+        work = (self.flops, self.bytes, self.dtype)
+        return peaks.bound(*work, is_matmul=self.is_matmul, runs=self.runs, special=self.special, seconds=seconds)
+
 
 def op_costs(profile: Profile) -> list[OpCost]:
     """What each of `profile.ops` does a call, in their order."""
@@ -53,7 +63,9 @@ def op_costs(profile: Profile) -> list[OpCost]:
     by_op: dict[tuple[int, str], OpCost] = {}
     for program, ops in by_program.items():
         capture = profile.captures.get(program)
-        costs = _costs_of_rows(ops) if capture is None else _counted(ops, capture, seen)
+        # Of a program that is unknown the rows have the costs already.
+        rows = [OpCost(op.flops, op.bytes, op.count) for op in ops]
+        costs = rows if capture is None else _counted(ops, capture, seen)
         by_op |= {(program, op.name): cost for op, cost in zip(ops, costs, strict=True)}
     return [by_op[op.program, op.name] for op in profile.ops]
 
@@ -69,10 +81,6 @@ def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
     if not (is_library or op.op == "sort" or cost.special.get("sort")):
         return cost
     return replace(cost, flops=math.nan, bytes=math.nan)
-
-
-def _costs_of_rows(ops: Sequence[OpTime]) -> list[OpCost]:
-    return [OpCost(op.flops, op.bytes, op.count) for op in ops]
 
 
 def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, str], float]) -> list[OpCost]:
@@ -129,9 +137,7 @@ def _starts(events: Events) -> dict[tuple[int, str], float]:
     calls = len(events.windows)
     if not calls:
         return {}
-    started = events.kind == THUNK
-    run = np.searchsorted(events.windows[:, 0], events.start, "right") - 1
-    within = started & (run >= 0) & (events.start < events.windows[np.maximum(run, 0), 1])
+    within = (events.kind == THUNK) & (run_at(events.windows, events.start) >= 0)
     counts = np.bincount(events.what[within], minlength=len(events.ops)) / calls
     return {(op.program, op.name): float(counts[i]) for i, op in enumerate(events.ops) if counts[i] > 0}
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import dropwhile
 from os.path import basename
 
 import numpy as np
 
 from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.graphs import graph_of
 from explorer.analysis.outline.source_paths import named_scopes, phase
 from explorer.errors import OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import Frame, Graph
+from explorer.model.graph import Frame, Graph, Node
 from explorer.model.results.flame import By, Flame, FlameNode, depth_first
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import EquationTime, OpPart, OpTime
@@ -210,7 +212,7 @@ def equation_times(profile: Profile) -> list[EquationTime]:
     rows = [
         row
         for number, capture in profile.captures.items()
-        if any(stage.name == "jaxpr" for stage in capture.stages)
+        if graph_of(capture, "jaxpr") is not None
         for row in _times_of(capture, number, modules.get(number, ""), profile.device_seconds)
     ]
     return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
@@ -226,23 +228,14 @@ def _times_of(capture: Capture, number: int, module: str, device: float) -> list
         return []
     of_node = np.bincount(times[1], times[2], len(capture.hlo.graph.names))
     for node in np.flatnonzero(of_node > 0).tolist():
-        row = split.origin(node)[1] if split.origin(node)[0] == node else -1
-        rows = [row] if row >= 0 else linked.get(node, ())
+        at, row = split.origin(node)
+        rows = [row] if row >= 0 and at == node else linked.get(node, ())
         for row in rows:
             seconds[row] += of_node[node] / len(rows)
     times_of_equations: list[EquationTime] = []
-    for equation in np.flatnonzero(seconds > 0).tolist():
-        place = jaxpr.attribution.place(equation)
-        times_of_equations.append(
-            EquationTime(
-                jaxpr.names[equation],
-                jaxpr.ops[int(jaxpr.op[equation])],
-                module,
-                number,
-                float(seconds[equation]),
-                float(seconds[equation]) / device if device else 0.0,
-                place.file if place is not None else "",
-                place.line if place is not None else 0,
-            )
-        )
+    for equation in map(partial(Node, jaxpr), np.flatnonzero(seconds > 0).tolist()):
+        file, line = (place.file, place.line) if (place := equation.place) is not None else ("", 0)
+        time = float(seconds[equation.index])
+        share = time / device if device else 0.0
+        times_of_equations.append(EquationTime(equation.name, equation.op, module, number, time, share, file, line))
     return times_of_equations

@@ -6,20 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from explorer.analysis.attribution import own_frame
-from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
+from explorer.analysis.cost.lines import LineShares, line_parts, line_shares
+from explorer.analysis.graphs import with_measures
 from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
 from explorer.model.capture import Capture
-from explorer.model.graph import Floats, Graph
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.results.roofline import Point, Roofline
-from explorer.model.stage import Stage
 from explorer.model.units import bytes_text, duration_text, rate_text
 
 _MUCH = 0.02  # of the time: what is worth a note
@@ -43,7 +41,11 @@ def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
 
 def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
     """Each instruction of a profile that took time, in its order."""
-    parts = _parts(profile)
+    parts = {
+        (program, capture.hlo.graph.names[node]): shares
+        for program, capture in profile.captures.items()
+        for node, shares in line_shares(capture).items()
+    }
     texts = {(row.file, row.line): row.text for row in profile.lines}
     return tuple(
         _point(op, costs_of_bound(op, cost), peaks, parts.get((op.program, op.name), ()), texts)
@@ -53,8 +55,6 @@ def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
 
 
 def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Mapping[tuple[str, int], str]) -> Point:
-    how: Any = {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
-    work = (cost.flops, cost.bytes, cost.dtype)
     frame = own_frame(op.stack)
     lines = tuple(parts) or (((frame.file, frame.line, 1.0),) if frame else ())
     file, line = lines[0][:2] if lines else ("", 0)
@@ -65,10 +65,10 @@ def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Map
         seconds=op.seconds,
         flops=cost.flops,
         bytes=cost.bytes,
-        intensity=_ratio(cost.flops, cost.bytes),
+        intensity=cost.flops / cost.bytes if cost.bytes else math.inf if cost.flops > 0 else math.nan,
         rate=cost.flops / op.seconds,
-        least=peaks.least_seconds(*work, **how),
-        bound=peaks.bound(*work, **how, seconds=op.seconds),
+        least=cost.least_seconds(peaks),
+        bound=cost.bound(peaks, op.seconds),
         file=file,
         line=line,
         text=texts.get((file, line), ""),
@@ -81,27 +81,16 @@ def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Map
     )
 
 
-def _ratio(flops: float, moved: float) -> float:
-    if moved:
-        return flops / moved
-    return math.inf if flops > 0 else math.nan
-
-
-def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
-    parts: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
-    for program, capture in profile.captures.items():
-        names = capture.hlo.graph.names
-        for node, file, line, seconds in line_parts(capture):
-            of_op = parts.setdefault((program, names[node]), {})
-            of_op[file, line] = of_op.get((file, line), 0.0) + seconds
-    return {key: shares_by_line(of_op) for key, of_op in parts.items()}
-
-
 def _unknown_note(roofline: Roofline) -> str:
     if roofline.unknown <= _MUCH * roofline.seconds:
         return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
-    names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
+    names = ", ".join(
+        dict.fromkeys(
+            f"{point.name} ({Path(point.file).name}:{point.line})" if point.line else point.name
+            for point in without[:3]
+        )
+    )
     more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
     return (
         f"no least costs are known of {names}{more}, which take {roofline.unknown / roofline.seconds:.0%} of the time"
@@ -119,10 +108,6 @@ def _too_fast_note(roofline: Roofline) -> str:
         f"{best.name} is faster than the peaks of this machine allow ({best.efficiency:.0%}): they were measured "
         "while it did other things, or the kernel's data was in a cache; peaks(refresh=True) measures again"
     )
-
-
-def _called(point: Point) -> str:
-    return f"{point.name} ({Path(point.file).name}:{point.line})" if point.line else point.name
 
 
 _LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))
@@ -166,42 +151,26 @@ def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
     The graphs of its captures get them too, as the measure `wasted`, and as `bound` the place in `BOUNDS` of what holds
     each instruction back.
     """
-    costs = [costs_of_bound(op, cost) for op, cost in zip(profile.ops, op_costs(profile), strict=True)]
-    ops = [replace(op, wasted=_wasted(op, cost, peaks)) for op, cost in zip(profile.ops, costs, strict=True)]
-    lines = _judged_lines(profile, ops)
-    bounds = [_bound(op, cost, peaks) for op, cost in zip(ops, costs, strict=True)]
+    ops: list[OpTime] = []
+    bounds: list[int] = []
+    for op, counted in zip(profile.ops, op_costs(profile), strict=True):
+        cost = costs_of_bound(op, counted)
+        least = cost.least_seconds(peaks)
+        ops.append(replace(op, wasted=None if math.isnan(least) else max(op.seconds - least, 0.0)))
+        bounds.append(BOUNDS.index(cost.bound(peaks, op.seconds)))
     captures = {number: _judged(capture, number, ops, bounds) for number, capture in profile.captures.items()}
-    return replace(profile, ops=ops, lines=lines, captures=captures)
-
-
-def _how(cost: OpCost) -> dict[str, Any]:
-    return {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
-
-
-def _wasted(op: OpTime, cost: OpCost, peaks: Peaks) -> float | None:
-    least = peaks.least_seconds(cost.flops, cost.bytes, cost.dtype, **_how(cost))
-    return None if math.isnan(least) else max(op.seconds - least, 0.0)
-
-
-def _bound(op: OpTime, cost: OpCost, peaks: Peaks) -> int:
-    return BOUNDS.index(peaks.bound(cost.flops, cost.bytes, cost.dtype, **_how(cost), seconds=op.seconds))
+    return replace(profile, ops=ops, lines=_judged_lines(profile, ops), captures=captures)
 
 
 def _judged(capture: Capture, number: int, ops: Sequence[OpTime], bounds: Sequence[int]) -> Capture:
     """A program's capture with the measures `wasted` and `bound` of its `hlo` stage; NaN where neither is known."""
-    stage = capture.hlo
-    text, graph = stage.text, stage.graph
+    graph = capture.hlo.graph
     node = {name: at for at, name in enumerate(graph.names)}
     wasted, bound = np.full((2, len(graph.names)), np.nan)
     for op, code in zip(ops, bounds, strict=True):
         if op.program == number and op.wasted is not None and op.seconds > 0 and op.name in node:
             wasted[node[op.name]], bound[node[op.name]] = op.wasted, code
-
-    def measures(_: Graph) -> Mapping[str, Floats]:
-        return {**graph.measures, "wasted": wasted, "bound": bound}
-
-    judged = Stage("hlo", lambda: (text, replace(graph, measure=measures)))
-    return replace(capture, stages=tuple(judged if each is stage else each for each in capture.stages))
+    return with_measures(capture, {**graph.measures, "wasted": wasted, "bound": bound})
 
 
 def _judged_lines(profile: Profile, ops: list[OpTime]) -> list[LineTime]:

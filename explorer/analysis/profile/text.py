@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from explorer.analysis.profile.recording import host_words
+from explorer.analysis.profile.recording import COLLECTIVE, HALVES, host_words
 from explorer.model.results.process_profile import ProcessOp, ProcessProfile
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
@@ -37,7 +37,8 @@ def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for line in profile.lines[:_LINES]:
         place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
-        rows.append((*_time(line.seconds, line.share), place, _short(line.text)))
+        text = line.text if len(line.text) <= _WIDEST else line.text[: _WIDEST - 1] + "…"
+        rows.append((*_time(line.seconds, line.share), place, text))
     rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "line")
     if profile.unattributed > 0:
         share = profile.unattributed / profile.device_seconds
@@ -84,35 +85,22 @@ def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, 
     return [(*_time(total, total / whole if whole else 0.0), "", count_text(len(seconds), f"more {what}"))]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
-
-
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(_cell(cell, widths[i], i) for i, cell in enumerate(row)) for row in rows]
+    return [
+        "  ".join(cell.ljust(widths[i]) if i in (2, 4) else cell.rjust(widths[i]) for i, cell in enumerate(row))
+        for row in rows
+    ]
 
 
-def _cell(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column in (2, 4) else cell.rjust(width)
-
-
-# HLO's names of operations that wait for other devices, with what they begin with where they are in two halves.
-_COLLECTIVES = (
-    *("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast"),
-    *("ragged-all-to-all", "send", "recv"),
-)
-_HALVES = ("", "-start", "-done")
-_WAITING = frozenset(f"{kind}{half}" for kind in _COLLECTIVES for half in _HALVES)
+# HLO's names of operations that wait for other devices.
+_WAITING = COLLECTIVE | {f"{kind}{half}" for kind in ("ragged-all-to-all", "send", "recv") for half in HALVES}
 
 
 def merge_profiles(profiles: Iterable[tuple[str, Profile]]) -> ProcessProfile:
-    """One profile of many processes' profiles of one function.
+    """One profile of many processes' profiles of one function, each with its process's name.
 
     Each is looked at once and let go of: in memory stay a number for each instruction and process.
-
-    Args:
-        profiles: What each process is called, with its profile.
     """
     names: list[str] = []
     calls: list[float] = []

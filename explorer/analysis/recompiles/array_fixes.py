@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from explorer.analysis.recompiles.case import Case, leaf_at, root
+from explorer.analysis.recompiles.case import Case, leaf_at, root, shape_text
 from explorer.model.events.key import Key, Leaf
 from explorer.model.events.leaves import Content, LeafColumns, in_columns
 
@@ -23,11 +23,6 @@ _ALL_BATCHES = "once, before the first call"
 def dtype_of(name: str) -> str:
     """`jnp.float32`."""
     return f"jnp.{name}_" if name == "bool" else f"jnp.{name}"
-
-
-def shape_literal(shape: tuple[int | str, ...]) -> str:
-    """A shape in code."""
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def assignment(path: str, value: str) -> str:
@@ -89,9 +84,8 @@ def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
 def _preallocate(case: Case, leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> str:
     """It grows a little with each call, as what was generated so far does: give it its last size at once."""
     size = max(16, 1 << (2 * sizes[-1] - 1).bit_length() - 1)
-    whole = shape_literal((*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]))
-    start = ", ".join("n" if i == axis else "0" for i in range(len(leaf.shape)))
-    start = f"({start}{',' if len(leaf.shape) == 1 else ''})"
+    whole = shape_text((*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]))
+    start = shape_text(tuple("n" if i == axis else 0 for i in range(len(leaf.shape))))
     zeros = assignment(leaf.path, f"jnp.zeros({whole}, {dtype_of(leaf.dtype)})")
     others = [f"`{path}`" for path in case.key.grown if path != leaf.path]
     more = f"; likewise {', '.join(others[:_LINES])}" if others else ""
@@ -170,14 +164,10 @@ class _Range(NamedTuple):
 
 
 def _bounds(leaf: Leaf, ranges: dict[int, _Range]) -> str:
-    dimensions: list[str] = []
-    for axis, size in enumerate(leaf.shape):
-        if axis in ranges:
-            sizes, least, most = ranges[axis]
-            dimensions.append(f'NamedDimension("{_dimension(leaf, axis)}", {least}, {sizes[-1]}, {most})')
-        else:
-            dimensions.append(str(size))
-    return f"({', '.join(dimensions)}{',' if len(dimensions) == 1 else ''})"
+    dimensions = list(leaf.shape)
+    for axis, (sizes, least, most) in ranges.items():
+        dimensions[axis] = f'NamedDimension("{_dimension(leaf, axis)}", {least}, {sizes[-1]}, {most})'
+    return shape_text(tuple(dimensions))
 
 
 def _dimension(leaf: Leaf, axis: int) -> str:
@@ -203,14 +193,14 @@ def _each(case: Case, places: Sequence[int], fix: Callable[[Leaf, Leaf], str]) -
 
 def _one_rank(new: Leaf, old: Leaf) -> str:
     path, (short, long) = new.path, sorted((new, old), key=lambda leaf: len(leaf.shape))
-    where = f"where its shape is {shape_literal(short.shape)}"
+    where = f"where its shape is {shape_text(short.shape)}"
     if not short.shape and long.shape == (1,):
         return with_comment(
-            assignment(path, f"jnp.reshape({path}, ())"), f"where its shape is {shape_literal(long.shape)}"
+            assignment(path, f"jnp.reshape({path}, ())"), f"where its shape is {shape_text(long.shape)}"
         )
     if not short.shape:
         return with_comment(
-            assignment(path, f"jnp.full({shape_literal(long.shape)}, {path}, {dtype_of(long.dtype)})"),
+            assignment(path, f"jnp.full({shape_text(long.shape)}, {path}, {dtype_of(long.dtype)})"),
             "where it is a number",
         )
     if long.shape[1:] == short.shape:

@@ -11,10 +11,9 @@ from explorer.analysis.recompiles.array_fixes import (
     fix_rank,
     fix_shape,
     fix_type,
-    shape_literal,
     with_comment,
 )
-from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name, root
+from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name, root, shape_text
 from explorer.analysis.recompiles.structure_changes import Change
 from explorer.model.events.key import Leaf, Static
 
@@ -128,7 +127,7 @@ def _array_at(case: Case, path: str) -> Leaf | None:
 def _neutral(leaf: Leaf) -> str:
     """An array of its shape and type that changes nothing, as far as its name tells."""
     kind = "ones" if leaf.dtype == "bool" or "mask" in leaf.path or "weight" in leaf.path else "zeros"
-    return f"jnp.{kind}({shape_literal(leaf.shape)}, {dtype_of(leaf.dtype)})"
+    return f"jnp.{kind}({shape_text(leaf.shape)}, {dtype_of(leaf.dtype)})"
 
 
 def _guard(case: Case) -> str:
@@ -257,15 +256,11 @@ def _context(case: Case) -> str:
     if name == "mesh":
         return "jax.set_mesh(mesh)  # once, at the start, or one `with` around all calls"
     if name.startswith("jax_"):
-        return f'jax.config.update("{name}", {_literal(value)})  # once, at the start, not around some calls'
+        if value not in ("True", "False", "None") and not re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'", value):
+            device = re.fullmatch(r"(\w+):(\d+)", value)
+            value = f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'
+        return f'jax.config.update("{name}", {value})  # once, at the start, not around some calls'
     return f"set `{name}` once, at the start, so that all calls have the same"
-
-
-def _literal(value: str) -> str:
-    if value in ("True", "False", "None") or re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'", value):
-        return value
-    device = re.fullmatch(r"(\w+):(\d+)", value)
-    return f'jax.devices("{device[1]}")[{device[2]}]' if device else f'"{value}"'
 
 
 def _donation(case: Case) -> str:

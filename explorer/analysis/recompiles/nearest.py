@@ -169,11 +169,9 @@ def _is_elsewhere(new: Content, old: Content) -> bool:
 
 def _type_weight(kind: str, new: Content, old: Content) -> float:
     weight = _WEIGHTS[kind] + (_OTHER if kind != "dtype" and new.dtype != old.dtype else 0)
-    return weight + 0.2 * (_axes(new, old) - 1) if kind == "shape" else weight
-
-
-def _axes(new: Content, old: Content) -> int:
-    return sum(a != b for a, b in zip(new.shape, old.shape, strict=True))
+    if kind != "shape":
+        return weight
+    return weight + 0.2 * (sum(a != b for a, b in zip(new.shape, old.shape, strict=True)) - 1)
 
 
 def _traced_kind(new: Content, old: Content) -> str:
@@ -269,12 +267,10 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
         for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
             way = row.kind, row.axis, row.before, row.after
             earlier = ways.get(way)
-            ways[way] = row if earlier is None else _merged(earlier, row)
+            # One for all leaves that changed in one way, which the first of them names: the rows come in that order.
+            places_of_way = row.places if earlier is None else tuple(sorted((*earlier.places, *row.places)))
+            ways[way] = (earlier or row)._replace(places=places_of_way)
     return [*ways.values()]
-
-
-def _merged(earlier: Difference, row: Difference) -> Difference:
-    return earlier._replace(places=tuple(sorted((*earlier.places, *row.places))))
 
 
 def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Shape) -> list[Difference]:

@@ -13,7 +13,7 @@ from explorer.analysis.recompiles.case import Case, defined_in_a_cell, sentence
 from explorer.analysis.recompiles.fixes import fix
 from explorer.analysis.recompiles.nearest import PLACEMENT, Difference, differences, nearest
 from explorer.model.events.event import Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.key import Function, Key, Static
 from explorer.model.events.leaves import in_columns
 
 # Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
@@ -54,10 +54,10 @@ def explain(
     relations = relatives(key, earlier)
     if not relations:
         hot = " that hot paths compile" * key.function.is_hot
-        return Reason("first", text=f"the first call of {_name_text(key.function)}{hot}")
+        return Reason("first", text=f"the first call of `{key.function.name}`{hot}")
     old = nearest(key, relations, happened)
     every = differences(key, old)
-    causes = [difference for difference in every if _can_cause(difference, happened)]
+    causes = [difference for difference in every if difference.kind not in PLACEMENT or "trace" not in happened]
     if not causes:
         return _without_cause(key, old, every, happened)
     causes = _sufficient(causes, key, relations)
@@ -65,10 +65,14 @@ def explain(
     # Of all ways in which leaves changed so, the one of the most leaves.
     chosen = max((d for d in causes if d.kind == kind), key=lambda difference: len(difference.places))
     case = Case(key, old, chosen, tuple(relations), value_counts or {}, tuple(causes))
+    before, after = chosen.before, chosen.after
+    if chosen.kind == "function" and not case.is_body:
+        before, after = old.function.name, f"{key.function.name}, made again"
     return Reason(
         chosen.kind,
-        _leaf(chosen),
-        *_values(case),
+        chosen.leaf if chosen.kind != "function" else "",
+        before,
+        after,
         fix="\n".join(dict.fromkeys(filter(None, [fix(case), *_fixes_of_types(case), _fix_of_place(case, every)]))),
         text=sentence(case, [difference for difference in causes if difference is not chosen]),
     )
@@ -91,14 +95,11 @@ def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
 
 
 def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
-    """Why a call was traced whose trace raised: no cache keeps such a one, so each that is like it is traced again.
-
-    Args:
-        key, earlier: As for `explain`.
-        error: The type of what it raised.
-    """
-    name = _name_text(key.function)
-    text = f"tracing {name} raised {error}, and nothing is kept of that: each call like it is traced again"
+    """Why a call was traced whose trace raised an error: no cache keeps such a trace, so each call like it is traced
+    again."""
+    text = (
+        f"tracing `{key.function.name}` raised {error}, and nothing is kept of that: each call like it is traced again"
+    )
     fix = f"see to the {error}; a call that may fail should be tried once, not in the loop"
     cause = explain(key, earlier, frozenset({"trace"}))
     if not cause.leaf or cause.kind in ("evicted", "unknown"):
@@ -119,10 +120,6 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
         return is_same and other.is_hot is is_hot
 
     return [old for old in earlier if old.function is function or is_relative(old.function)]
-
-
-def _can_cause(difference: Difference, happened: frozenset[str]) -> bool:
-    return difference.kind not in PLACEMENT or "trace" not in happened
 
 
 def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> list[Difference]:
@@ -166,22 +163,8 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     return dict((*old.options, *old.wrapping)).get(difference.leaf, "not set") == difference.after
 
 
-def _leaf(chosen: Difference) -> str:
-    return chosen.leaf if chosen.kind not in ("function", "evicted") else ""
-
-
-def _values(case: Case) -> tuple[str, str]:
-    if case.chosen.kind == "function" and not case.is_body:
-        return case.old.function.name, f"{case.key.function.name}, made again"
-    return case.chosen.before, case.chosen.after
-
-
-def _name_text(function: Function) -> str:
-    return f"`{function.name}`"
-
-
 def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: frozenset[str]) -> Reason:
-    name = _name_text(key.function)
+    name = f"`{key.function.name}`"
     if key.function.is_hot and key.function.wrapper != old.function.wrapper:
         return Reason(
             "evicted",
@@ -320,12 +303,8 @@ def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
     return sorted(earlier, key=lambda old: _mark(old) == mark)
 
 
-def _leaves_mark(leaves: Sequence[Leaf]) -> int:
-    return in_columns(leaves)[0].mark()
-
-
 def _mark(key: Key) -> int:
     return hash((
-        key.function.identity, key.structure, _leaves_mark(key.leaves), key.statics, key.donated,
+        key.function.identity, key.structure, in_columns(key.leaves)[0].mark(), key.statics, key.donated,
         id(key.context), key.options, key.wrapping,
     ))  # fmt: skip

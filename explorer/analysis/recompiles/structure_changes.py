@@ -140,15 +140,12 @@ def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
     if (new.kind, new.name) != (old.kind, old.name):
         return Change(path, _describe(old), _describe(new), is_outer=new.children == old.children)
     if new.static != old.static or new.fields != old.fields:
-        return _changed_field(new, old, path) or Change(path, *_static_texts(new, old), "kept")
+        before, after = cut_middles(old.static, new.static)
+        kept = Change(path, f"{old.name}[{before}]", f"{new.name}[{after}]", "kept")
+        return _changed_field(new, old, path) or kept
     if new.kind != "dict" and len(new.children) != len(old.children):
         return Change(path, _describe(old), _describe(new))
     return None
-
-
-def _static_texts(new: TreeNode, old: TreeNode) -> tuple[str, str]:
-    before, after = cut_middles(old.static, new.static)
-    return f"{old.name}[{before}]", f"{new.name}[{after}]"
 
 
 def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from explorer.analysis.collectives import mesh_of
+from explorer.analysis.graphs import graph_of, members
 from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
@@ -37,12 +38,9 @@ def shardings(capture: Capture) -> Shardings:
 
 
 def propagate(graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument] = ()) -> Sequence[Leaves]:
-    """For each node how the arrays of its type lie on the devices.
+    """For each node of the optimised program how the arrays of its type lie on the devices of a mesh.
 
-    Args:
-        graph: Of the optimised program.
-        mesh: What the program is sharded by.
-        given: The arguments as they were lowered: what counts where the program's parameters carry no sharding.
+    The arguments as they were lowered count where the program's parameters carry no sharding.
     """
     return _Propagation(graph, mesh, given).run()
 
@@ -53,10 +51,7 @@ class _Propagation:
     def __init__(self, graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument]) -> None:
         self.graph, self.mesh, self.given = graph, mesh, given
         self.leaves = [() for _ in range(len(graph))]
-        order = np.argsort(graph.group, kind="stable")
-        groups = graph.group[order]
-        starts = np.searchsorted(groups, np.arange(len(graph.groups) + 1))
-        self.members: list[list[int]] = [order[starts[i] : starts[i + 1]].tolist() for i in range(len(graph.groups))]
+        self.members: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
         self.types = [parse_type(text) for text in graph.types]
         self.type: list[int] = graph.type.tolist()
         self.op: list[int] = graph.op.tolist()
@@ -300,8 +295,8 @@ class GivenArgument:
 
 def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
     """The arguments of a capture's lowered program, in order; none where it has no such stage."""
-    stage = next((stage for stage in capture.stages if stage.name == "stablehlo"), None)
-    nodes = stage.graph.nodes if stage is not None else ()
+    graph = graph_of(capture, "stablehlo")
+    nodes = graph.nodes if graph is not None else ()
     parameters = (node for node in nodes if node.op == "parameter" and node.group is not None)
     of_main = (node for node in parameters if node.group is not None and node.group.kind == "entry")
     return [

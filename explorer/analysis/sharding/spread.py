@@ -115,15 +115,8 @@ Dims = tuple[Axes, ...] | None
 
 @dataclass(frozen=True)
 class Operation:
-    """One instruction, as the rules look at it.
-
-    Args:
-        op: Its opcode.
-        type: Of its result.
-        operands: The types of its operands.
-        attributes: As printed.
-        mesh: Of the program.
-    """
+    """One instruction, as the rules look at it: the type of its result, those of its operands, the attributes as
+    printed, the mesh of the program."""
 
     op: str
     type: Type
