@@ -289,26 +289,18 @@ def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
 def _gpu(row: KernelCode) -> list[tuple[str, str]]:
     block = math.prod(row.block)
     launch = f"{math.prod(row.grid):,} × {count_text(block, 'thread')}" if row.grid else "not known"
+    spills = "not known" if row.stack is None else f"at most {bytes_text(row.stack)} a thread" if row.stack else "none"
+    occupancy = "not known" if row.occupancy is None else f"≤ {share_text(row.occupancy)}"
+    if row.occupancy is not None and row.registers is None:
+        occupancy += ", registers not known"
     return [
         ("blocks", launch if row.grid or not block else f"{count_text(block, 'thread')} each"),
         ("registers", "not known" if row.registers is None else f"{row.registers} a thread"),
-        ("spills", _gpu_spills(row)),
+        ("spills", spills),
         ("shared memory", "not known" if row.shared is None else f"{bytes_text(row.shared)} a block"),
-        ("occupancy", _occupancy(row)),
+        ("occupancy", occupancy),
         ("tensor cores", _names(row.matrix_instructions) or "not used"),
     ]
-
-
-def _gpu_spills(row: KernelCode) -> str:
-    if row.stack is None:
-        return "not known"
-    return f"at most {bytes_text(row.stack)} a thread" if row.stack else "none"
-
-
-def _occupancy(row: KernelCode) -> str:
-    if row.occupancy is None:
-        return "not known"
-    return f"≤ {share_text(row.occupancy)}" + ("" if row.registers is not None else ", registers not known")
 
 
 def _cpu(row: KernelCode) -> list[tuple[str, str]]:

@@ -17,9 +17,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,8 +60,7 @@ def compared(before: Golden, now: Golden, name: str) -> CheckResult:
     return CheckResult(name, regressions, gains, notes, now)
 
 
-@dataclass(frozen=True)
-class _Cause:
+class _Cause(NamedTuple):
     """What brought a change about: the sentence, and where that stands, nowhere if nobody knows."""
 
     text: str
@@ -108,11 +108,10 @@ class _Comparison:
     def _change(
         self, measure: str, old: float, new: float, text: str, where: str = "", line: LineRecord | None = None
     ) -> Change:
-        cause = self._cause(measure)
-        file, number = cause.file, cause.line
+        why, file, number = self._cause(measure)
         if not file:
             file, number = (line.file, line.line) if line is not None and line.file else _place_of(self._after)
-        return Change(self._new.target, measure, old, new, text, where, cause.text, file, number)
+        return Change(self._new.target, measure, old, new, text, where, why, file, number)
 
     def _costliest(self, amount: Callable[[LineRecord], float], by: float) -> tuple[Pair, LineRecord] | None:
         grown = [((old, new), (amount(new) if new else 0) - (amount(old) if old else 0)) for old, new in self._pairs]

@@ -216,7 +216,6 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
     """For each node, the node whose place it has, by structure; -1 for none.
 
     Args:
-        graph: Of any stage.
         at: Each node that has a place, -1 for the others, shape `[n]`.
         apart: Nodes that get no place, and through which none is found, shape `[n]`.
         readers_first: Whether what is inside a fusion or a loop body belongs to its reader there before its caller.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
+from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes, PaddingRefusal
 from explorer.model.results.sweep import text_table
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, share_text
@@ -17,12 +17,7 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Equations of one line that prevent padding for one reason.
-
-    Args:
-        first: One of them.
-        count: How many there are.
-    """
+    """Equations of one line that prevent padding for one reason: the first of them, and how many there are."""
 
     first: PaddingRefusal
     count: int
@@ -168,19 +163,14 @@ def _proof(report: DynamicReport) -> Iterator[tuple[str, str]]:
 
 def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:
     """The binaries as a table, under a head."""
-    return [("binary", "serves", "calls", "compiled in", "why"), *map(_binary_row, report.binaries)]
-
-
-def _binary_row(row: DynamicBinary) -> tuple[str, ...]:
-    reason = row.reason.removeprefix("padded, ").partition("  at  ")[0]
-    beside = ", in the background" * (row.is_background and "background" not in reason)
-    return (
-        sizes_text(row.sizes) or "the only one",
-        "up to that" if row.is_padded else "that size",
-        "not counted" if row.calls is None else f"{row.calls:,}",
-        duration_text(row.seconds),
-        reason + beside,
-    )
+    rows: list[tuple[str, ...]] = [("binary", "serves", "calls", "compiled in", "why")]
+    for row in report.binaries:
+        reason = row.reason.removeprefix("padded, ").partition("  at  ")[0]
+        reason += ", in the background" * (row.is_background and "background" not in reason)
+        serves = "up to that" if row.is_padded else "that size"
+        calls = "not counted" if row.calls is None else f"{row.calls:,}"
+        rows.append((sizes_text(row.sizes) or "the only one", serves, calls, duration_text(row.seconds), reason))
+    return rows
 
 
 def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[str, ...]]:
@@ -188,18 +178,12 @@ def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[
     has_flops = total_waste(report)[1] == "FLOPs"
     head = ("size", "in the bucket", "calls", "a call took")
     shares = ("padding, of the FLOPs", "of the bytes") if has_flops else ("padding, of the bytes",)
-    return [(*head, *shares), *(_size_row(row, has_flops) for row in rows)]
-
-
-def _size_row(row: PaddedSizes, has_flops: bool) -> tuple[str, ...]:
-    of_bytes = share_text(waste_of(row, "bytes"))
-    return (
-        sizes_text(row.sizes),
-        bucket_text(row.bucket),
-        f"{row.calls:,}",
-        duration_text(row.median_seconds),
-        *((share_text(waste_of(row, "FLOPs")), of_bytes) if has_flops else (of_bytes,)),
-    )
+    table: list[tuple[str, ...]] = [(*head, *shares)]
+    for row in rows:
+        wastes = [share_text(waste_of(row, what)) for what in (("FLOPs", "bytes") if has_flops else ("bytes",))]
+        took = duration_text(row.median_seconds)
+        table.append((sizes_text(row.sizes), bucket_text(row.bucket), f"{row.calls:,}", took, *wastes))
+    return table
 
 
 def report_text(report: DynamicReport) -> str:

@@ -94,12 +94,7 @@ np: Any = numpy  # its sorted arrays have types that say less than their names
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A substring that occurs several times.
-
-    Args:
-        length: Of the substring.
-        starts: Where it begins, in order; no two occurrences of any repeats overlap.
-    """
+    """A substring that occurs several times: its length, and its starts in order. No two occurrences overlap."""
 
     length: int
     starts: tuple[int, ...]
@@ -108,15 +103,8 @@ class Repeat:
 def find_repeats(tokens: Sequence[Hashable], *, length: int = 2, count: int = 2) -> tuple[Repeat, ...]:
     """Substrings that repeat, so chosen that nothing else does in what they leave uncovered.
 
-    Takes O(n log² n) for each of a few rounds.
-
-    Args:
-        tokens: The string.
-        length: Of a repeat, at least, from 1 on.
-        count: How often, at least, from 2 on.
-
-    Returns:
-        In the order of their first occurrence.
+    Takes O(n log² n) for each of a few rounds. A repeat has `length` tokens (1 or more) and occurs `count` times (2 or
+    more) at least. Repeats come in the order of their first occurrence.
 
     Example:
         >>> find_repeats("abcabcabcxab", length=2)

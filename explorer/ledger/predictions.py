@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.model.events.key import Key, Leaf
 from explorer.model.events.prediction import Prediction
 

@@ -61,10 +61,10 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     inside = _kernel_insides(graph, calls)
     once = own_flops(graph)
     once[_without_computation(graph, called)] = np.nan
-    flops, runs = _through_calls(graph, calls, once)
+    flops, counted, exact = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
-    factor = runs.counted[graph.group]
-    return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.exact[graph.group]}
+    factor = counted[graph.group]
+    return {"flops": flops * factor, "bytes": moved * factor, "runs": exact[graph.group]}
 
 
 def _without_computation(graph: Graph, called: Sequence[ComputationCall]) -> Ints:
@@ -81,14 +81,6 @@ class _Call:
     times: float
     is_known: bool = True
     is_control: bool = False
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """How often each computation runs (the last is for nodes in none); an unknown loop counts once, or is NaN."""
-
-    counted: Floats
-    exact: Floats
 
 
 def _counted_calls(graph: Graph, called: Sequence[ComputationCall], elements: Floats) -> list[_Call]:
@@ -141,7 +133,9 @@ def _kernel_insides(graph: Graph, calls: Sequence[_Call]) -> NDArray[np.bool_]:
 _DEPTH = 3  # a kernel's insides call reducers, and those hardly ever anything
 
 
-def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, _Runs]:
+def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, Floats, Floats]:
+    """The operations of each node in one run of its computation; how often each computation runs in a run of the
+    program, an unknown loop counted as once, and the same with NaN for it. The last is for nodes in no computation."""
     count = len(graph.groups)
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
@@ -154,7 +148,13 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
             if not call.is_control and call.times:
                 flops[call.node] += call.times * total[call.group]
                 total[group] += call.times * total[call.group]
-    return flops, _runs(_starts(graph), of_group, order[::-1])
+    counted = _starts(graph).astype(np.float64)
+    exact = counted.copy()
+    for group in reversed(order):
+        for call in of_group[group]:
+            counted[call.group] += counted[group] * call.times
+            exact[call.group] += exact[group] * (call.times if call.is_known else np.nan)
+    return flops, counted, exact
 
 
 def _starts(graph: Graph) -> NDArray[np.bool_]:
@@ -168,16 +168,6 @@ def _starts(graph: Graph) -> NDArray[np.bool_]:
         roots = [i for i, group in enumerate(graph.groups) if group.caller < 0]
         is_entry[roots[-1:]] = True
     return is_entry
-
-
-def _runs(starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> _Runs:
-    counted = starts.astype(np.float64)
-    certain = counted.copy()
-    for group in callers_first:
-        for call in of_group[group]:
-            counted[call.group] += counted[group] * call.times
-            certain[call.group] += certain[group] * (call.times if call.is_known else np.nan)
-    return _Runs(counted, certain)
 
 
 def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
@@ -231,9 +221,9 @@ def _written(graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[n
         written[node] = result_bytes(graph, node)
     for group in {int(graph.group[node]) for node in in_place if inside[graph.group[node]]}:
         caller = graph.groups[group].caller
-        root = _root(graph, group)
-        if caller >= 0 and root >= 0:
-            written[caller] = _through_bitcasts(graph, op, written, root)
+        roots: list[int] = np.flatnonzero(graph.is_root & (graph.group == group)).tolist()
+        if caller >= 0 and roots:
+            written[caller] = _through_bitcasts(graph, op, written, roots[0])
     return written
 
 
@@ -247,7 +237,3 @@ def _through_bitcasts(graph: Graph, op: NDArray[np.str_], written: Floats, root:
         root = operands[0]
         operands = graph.operand[graph.operand_start[root] : graph.operand_start[root + 1]].tolist()
     return float(written[root])
-
-
-def _root(graph: Graph, group: int) -> int:
-    return next(iter(np.flatnonzero(graph.is_root & (graph.group == group)).tolist()), -1)

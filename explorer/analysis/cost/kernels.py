@@ -133,7 +133,9 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
     chosen = _most(graph, kernel, code, len(names))
-    for node in _products(graph):
+    calls: list[int] = graph.attribute_table.nodes("custom_call_target").tolist()
+    products = np.flatnonzero(is_op(graph, _PRODUCTS)).tolist()
+    for node in [*products, *(node for node in calls if call_target(graph, node).startswith(_LIBRARY))]:
         at = int(kernel[node]) if kernel[node] >= 0 else node
         matmul[at] = True
         operand = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
@@ -142,24 +144,13 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     return KernelKinds([names[i] for i in of_node], matmul.tolist(), _special(graph, kernel))
 
 
-def _products(graph: Graph) -> list[int]:
-    products = [code for code, op in enumerate(graph.ops) if op in _PRODUCTS]
-    calls = graph.attribute_table.nodes("custom_call_target").tolist()
-    libraries = [node for node in calls if call_target(graph, node).startswith(_LIBRARY)]
-    return np.flatnonzero(np.isin(graph.op, products)).tolist() + libraries
-
-
 def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
-    codes = {code: op for code, op in enumerate(graph.ops) if op in SPECIAL}
     rates_of_kernel: dict[int, dict[str, float]] = {}
-    if codes:
-        for node in np.flatnonzero(np.isin(graph.op, list(codes)) & (kernel >= 0)).tolist():
-            of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
-            op = codes[int(graph.op[node])]
-            count = elements(graph.types[int(graph.type[node])])
-            of_kernel[op] = of_kernel.get(op, 0.0) + (
-                sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
-            )
+    for node in np.flatnonzero(is_op(graph, SPECIAL) & (kernel >= 0)).tolist():
+        of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
+        op, count = graph.ops[int(graph.op[node])], elements(graph.types[int(graph.type[node])])
+        rate = sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
+        of_kernel[op] = of_kernel.get(op, 0.0) + rate
     return rates_of_kernel
 
 

@@ -36,7 +36,11 @@ def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()
     points.sort(key=lambda point: -point.seconds)
     unknown = sum(point.bound == "unknown" for point in points)
     text = f"nothing is known of the time of {count_text(unknown, 'kernel')}: a library's, or a loop of unknown length"
-    all_notes = (*notes, *([text] if unknown else []), *_beside(times[copies]), *peaks.notes)
+    all_notes = [*notes, *([text] if unknown else [])]
+    if beside := float(np.nansum(times[copies])):
+        counted = count_text(len(times[copies]), "copy").replace("copys", "copies")
+        all_notes.append(f"{counted} beside the kernels: {duration_text(beside)}")
+    all_notes += peaks.notes
     return Roofline(capture.function, capture.signature, peaks, points, tuple(dict.fromkeys(all_notes)), True)
 
 
@@ -76,13 +80,6 @@ def _point(
     )
 
 
-def _beside(times: Floats) -> list[str]:
-    seconds = float(np.nansum(times))
-    if not seconds:
-        return []
-    return [f"{count_text(len(times), 'copy').replace('copys', 'copies')} beside the kernels: {duration_text(seconds)}"]
-
-
 _COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 
 
@@ -94,7 +91,9 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
     """
     seconds = np.zeros(len(graph.names))
     kinds, measures = kernel_kinds(graph), graph.measures
-    on_chip = np.asarray([_on_chip_bytes(type_) for type_ in graph.types], float)[graph.type]
+    # What lies in no device memory: a TPU's compiler puts it in the core's own, `S(1)`.
+    arrays = [[array for array in parse_type(type_).arrays if array.memory_space] for type_ in graph.types]
+    on_chip = np.asarray([sum(array.allocated for array in each) for each in arrays], float)[graph.type]
     nodes: list[int] = running_nodes(graph).tolist()
     for node in nodes:
         counted = float(measures["runs"][node])
@@ -111,11 +110,6 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
 def copies_beside(graph: Graph) -> NDArray[np.bool_]:
     """Which nodes copy while kernels run, as a TPU brings what comes next into the core's own memory, shape `[n]`."""
     return is_op(graph, _COPIES)
-
-
-def _on_chip_bytes(type_: str) -> int:
-    """Of a type, what lies in no device memory: a TPU's compiler puts it in the core's own, `S(1)`."""
-    return sum(array.allocated for array in parse_type(type_).arrays if array.memory_space)
 
 
 WARP = 32

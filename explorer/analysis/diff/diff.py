@@ -183,7 +183,7 @@ class Diff(Displayable):
             effect = str(stage.step).partition(": ")[2]
             rows.append((name, f"{effect}, of {len(stage.a.graph):,} and {len(stage.b.graph):,}"))
         for word, fusions in (("gained", self.fusions_gained), ("lost", self.fusions_lost)):
-            rows += [(f"fusion {word}", text) for text in _fusion_texts(_ranked(fusions))]
+            rows += [(f"fusion {word}", text) for text in _fusion_texts(fusions)]
         rows += [
             ("fusion changed", f"{old.name}: {old.holds} → {new.holds}")
             for old, new in self.fusions_changed[:_MOST_SHOWN]
@@ -246,19 +246,15 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     return Fusion(node.name, holds, tuple(places), len(inside), node)
 
 
-def _fusion_texts(ranked: Sequence[tuple[Fusion, int]]) -> list[str]:
-    texts = [repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1) for fusion, count in ranked]
+def _fusion_texts(fusions: Sequence[Fusion]) -> list[str]:
+    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
+    ranked = Counter((fusion.holds, fusion.lines) for fusion in fusions).most_common()
+    first = {(fusion.holds, fusion.lines): repr(fusion)[len("Fusion(") : -1] for fusion in reversed(fusions)}
+    texts = [first[kind] + f" (×{count:,})" * (count > 1) for kind, count in ranked]
     if len(ranked) > _MOST_SHOWN:
         rest = sum(count for _, count in ranked[_MOST_SHOWN:])
         texts[_MOST_SHOWN:] = [f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"]
     return texts
-
-
-def _ranked(fusions: Sequence[Fusion]) -> list[tuple[Fusion, int]]:
-    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
-    kinds = Counter((fusion.holds, fusion.lines) for fusion in fusions)
-    first = {(fusion.holds, fusion.lines): fusion for fusion in reversed(fusions)}
-    return [(first[kind], count) for kind, count in kinds.most_common()]
 
 
 def _keys(a: Capture, b: Capture, field: str) -> list[str]:

@@ -307,7 +307,7 @@ class _Matching:
     def plumb(self) -> None:
         """Kernels by what they hold, then what they are given and give."""
         a, b = self.a, self.b
-        size_a, size_b = _weights(a, a.flow.kernel), _weights(b, b.flow.kernel)
+        size_a, size_b = _weights(a), _weights(b)
         pairs = np.flatnonzero((self.there >= 0) & (a.flow.kernel >= 0) & a.flow.real)
         homes = zip(a.flow.kernel[pairs].tolist(), b.flow.kernel[self.there[pairs]].tolist(), strict=True)
         shared: Counter[tuple[int, int]] = Counter()
@@ -350,8 +350,9 @@ class _Matching:
         return rows
 
 
-def _weights(side: Side, kernel: Ints) -> Counter[int]:
+def _weights(side: Side) -> Counter[int]:
     total: Counter[int] = Counter()
+    kernel = side.flow.kernel
     inside = np.flatnonzero((kernel >= 0) & side.flow.real)
     for home, weight in zip(kernel[inside].tolist(), side.weight[inside].tolist(), strict=True):
         total[home] += weight

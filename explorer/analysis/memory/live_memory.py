@@ -23,7 +23,7 @@ from explorer.errors import NotRecordedError
 from explorer.model.attributes import Nested, read_nested
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.live_memory import KINDS, Donation, LiveMemory, Sizes
+from explorer.model.live_memory import KINDS, Donation, LiveMemory
 
 _BY_USE = ("argument", "output", "temp")
 
@@ -52,7 +52,8 @@ def read_memory(graph: Graph) -> LiveMemory:
         order=np.asarray(schedule.steps, np.int32),
         node=column(values.node),
         array=column(values.array),
-        size=_sizes(values.size)[kept],
+        # Python's own integers where all together might not fit in int64: 2**40 × 2**40 elements.
+        size=np.asarray(values.size, np.int64 if sum(values.size) < 1 << 62 else object)[kept],
         kind=kinds[kept],
         space=column([type_.memory_space for type_ in values.type]),
         start=column(alive.start),
@@ -60,11 +61,6 @@ def read_memory(graph: Graph) -> LiveMemory:
         donations=_possible_donations(schedule, alive),
         is_scheduled=graph.attributes.get("is_scheduled") == "true",
     )
-
-
-def _sizes(sizes: Sequence[int]) -> Sizes:
-    """Bytes as int64, or as Python's own integers where all together might not fit in that: 2**40 × 2**40 elements."""
-    return np.asarray(sizes, np.int64 if sum(sizes) < 1 << 62 else object)
 
 
 def live_memory(capture: Capture) -> LiveMemory:
@@ -210,12 +206,8 @@ class Alias(NamedTuple):
 
 
 class Reuse(NamedTuple):
-    """That a value may lie where another one was, which dies at the step that defines it.
-
-    Args:
-        operand, output: Values.
-        number: Of the operand, among those of the instruction.
-    """
+    """That a value may lie where another one was, which dies at the step that defines it: the `number` of the operand
+    among those of the instruction."""
 
     operand: int
     output: int

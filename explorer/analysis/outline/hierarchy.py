@@ -203,10 +203,7 @@ class _Nesting:
     def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
         """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations.
 
-        Args:
-            nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
-            common: The group that holds nearly all of the loop.
-            around: Nodes, all those in `common` among them.
+        `common` holds nearly all of the loop, and `around` has all nodes of `common`.
         """
         tree = self.tree
         classes, exact = self.equal_iterations(nodes, iteration)

@@ -53,6 +53,7 @@ class Shares:
     busy: Floats
 
 
+@dataclass(slots=True)
 class _Open:
     """An event that a thread is in.
 
@@ -60,10 +61,11 @@ class _Open:
     on after an instruction of its body, and a wait after work done meanwhile.
     """
 
-    __slots__ = ("end", "is_open", "is_region", "owner", "waits")
-
-    def __init__(self, end: float, owner: int, is_open: bool = False, is_region: bool = False, waits: bool = False):
-        self.end, self.owner, self.is_open, self.is_region, self.waits = end, owner, is_open, is_region, waits
+    end: float
+    owner: int
+    is_open: bool = False
+    is_region: bool = False
+    waits: bool = False
 
 
 def segments(
@@ -72,7 +74,6 @@ def segments(
     """Cut each thread's time at the events in it.
 
     Args:
-        events: What was recorded.
         is_control: Of each op, whether it runs others (`while`, `call`, `conditional`): what passes between these is
             its own time.
         is_collective: Of each op, whether it waits for other devices.

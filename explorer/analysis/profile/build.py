@@ -15,7 +15,6 @@ from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.graphs import with_measures
 from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares, timeline_of
-from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
 from explorer.analysis.profile.recording import (
     COLLECTIVE,
     CONTROL,
@@ -26,6 +25,7 @@ from explorer.analysis.profile.recording import (
     resolve_ops,
     undisturbed,
 )
+from explorer.analysis.profile.roofline import OpCost, op_costs, with_counted_loops
 from explorer.model.capture import Capture
 from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
@@ -107,7 +107,8 @@ def build_profile(
             for op, cost in zip(ops, costs, strict=True)
         ],
         lines=lines,
-        unattributed=_rest(device, sum(row.seconds for row in lines)),
+        # Measures are rounded to single precision, and that is no rest.
+        unattributed=rest if (rest := device - sum(row.seconds for row in lines)) > _ROUNDING * device else 0.0,
     )
 
 
@@ -138,13 +139,7 @@ def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Ran:
-    """The instructions that ran, a call: columns of one length.
-
-    Args:
-        ops: As the profiler names them.
-        node, kind: Their place in their program's graph, and their operation; -1 and empty where that is unknown.
-        seconds, count: Their own time, and how often they ran.
-    """
+    """The instructions that ran, a call, as columns: their node and operation are -1 and empty where unknown."""
 
     ops: Sequence[Op]
     node: Sequence[int]
@@ -208,12 +203,8 @@ class _RunTimes:
         self.at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
 
     def intervals(self, ops: Sequence[int], lines: Sequence[int], parts: Sequence[float], count: int) -> Floats:
-        """Of each line the least and the most that its mean may be, shape `[2, lines]`; NaN of fewer than 3 runs.
-
-        Args:
-            ops, lines, parts: Columns: this op has of this line so many seconds, on average.
-            count: How many lines there are.
-        """
+        """Of each of `count` lines the least and the most that its mean may be, shape `[2, lines]`; NaN of fewer than
+        3 runs. The columns say that this op has of this line so many seconds, on average."""
         runs = len(self.relative)
         if runs < _FEWEST:
             return np.full((2, count), np.nan)
@@ -290,11 +281,6 @@ def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, flo
         if op.count > 0 and cost.runs > 0:
             times.setdefault(op.program, []).append(cost.runs / op.count)
     return {program: median(several) for program, several in times.items()}
-
-
-def _rest(whole: float, part: float) -> float:
-    """What of the whole is not in the part; measures are rounded to single precision, and that is no rest."""
-    return whole - part if whole - part > _ROUNDING * whole else 0.0
 
 
 class _ProgramTime:

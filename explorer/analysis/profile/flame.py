@@ -109,8 +109,8 @@ class _Boxes:
 
 
 def _scopes(scope: str) -> list[FlameNode]:
-    names = [name for name in scope.split("/") if name]
-    return [FlameNode(name, "scope", 0.0) for name in names] or [FlameNode(_NO_SCOPE, "none", 0.0)]
+    boxes = [FlameNode(name, "scope", 0.0) for name in scope.split("/") if name]
+    return boxes or [FlameNode(_NO_SCOPE, "none", 0.0)]
 
 
 def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[FlameNode]:

@@ -51,9 +51,8 @@ def largest(capture: Capture) -> Answer:
 
 
 def _by_size(live: LiveMemory) -> list[Buffer]:
-    rows = sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))
     buffers = live.buffers
-    return [buffers[row] for row in rows]
+    return [buffers[row] for row in sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))]
 
 
 def _described(capture: Capture, buffer: Buffer) -> str:
@@ -74,7 +73,7 @@ def materialised(capture: Capture) -> Answer:
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
     text = joined(_masks(capture, masks, live), _squares(capture, masks, squares))
-    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture))
+    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
     return reply("materialised", text, "exact", "hlo", nodes)
 
 
@@ -101,10 +100,7 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     return "No mask is in memory: it exists inside kernels only." if inside else "No mask is left in the program."
 
 
-def _inside(capture: Capture) -> set[int]:
-    graph = graph_of(capture, "hlo")
-    if graph is None:
-        return set()
+def _inside(graph: Graph) -> set[int]:
     codes = {code for code, type_ in enumerate(graph.types) if _is_mask(type_) or _is_square(type_)}
     rows = [row for row, code in enumerate(graph.type.tolist()) if code in codes]
     return {int(graph.kernel[row]) for row in rows if graph.kernel[row] >= 0}

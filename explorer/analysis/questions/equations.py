@@ -92,7 +92,10 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     fates = equations.fates
-    gone, lost, kept = _by_fate(fates, rows)
+    kinds = [(row, KINDS[code]) for row, code in zip(rows, fates.kind[list(rows)].tolist(), strict=True)]
+    gone = [row for row, kind in kinds if kind in _GONE]
+    lost = [row for row, kind in kinds if kind == "unknown"]
+    kept = [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
     is_short = what and len(kept) <= _MOST
     text = joined(
         _gone(equations, gone, len(rows), what),
@@ -104,14 +107,6 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
         certainty = "unknown"
     hint = passes_hint(equations.capture) if lost else ""
     return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
-
-
-def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    codes: list[int] = fates.kind[list(rows)].tolist()
-    split: dict[str, list[int]] = {"gone": [], "unknown": [], "kept": []}
-    for row, kind in zip(rows, (KINDS[code] for code in codes), strict=True):
-        split["gone" if kind in _GONE else "unknown" if kind == "unknown" else "kept"].append(row)
-    return split["gone"], split["unknown"], split["kept"]
 
 
 def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:

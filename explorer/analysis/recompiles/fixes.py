@@ -14,7 +14,7 @@ from explorer.analysis.recompiles.array_fixes import (
     with_comment,
 )
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name, root, shape_text
-from explorer.analysis.recompiles.structure_changes import Change
+from explorer.analysis.recompiles.nearest import Change
 from explorer.model.events.key import Leaf, Static
 
 # Of a call of Equinox's own jit, which hands everything to one jax.jit.

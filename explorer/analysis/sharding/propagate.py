@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -140,7 +140,7 @@ class _Propagation:
             base,
             _result_type(op, type_),
             [self.types[self.type[operand]] for operand in operands],
-            _attributes(self.graph, node, base),
+            self.graph.attribute_table.of(node) if base not in _PLAIN else {},
             self.mesh,
         )
         is_from_outside = op in ("custom-call", "rng", "infeed", "recv", "send") and not spreads
@@ -194,7 +194,10 @@ class _Propagation:
             after = self.evaluate(body, [carried])
             if len(after) != len(carried):
                 break
-            both = tuple(map(_joined_in_loop, carried, after))
+            both = tuple(
+                joined(one, other) if one == other else replace(joined(one, other), values=None)  # a counter's differ
+                for one, other in zip(carried, after, strict=True)
+            )
             if both == carried:
                 break
             carried = both
@@ -214,12 +217,6 @@ class _Propagation:
             either = tuple(map(joined, either, result))
         chosen = union(given[0])  # who takes which branch
         return tuple(leaf.with_axes(leaf.axes | chosen, leaf.dims if not chosen else None) for leaf in either)
-
-
-def _joined_in_loop(before: Spread, after: Spread) -> Spread:
-    """A counter has other values in each round."""
-    both = joined(before, after)
-    return both if before == after else replace(both, values=None)
 
 
 def _fitted(leaves: Leaves, type_: Type) -> Leaves:
@@ -247,11 +244,6 @@ def _result_type(op: str, type_: Type) -> Type:
     return Type((type_.arrays[1],), (0,))
 
 
-def _attributes(graph: Graph, node: int, op: str) -> Mapping[str, str]:
-    return graph.attribute_table.of(node) if op not in _PLAIN else _NONE
-
-
-_NONE: Mapping[str, str] = {}
 _PLAIN = frozenset(
     [
         *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "exponential", "select", "convert"),
@@ -282,12 +274,7 @@ _AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
 
 @dataclass(frozen=True)
 class GivenArgument:
-    """One argument of the lowered program.
-
-    Args:
-        array: Its type, of the whole array.
-        sharding: As the text has it; empty where nothing was asked for.
-    """
+    """One argument of the lowered program: the type of the whole array, the sharding as written, empty for none."""
 
     array: ArrayType
     sharding: str
