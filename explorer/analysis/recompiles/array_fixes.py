@@ -25,11 +25,10 @@ def dtype_of(name: str) -> str:
     return f"jnp.{name}_" if name == "bool" else f"jnp.{name}"
 
 
-def assignment(path: str, value: str) -> str:
+def assignment(path: str, value: str, remark: str = "") -> str:
     """`x = …`, in code; what is in a tuple or an object that may be frozen isn't assigned to."""
-    if path.isidentifier() or path.endswith(("']", '"]')):
-        return f"{path} = {value}"
-    return f"{value}  # in place of {path}"
+    is_assigned = path.isidentifier() or path.endswith(("']", '"]'))
+    return with_comment(f"{path} = {value}" if is_assigned else f"{value}  # in place of {path}", remark)
 
 
 def is_all_of(key: Key, leaves: LeafColumns) -> bool:
@@ -86,11 +85,10 @@ def _preallocate(case: Case, leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> s
     size = max(16, 1 << (2 * sizes[-1] - 1).bit_length() - 1)
     whole = shape_text((*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]))
     start = shape_text(tuple("n" if i == axis else 0 for i in range(len(leaf.shape))))
-    zeros = assignment(leaf.path, f"jnp.zeros({whole}, {dtype_of(leaf.dtype)})")
     others = [f"`{path}`" for path in case.key.grown if path != leaf.path]
     more = f"; likewise {', '.join(others[:_LINES])}" if others else ""
     remark = f"its last size at once; then jax.lax.dynamic_update_slice({leaf.path}, new, {start}){more}"
-    return with_comment(zeros, remark)
+    return assignment(leaf.path, f"jnp.zeros({whole}, {dtype_of(leaf.dtype)})", remark)
 
 
 class _Padding(NamedTuple):
@@ -195,18 +193,15 @@ def _one_rank(new: Leaf, old: Leaf) -> str:
     path, (short, long) = new.path, sorted((new, old), key=lambda leaf: len(leaf.shape))
     where = f"where its shape is {shape_text(short.shape)}"
     if not short.shape and long.shape == (1,):
-        return with_comment(
-            assignment(path, f"jnp.reshape({path}, ())"), f"where its shape is {shape_text(long.shape)}"
-        )
+        return assignment(path, f"jnp.reshape({path}, ())", f"where its shape is {shape_text(long.shape)}")
     if not short.shape:
-        return with_comment(
-            assignment(path, f"jnp.full({shape_text(long.shape)}, {path}, {dtype_of(long.dtype)})"),
-            "where it is a number",
+        return assignment(
+            path, f"jnp.full({shape_text(long.shape)}, {path}, {dtype_of(long.dtype)})", "where it is a number"
         )
     if long.shape[1:] == short.shape:
         return _as_a_batch(path, short, long, where)
     if long.shape[:-1] == short.shape and long.shape[-1] == 1:
-        return with_comment(assignment(path, f"{path}[..., None]"), where)
+        return assignment(path, f"{path}[..., None]", where)
     return f"give `{path}` one number of dimensions in all calls: {len(old.shape)} or {len(new.shape)}"
 
 
@@ -214,13 +209,13 @@ def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
     """One example as a batch of as many as there are else: as a batch of one it would be another size."""
     count = long.shape[0]
     if count == 1:
-        return with_comment(assignment(path, f"{path}[None]"), where)
+        return assignment(path, f"{path}[None]", where)
     if not isinstance(count, int) or count > _WASTE:
         return f"`{path}[None]`, {where}, would be another size: jax.vmap what takes one"
     widths = ", ".join([f"(0, {count - 1})", *["(0, 0)"] * len(short.shape)])
     library = "np" if short.given == "numpy" else "jnp"
     padded = f"{library}.pad({path}[None], [{widths}])"
-    return with_comment(assignment(path, padded), f"{where}; mask what is added")
+    return assignment(path, padded, f"{where}; mask what is added")
 
 
 def fix_type(case: Case) -> str:
@@ -231,7 +226,7 @@ def fix_type(case: Case) -> str:
     if new.dtype.startswith("key<") and old.dtype.startswith("key<"):
         return f'jax.config.update("jax_default_prng_impl", …)  # one kind of key: {old.dtype} or {new.dtype}'
     if "key<" in new.dtype + old.dtype:
-        return with_comment(assignment(new.path, "jax.random.key(…)"), "everywhere, in place of jax.random.PRNGKey(…)")
+        return assignment(new.path, "jax.random.key(…)", "everywhere, in place of jax.random.PRNGKey(…)")
     others = [at for d in case.causes if d.kind in _OF_TYPE and d is not case.chosen for at in d.places]
     if not others and len(case.alike) > 1 and is_all_of(case.key, case.alike):
         return _cast_tree(new, old)
@@ -241,14 +236,14 @@ def fix_type(case: Case) -> str:
 def _cast(new: Leaf, old: Leaf) -> str:
     if new.given in _PYTHON and old.given in _PYTHON and new.dtype != old.dtype:
         kind = old.given if {new.given, old.given} == {"bool", "int"} else max(new.given, old.given, key=_PYTHON.index)
-        return with_comment(assignment(new.path, f"{kind}({new.path})"), "before each call")
+        return assignment(new.path, f"{kind}({new.path})", "before each call")
     wanted, odd, when = _wanted(new, old)
     dtype = dtype_of(wanted.dtype)
     if odd.given in _PYTHON:
         remark = f"{when}: a Python {odd.given} has a weak type"
-        return with_comment(assignment(new.path, f"{dtype}({new.path})"), remark)
+        return assignment(new.path, f"{dtype}({new.path})", remark)
     value = f"jnp.asarray({new.path}, {dtype})" if odd.weak else f"{new.path}.astype({dtype})"
-    return with_comment(assignment(new.path, value), when)
+    return assignment(new.path, value, when)
 
 
 def _cast_tree(new: Leaf, old: Leaf) -> str:
@@ -272,9 +267,7 @@ def fix_placement(case: Case) -> str:
         return f"make one jax.jit({case.name}, …) and call that everywhere, with one {case.chosen.leaf}"
     if case.chosen.kind == "layout":
         path, more = leaf.path, "; likewise those that changed with it" if len(case.alike) > 1 else ""
-        return with_comment(
-            assignment(path, f"jax.device_put({path}, {_format(old, path)})"), f"as in the first call{more}"
-        )
+        return assignment(path, f"jax.device_put({path}, {_format(old, path)})", f"as in the first call{more}")
     path = root(leaf.path) if len(case.alike) > 1 else leaf.path
     where = _destination(leaf, old, path)
     remark = "in every call" if "numpy" in (leaf.given, old.given) else _ALL_BATCHES

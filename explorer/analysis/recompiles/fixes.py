@@ -11,7 +11,6 @@ from explorer.analysis.recompiles.array_fixes import (
     fix_rank,
     fix_shape,
     fix_type,
-    with_comment,
 )
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name, root, shape_text
 from explorer.analysis.recompiles.nearest import Change
@@ -115,7 +114,7 @@ def _never_none(case: Case, change: Change) -> str:
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
         remark = "where it is None; or make two wrappers, one for each"
-        return with_comment(assignment(change.path, _neutral(there)), remark)
+        return assignment(change.path, _neutral(there), remark)
     other = change.after if change.before == "None" else change.before
     return f"give `{change.path}` in every call, where it is None zeros like it ({other}); or make two wrappers"
 
@@ -143,7 +142,7 @@ def _hot_static(case: Case) -> str:
     new, path = case.static, case.chosen.leaf
     if new is not None and _is_number(new.value):
         remark = "as an array, if no shape and no Python branch depends on it"
-        return with_comment(assignment(path, f"jnp.asarray({path})"), remark)
+        return assignment(path, f"jnp.asarray({path})", remark)
     return f"each `{path}` is a program of its own, compiled once; what changes often should be an array"
 
 
@@ -157,7 +156,7 @@ def _static(case: Case) -> str:
         return f"make one jax.jit({case.name}, …) with one {path} and call that"
     if "an array" in (case.chosen.before, case.chosen.after):
         if _FILTERED in case.key.wrapping:
-            return with_comment(assignment(path, f"jnp.asarray({path})"), "in every call: what is no array is static")
+            return assignment(path, f"jnp.asarray({path})", "in every call: what is no array is static")
         return f"make one jax.jit({case.name}, …), with `{path}` static or not, and call that"
     if new is None or old is None:
         value = (new or old or Static(path, "…", "")).value
@@ -203,8 +202,9 @@ def _filtered_numbers(case: Case) -> str:
         return ""
     why = {"int": "if no shape and no Python branch or loop depends on it", "bool": "if no Python branch depends on it"}
     return "\n".join(
-        with_comment(
-            assignment(static.path, f"jnp.asarray({static.path})"),
+        assignment(
+            static.path,
+            f"jnp.asarray({static.path})",
             why.get(static.type, "eqx.filter_jit takes what is no array as static"),
         )
         for static in numbers
@@ -217,7 +217,7 @@ def _filtered_number(path: str, static: Static) -> str:
             f"jnp.asarray({path}), if no shape and no Python branch or loop depends on it: "
             "eqx.filter_jit takes what is no array as static, and each value compiles"
         )
-    return with_comment(assignment(path, f"jnp.asarray({path})"), "eqx.filter_jit takes what is no array as static")
+    return assignment(path, f"jnp.asarray({path})", "eqx.filter_jit takes what is no array as static")
 
 
 def _function(case: Case) -> str:

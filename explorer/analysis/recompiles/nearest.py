@@ -69,7 +69,7 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     traced = "trace" in happened
     best, before = earlier[-1], earlier[-2::-1]
     leaves, best_leaves = in_columns(key.leaves, best.leaves)
-    changed = _changed(leaves, best_leaves)
+    changed = changed_places(leaves.numbers, best_leaves.numbers)
     least = _weight(key, best, traced, _function_weight(key.function, best.function))
     least, fewest = least + _leaves_weight(leaves, best_leaves, changed, traced), len(changed)
     if least <= _LIGHTEST or not before:  # as a rule the last call is the nearest
@@ -78,11 +78,13 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     bounds = _least_weights(leaves, of_before) if traced else [0.0] * len(before)
     for at, (old, old_leaves, bound) in enumerate(zip(before, of_before, bounds, strict=True), 1):
         weight = _function_weight(key.function, old.function)
-        if weight + bound >= least or (at >= _WEIGHED and traced and len(_changed(leaves, old_leaves)) >= fewest):
+        if weight + bound >= least:
+            continue
+        changed = changed_places(leaves.numbers, old_leaves.numbers)
+        if at >= _WEIGHED and traced and len(changed) >= fewest:
             continue
         weight = _weight(key, old, traced, weight)
         if weight + bound < least:
-            changed = _changed(leaves, old_leaves)
             weight += _leaves_weight(leaves, old_leaves, changed, traced)
             if weight >= least:
                 continue
@@ -114,10 +116,6 @@ def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
 def _differ(new: object, old: object) -> bool:
     # Equal settings are mostly one object; comparing forty pairs of them for each earlier key is in the user's time.
     return new is not old and new != old
-
-
-def _changed(new: LeafColumns, old: LeafColumns) -> list[int]:
-    return changed_places(new.numbers, old.numbers)
 
 
 def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], traced: bool) -> float:
