@@ -193,7 +193,6 @@ def precision(capture: Capture) -> Iterator[Fact]:
 
 
 def product_rows(jaxpr: Graph) -> list[int]:
-    """Return the equations that are matrix products or convolutions."""
     return np.flatnonzero(is_op(jaxpr, _PRODUCTS)).tolist()
 
 

@@ -248,7 +248,6 @@ def verdict(row: Variant, plain: Measured) -> str:
 
 
 def variant_diff(row: Variant) -> Diff:
-    """What the compiler made of a variant and not of the plain function."""
     if row.capture is None or row.plain is None:
         raise NotRecordedError(f"there is nothing to compare: {row.name} was not compiled: {row.error}")
     return diff(row.plain, row.capture)

@@ -110,7 +110,6 @@ def total_waste(report: DynamicReport) -> tuple[float, str]:
 
 
 def waste_of(row: PaddedSizes, what: str) -> float:
-    """The part of the FLOPs, or of the bytes, of a call that is padding."""
     return row.waste if what == "FLOPs" else row.wasted_bytes / row.padded_bytes if row.padded_bytes else 0.0
 
 
@@ -162,7 +161,6 @@ def _proof(report: DynamicReport) -> Iterator[tuple[str, str]]:
 
 
 def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:
-    """The binaries as a table, under a head."""
     rows: list[tuple[str, ...]] = [("binary", "serves", "calls", "compiled in", "why")]
     for row in report.binaries:
         reason = row.reason.removeprefix("padded, ").partition("  at  ")[0]
@@ -174,7 +172,6 @@ def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:
 
 
 def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[str, ...]]:
-    """Sizes that were padded as a table, under a head."""
     has_flops = total_waste(report)[1] == "FLOPs"
     head = ("size", "in the bucket", "calls", "a call took")
     shares = ("padding, of the FLOPs", "of the bytes") if has_flops else ("padding, of the bytes",)
@@ -187,7 +184,6 @@ def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[
 
 
 def report_text(report: DynamicReport) -> str:
-    """The sentence, the facts, what prevents padding, the binaries, and the sizes that waste most."""
     lines = [f"DynamicReport({report.function}: {headline(report)})"]
     lines += [f"{_GAP}{name.ljust(9)} {text}" for name, text in facts(report)]
     for obstacle in obstacles(report):

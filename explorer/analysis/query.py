@@ -78,7 +78,6 @@ _COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
 
 
 def where(graph: Graph, query: str) -> tuple[Node, ...]:
-    """The nodes that a query matches, in program order."""
     return tuple(Node(graph, int(i)) for i in find(graph, query))
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy
 
-from explorer.model.results.operations import Operation, Step
+from explorer.model.results.operations import Step
 from explorer.model.results.sequences import RepeatedSequence
 
 _Wiring = tuple[tuple[tuple[int, int], ...], ...]
@@ -80,13 +80,9 @@ def _sequence(steps: Sequence[Step], starts: Sequence[int], wiring: _Wiring) -> 
     is_one = len(files) == 1 and len({bool(step.top_line) for step in part}) == 1
     file, first, last = (part[0].file, min(lines), max(lines)) if is_one else ("", 0, 0)
     numbers = tuple(steps[start].number for start in starts)
-    return RepeatedSequence(digest_of(operations, wiring), operations, wiring, numbers, file, first, last)
-
-
-def digest_of(operations: Iterable[Operation], wiring: _Wiring) -> str:
-    """Twelve hexadecimal digits for operations and their wiring."""
     texts = [f"{operation} {wires}" for operation, wires in zip(operations, wiring, strict=True)]
-    return blake2b("\n".join(texts).encode(), digest_size=6).hexdigest()
+    digest = blake2b("\n".join(texts).encode(), digest_size=6).hexdigest()
+    return RepeatedSequence(digest, operations, wiring, numbers, file, first, last)
 
 
 np: Any = numpy  # its sorted arrays have types that say less than their names

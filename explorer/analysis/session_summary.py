@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
+from explorer.analysis.recompiles.ledger_views import often
 from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.session import SessionReport, SessionRow
 from explorer.model.text import list_names
@@ -25,7 +26,7 @@ def _cost(report: SessionReport, seen: list[SessionRow]) -> str:
         return "Nothing has compiled yet." if not report.rows else ""
     compiles = sum(row.compiles for row in seen)
     seconds = sum(row.seconds for row in seen if isfinite(row.seconds))
-    text = f"{count_text(len(seen), 'function')} compiled {_times(compiles)}, {duration_text(seconds)}"
+    text = f"{count_text(len(seen), 'function')} compiled {often(compiles)}, {duration_text(seconds)}"
     first = seen[0]
     if len(seen) > 1 and isfinite(first.seconds) and first.seconds > seconds / 2:
         text += f", most of it `{first.name}`"
@@ -40,7 +41,7 @@ def _again(seen: list[SessionRow]) -> list[str]:
     sentences: list[str] = []
     for row in again[:_NAMED]:
         because = f" because `{row.leaf}` varied" if row.leaf else ""
-        sentences.append(f"`{row.name}` recompiled {_times(row.recompiles)}{because}.")
+        sentences.append(f"`{row.name}` recompiled {often(row.recompiles)}{because}.")
     if len(again) > _NAMED:
         sentences.append(f"{count_text(len(again) - _NAMED, 'more function')} recompiled too.")
     return sentences
@@ -65,10 +66,6 @@ def _unknown(report: SessionReport) -> list[str]:
     elif report.watching == "once":
         sentences.append("The watch has ended: what compiles since then isn't here.")
     return sentences
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 _SHOWN = 12  # functions in a repr
@@ -101,7 +98,6 @@ def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
 
 
 def hot_paths_text(paths: HotPaths) -> str:
-    """The headline, and a line for each function."""
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
@@ -116,7 +112,6 @@ def hot_paths_text(paths: HotPaths) -> str:
 
 
 def reason_text(paths: HotPaths, row: HotRow) -> str:
-    """Why a function stays eager, and where."""
     where = paths.place(row.reason_file, row.reason_line)
     return f"{row.reason} ({where})" if where else row.reason
 

@@ -60,18 +60,14 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     calls = _counted_calls(graph, called, sizes.elements[graph.type])
     inside = _kernel_insides(graph, calls)
     once = own_flops(graph)
-    once[_without_computation(graph, called)] = np.nan
+    # What should call a computation that is not in the text: what it does is not known.
+    lacks_computation = is_op(graph, CALLERS - {"custom-call"})
+    lacks_computation[[call.node for call in called]] = False
+    once[lacks_computation] = np.nan
     flops, counted, exact = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
     factor = counted[graph.group]
     return {"flops": flops * factor, "bytes": moved * factor, "runs": exact[graph.group]}
-
-
-def _without_computation(graph: Graph, called: Sequence[ComputationCall]) -> Ints:
-    """What should call a computation that is not in the text: what it does is not known."""
-    calls = is_op(graph, CALLERS - {"custom-call"})
-    calls[[call.node for call in called]] = False
-    return np.flatnonzero(calls).astype(np.int32)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,6 @@ def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
 
 
 def window_size(graph: Graph, node: int) -> float:
-    """Return the number of elements in a window."""
     return math.prod(int(size) for size in _window(graph, node).get("size", ()) if size.isdecimal())
 
 

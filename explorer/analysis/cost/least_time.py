@@ -119,14 +119,8 @@ _RESERVED = 1024  # bytes of shared memory that the system takes of each block, 
 
 @dataclass(frozen=True)
 class GpuLimits:
-    """What one multiprocessor has, of NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities".
-
-    Args:
-        threads: Resident ones at most.
-        blocks: Resident ones at most.
-        registers: Of 32 bits.
-        shared: Bytes of shared memory.
-    """
+    """What one multiprocessor has, of NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities": threads and blocks
+    that can be resident, registers of 32 bits, bytes of shared memory."""
 
     threads: int
     blocks: int

@@ -329,7 +329,10 @@ def unknown_loops(graph: Graph) -> Ints:
     loops = np.flatnonzero(is_op(graph, ("while",)) & (runs != 0))
     with_length = set(trip_counts(graph))
     # A profile tells how often a body ran: then its nodes have a number of runs.
-    counted = {call.node for call in graph.calls if call.role == "body" and _is_measured(graph, call.group)}
+    measured = np.unique(graph.group[~np.isnan(runs)])
+    unmeasured = np.unique(graph.group[np.isnan(runs)])
+    is_counted = set(measured.tolist()) - set(unmeasured.tolist())
+    counted = {call.node for call in graph.calls if call.role == "body" and call.group in is_counted}
     return np.asarray([node for node in loops.tolist() if node not in with_length | counted], np.int32)
 
 
@@ -344,11 +347,6 @@ def is_one_iteration(graph: Graph) -> NDArray[np.bool_]:
         inside[list(front)] = True
         front = {call.group for call in graph.calls if inside[graph.group[call.node]] and not inside[call.group]}
     return inside[graph.group]
-
-
-def _is_measured(graph: Graph, group: int) -> bool:
-    runs = graph.measures["runs"][graph.group == group]
-    return len(runs) > 0 and not np.isnan(runs).any()
 
 
 def _names(graph: Graph, nodes: Iterable[int]) -> list[str]:

@@ -333,12 +333,10 @@ class Value:
 
 
 def number_value(name: str, a: float | None, b: float | None) -> Value:
-    """The value of two numbers; None stands for one that a side doesn't have."""
     return Value(name, _amount(a), _amount(b), ratio_of(a, b))
 
 
 def ratio_of(a: float | None, b: float | None) -> float | None:
-    """`b` over `a`, where both are above 0."""
     return b / a if a and b and a > 0 and b > 0 else None
 
 

@@ -47,7 +47,6 @@ class UnfusedDataflow:
 
 
 def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
-    """See through fusions."""
     callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
     kernel = np.maximum(np.asarray([*callers, -1], np.int32), -1)[graph.group]
     through, tuples = _passed_on(graph, kernel)
@@ -245,17 +244,16 @@ class _Matching:
         there = self.there if side is self.a else self.back
         return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
 
-    def seeded(self, side: Side, label: Hashes) -> Hashes:
-        """A pair's two nodes get a hash that no other has: what is around them is told by them."""
-        pair = np.where(self.there >= 0, np.arange(len(self.there)), -1) if side is self.a else self.back
-        return np.where(pair >= 0, _mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)), label)
-
     def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
         """Match the free nodes of equal hash, where both graphs have equally many of it, in program order."""
         free = self.free(self.a), self.free(self.b)
         if not len(free[0]) or not len(free[1]):
             return []
-        hashes = [_refined(side, self.seeded(side, label(side)), rounds) for side in (self.a, self.b)]
+        # A pair's two nodes get a hash that no other has: what is around them is told by them.
+        pair_of = np.where(self.there >= 0, np.arange(len(self.there)), -1), self.back
+        seeds = [_mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)) for pair in pair_of]
+        sides = zip((self.a, self.b), pair_of, seeds, strict=True)
+        hashes = [_refined(side, np.where(pair >= 0, seed, label(side)), rounds) for side, pair, seed in sides]
         pairs: list[tuple[int, int]] = []
         rows_a, rows_b = (_by_hash(hashes[i][free[i]], free[i]) for i in (0, 1))
         for value, rows in rows_a.items():

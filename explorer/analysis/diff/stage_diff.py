@@ -21,12 +21,9 @@ _NONE, _MODULE, _NOWHERE = -2, -3, -4  # the groups of lines without one, of the
 
 @dataclass(frozen=True, eq=False)
 class StageDiff:
-    """What differs in one stage.
+    """What differs in one stage of two sides.
 
     Args:
-        name: Of the stage.
-        a, b: The two sides.
-        alignment: Which node is which.
         step: The change as that of a pass: `born` is only in `b`, `died` only in `a`; `before`, `after` and `diff()`
             are the texts, that of `b` with the names that `a` has, so that other numbers are no difference.
 
@@ -100,7 +97,6 @@ class StageDiff:
 
 
 def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
-    """Lay a stage of two captures over each other."""
     stages = one.stage(name), other.stage(name)
     a, b = (Side(stage.graph, c.sources) for stage, c in zip(stages, (one, other), strict=True))
     alignment = match_graphs(a, b)

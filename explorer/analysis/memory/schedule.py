@@ -160,13 +160,10 @@ class Schedule:
     """What runs when.
 
     Args:
-        code: The module's instructions.
         values: All that is defined; alive from its definition to its last reader.
         steps: The node that runs at each step. The first step is the call itself: arguments and constants are there.
         executions: The instructions that read an array as large as one that they define.
-        arguments: The values of the entry's parameters, by number.
-        constants: The values of each constant, by node.
-        outputs: The values that the entry returns.
+        arguments, constants: The values of the entry's parameters, by number, and of each constant, by node.
         renamed: What a loop only passes on: its own value, and the one that it is another name for.
         joined: Values of which several have one buffer: what a loop carries, what a branch gives.
     """
@@ -226,7 +223,6 @@ class Schedule:
 
 
 def schedule_of(graph: Graph) -> Schedule:
-    """A module in the order of its text, from its entry."""
     schedule = Schedule(Instructions(graph))
     entry = schedule.code.entry
     nodes = schedule.code.nodes(entry)

@@ -180,7 +180,9 @@ class Tree:
         for index in order:
             parent, may_go = self.parent[index], index in removable
             is_empty = not held[index] and self.caller[index] < 0
-            if is_empty or self._is_of_everything(index) or (may_go and self._is_all_of(parent, held)):
+            # An iteration or a part that holds nothing but this one group needs no group in it.
+            is_all = parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
+            if is_empty or self._is_of_everything(index) or (may_go and is_all):
                 new[index] = new[parent]
                 if self._is_of_everything(index) and parent in labels:
                     labels[index] = labels[parent]
@@ -213,10 +215,6 @@ class Tree:
     def _is_of_everything(self, index: int) -> bool:
         """Is it a function that everything was made in?"""
         return self.kind[index] == "function" and self.level[index] <= self.shared and index not in self.boxes
-
-    def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
-        """Does an iteration or a part hold nothing but this one group?"""
-        return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
 
     def _label(self, index: int, outer: tuple[str, str] | None, may_go: bool) -> tuple[str, str]:
         """Name and kind of a group; after the name of the group around it, and of its kind, where that one went."""
@@ -265,7 +263,6 @@ class _Side(NamedTuple):
 
 
 def group_loop_context(tree: Tree, graph: Graph, places: SourcePaths, loops: list[Loop]) -> None:
-    """Group what stands before and after each loop."""
     names: dict[tuple[str, tuple[int, int], str], str] = {}
     for loop in sorted(loops, key=lambda loop: _phase_order(tree, loop.parent)):
         _group_sides(tree, graph, places, loop, names)

@@ -406,10 +406,8 @@ _PLUMBING = ("fusion", "parameter", "get-tuple-element", "tuple", "bitcast", "co
 class NearRepeat:
     """Iterations that stand together.
 
-    Args:
-        classes: Their numbers, by what is equal; the first class is what the others are like.
-        difference: What differs, in words; empty where all are equal.
-        differ: How many nodes of an iteration have no counterpart in another, at most.
+    The first class of equal ones is what the others are like; `differ` is how many nodes of an iteration have no
+    counterpart in another, at most.
     """
 
     classes: Sequence[Sequence[int]]

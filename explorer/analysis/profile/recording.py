@@ -95,14 +95,8 @@ _LEFT, _LEAST = 0.3, 0.1
 
 @dataclass(frozen=True)
 class Overhead:
-    """What recording costs.
-
-    Args:
-        seconds: Of each op a call, without the recorder's, shape `[ops]`.
-        each: Taken off for each event.
-        total: Taken off altogether.
-        events: How many instructions began, a call.
-    """
+    """What recording costs: the seconds of each op a call without it, shape `[ops]`; what was taken off for each event
+    and altogether; and how many instructions began, a call."""
 
     seconds: Floats
     each: float

@@ -39,7 +39,6 @@ class OpCost:
 
     Args:
         flops, bytes: Of all its runs; NaN where nobody knows.
-        runs: How often it runs.
         dtype: What it computes in, as HLO writes it; empty where that is not known.
         is_matmul: Whether a matrix product or convolution does its work.
         special: Of the operations, how many take longer than a multiply-add, by HLO's name of the function.
@@ -206,7 +205,6 @@ _OVER = 1.1  # times the peak: more than what measuring is uncertain by
 
 
 def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
-    """The kernels of a profile as points under the roofs of a machine."""
     points = points_of(profile, peaks)
     roofline = Roofline(profile.function, profile.signature, peaks, points)
     notes = [
@@ -221,7 +219,6 @@ def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
 
 
 def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
-    """Each instruction of a profile that took time, in its order."""
     parts = {
         (program, capture.hlo.graph.names[node]): shares
         for program, capture in profile.captures.items()

@@ -21,7 +21,6 @@ _LONGER = 1.1  # times as long while it is recorded: worth a word
 
 
 def profile_text(profile: Profile) -> str:
-    """What `repr` gives: the lines that took longest with their share, then kernels, the rest, the host."""
     lines, ops = _line_cells(profile), _op_cells(profile)
     head = ("time", "share", "", "line" if lines else "", "source" if lines else "")
     table = _aligned([head, *lines, *ops])
@@ -136,7 +135,6 @@ def _op(op: OpTime) -> ProcessOp:
 
 
 def headline(profile: ProcessProfile) -> str:
-    """How long a call takes, who waits, and for whom."""
     count = len(profile.processes)
     text = f"{profile.function} in {count:,} process{'es' * (count != 1)}"
     if not count:
@@ -153,5 +151,4 @@ def headline(profile: ProcessProfile) -> str:
 
 
 def process_profile_text(profile: ProcessProfile) -> str:
-    """The sentence alone."""
     return f"ProcessProfile({headline(profile)})"

@@ -219,7 +219,6 @@ _TITLES = {question.key: question.title for question in QUESTIONS}
 def reply(
     key: str, text: str, certainty: str = "exact", stage: str = "", nodes: Iterable[int] = (), hint: str = ""
 ) -> Answer:
-    """The answer to the question of a key."""
     return Answer(_TITLES[key], text, certainty, stage, tuple(nodes), hint)
 
 
@@ -243,5 +242,4 @@ def agree(things: Sized | int, one: str, many: str) -> str:
 
 
 def joined(*sentences: str) -> str:
-    """The sentences that there are."""
     return " ".join(filter(None, sentences))

@@ -61,13 +61,11 @@ def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> An
 
 
 def by_operation(capture: Capture, ops: Sequence[str]) -> Mapping[str, Answer]:
-    """The answers for some operations."""
     equations = _Equations.of(capture)
     return {op: removed(capture) if equations is None else _removed(equations, op=op) for op in ops}
 
 
 def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
-    """The answers for the lines that equations belong to."""
     equations = _Equations.of(capture)
     if equations is None:
         return {}
@@ -199,7 +197,6 @@ def recompiled(capture: Capture) -> Answer:
 
 
 def takes_derivatives(capture: Capture) -> bool:
-    """Whether the function itself computes a gradient."""
     graph = graph_of(capture, "jaxpr")
     return graph is not None and any("transpose(" in scope for scope in graph.scopes)
 

@@ -21,7 +21,6 @@ _ALL_BATCHES = "once, before the first call"
 
 
 def dtype_of(name: str) -> str:
-    """`jnp.float32`."""
     return f"jnp.{name}_" if name == "bool" else f"jnp.{name}"
 
 

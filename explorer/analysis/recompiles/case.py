@@ -50,7 +50,6 @@ def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
 
 
 def shape_text(shape: tuple[int | str, ...]) -> str:
-    """A shape as Python writes it."""
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
@@ -59,8 +58,6 @@ class Case:
     """A call, the nearest earlier one, and what is named as the reason.
 
     Args:
-        key, old: The two.
-        chosen: The difference that is named.
         earlier: Every earlier call of the function that is remembered, oldest first.
         value_counts: How many values each static argument has had, of all calls.
         causes: Every difference that can have caused it, `chosen` among them.
@@ -113,15 +110,10 @@ class Case:
         return [shape for shape in shapes if len(shape) == len(leaf.shape)]
 
     @cached_property
-    def static_values(self) -> tuple[tuple[int, str], ...]:
-        keys = (*self.earlier, self.key)
-        return tuple(
-            dict.fromkeys((s.token, s.value) for key in keys for s in key.statics if s.path == self.chosen.leaf)
-        )
-
-    @property
     def value_count(self) -> int:
-        return max(len(self.static_values), self.value_counts.get(self.chosen.leaf, 0))
+        statics = [static for key in (*self.earlier, self.key) for static in key.statics]
+        values = {(static.token, static.value) for static in statics if static.path == self.chosen.leaf}
+        return max(len(values), self.value_counts.get(self.chosen.leaf, 0))
 
     @cached_property
     def function_count(self) -> str:

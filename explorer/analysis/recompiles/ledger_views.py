@@ -243,8 +243,12 @@ def ledger_repr(ledger: Ledger) -> str:
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
     parts = [_compiles(own, operations)]
     worst = min(own, key=lambda row: (-row.recompiles, row.name, row.file, row.line), default=None)
-    if worst is not None and worst.recompiles:
-        parts.append(_why(worst))
+    if worst is not None and worst.recompiles and worst.varying:
+        leaf, count = worst.varying[0]
+        parts.append(f"{worst.name}: {leaf} changed {often(count)}")
+    elif worst is not None and worst.recompiles:
+        kind, count = worst.reasons[0]
+        parts.append(f"{worst.name}: compiled again {often(count)} ({kind})")
     if ledger.dropped:
         parts.append(f"the oldest {count_text(ledger.dropped, 'event')} dropped")
     if ledger.spilled:
@@ -264,15 +268,8 @@ def _compiles(own: list[Summary], operations: int) -> str:
     return text + (f", {operations} of single operations" if operations else "")
 
 
-def _why(worst: Summary) -> str:
-    if worst.varying:
-        leaf, count = worst.varying[0]
-        return f"{worst.name}: {leaf} changed {_times(count)}"
-    kind, count = worst.reasons[0]
-    return f"{worst.name}: compiled again {_times(count)} ({kind})"
-
-
-def _times(count: int) -> str:
+def often(count: int) -> str:
+    """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 

@@ -44,7 +44,6 @@ class Difference(NamedTuple):
     Args:
         kind: The kind of the `Reason` that it is.
         leaf: What changed: `batch['x'].shape[0]`, `n`; empty if it is no argument.
-        before, after: Its values.
         axis: Which dimension, for a shape.
         at: The leaf's place in the later key; -1 if it is no leaf.
         change: For a structure, how it changed.

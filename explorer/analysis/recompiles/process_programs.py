@@ -319,12 +319,10 @@ def _indices(bits: int) -> list[int]:
 
 
 def process_ledger_text(ledger: ProcessLedger) -> str:
-    """A sentence, who differs, and the programs by what they cost."""
     return "\n".join([f"ProcessLedger({headline(ledger)})", *(f"  {row.text}" for row in ledger.differences[:5])])
 
 
 def headline(ledger: ProcessLedger) -> str:
-    """How much was compiled by how many, and who differs."""
     programs, processes = len(ledger.rows), len(ledger.processes)
     whole = sum(row.count == processes for row in ledger.rows)
     text = f"{programs:,} program{'s' * (programs != 1)} of {processes:,} process{'es' * (processes != 1)}"
