@@ -17,7 +17,7 @@ from explorer.model.equation_sets import EXACT
 from explorer.model.facts import Fact, Facts
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.line_table import LineRow, LineTable
+from explorer.model.line_table import LineRow
 from explorer.model.machine_code import KernelCode
 from explorer.model.text import list_names
 from explorer.model.types import parse_type
@@ -50,7 +50,10 @@ def cost(capture: Capture) -> Iterator[Fact]:
         return
     count = count_text(len(kernels), "kernel")
     table = capture.lines()
-    measure, verb = _measure(table)
+    if table.seconds:
+        measure, verb = "time", "takes"
+    else:
+        measure, verb = ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
     of = "known FLOPs" if measure == "FLOPs" and count_limits(graph).unknown else measure
     row = max((row for row in table if row.line), key=lambda row: _share(row, measure, table.seconds), default=None)
     if row is None or _share(row, measure, table.seconds) < _WORTH_LINE:
@@ -64,12 +67,6 @@ def cost(capture: Capture) -> Iterator[Fact]:
         return
     text = f"{count}; {where} {verb} {share_text(_share(row, measure, table.seconds))} of the {of}{note}."
     yield Fact("cost", text, 1.0, "hlo", of_line)
-
-
-def _measure(table: LineTable) -> tuple[str, str]:
-    if table.seconds:
-        return "time", "takes"
-    return ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
 
 
 def _share(row: LineRow, measure: str, whole: float | None) -> float:

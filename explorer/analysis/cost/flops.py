@@ -60,8 +60,10 @@ def own_flops(graph: Graph) -> Floats:
     """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
     size = graph.sizes.elements[graph.type]
     # The cost of an operation in no table, as a batch-norm or a top-k, is unknown, which is not zero.
-    each = [1.0 if op in ELEMENTWISE else 0.0 if _is_counted_elsewhere(op) else math.nan for op in graph.ops]
-    flops = np.asarray(each)[graph.op] * size
+    # Others compute nothing themselves: they move data, call a computation, or end another operation.
+    silent = [op in _MOVING or op in CALLERS or op.endswith("-done") for op in graph.ops]
+    each = np.where([op in ELEMENTWISE for op in graph.ops], 1.0, np.where(silent, 0.0, math.nan))
+    flops = each[graph.op] * size
     for node in np.flatnonzero(is_op(graph, _BY_ATTRIBUTES)).tolist():
         try:
             flops[node] = _flops_of(graph, node, float(size[node]))
@@ -69,10 +71,6 @@ def own_flops(graph: Graph) -> Floats:
         except (IndexError, ValueError, ArithmeticError):
             flops[node] = math.nan
     return flops
-
-
-def _is_counted_elsewhere(op: str) -> bool:
-    return op in _MOVING or op in CALLERS or op.endswith("-done")
 
 
 def call_target(graph: Graph, node: int) -> str:

@@ -170,7 +170,10 @@ class Tree:
         """The groups from the outside in, without those that hold nothing or only one thing."""
         order = self._order()
         held = self._counts(order)
-        removable = self._removable(order)
+        # These go where they hold one thing; a phase that is a repetition alone stays.
+        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
+        made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
+        removable = {index for index in made if self.kind[index] != "phase" or index not in repeats}
         new = np.full(len(self.name) + 1, -1, np.int32)
         labels: dict[int, tuple[str, str]] = {}  # of a group that went for holding one thing: its name and kind
         groups: list[Group] = []
@@ -206,11 +209,6 @@ class Tree:
             if held[index] and self.parent[index] >= 0:
                 held[self.parent[index]] += held[index] if self._is_of_everything(index) else 1
         return held
-
-    def _removable(self, order: list[int]) -> set[int]:
-        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
-        made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
-        return {index for index in made if self.kind[index] != "phase" or index not in repeats}
 
     def _is_of_everything(self, index: int) -> bool:
         """Is it a function that everything was made in?"""
