@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.graphs import innermost_own, spread_places
+from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.outline.source_paths import stacks
 from explorer.errors import UnknownNameError
@@ -46,15 +46,8 @@ _DEEPEST = 8  # fusions in each other, and lambdas
 
 
 def attribute_in(capture: Capture, stage: str, graph: Graph) -> Attribution:
-    """The lines that the nodes of one stage of a capture belong to.
-
-    Args:
-        capture: Gives the equations of nodes that lost their frames.
-        stage, graph: One of its stages, by name, and its graph; no other is read where it isn't needed.
-    """
-    if stage != "hlo":
-        return attribute(graph)
-    lost = relocate_unattributed(capture)
+    """The lines that the nodes of one stage of a capture belong to; no other stage is read where it isn't needed."""
+    lost = relocate_unattributed(capture) if stage == "hlo" else None
     return attribute(graph, capture.jaxpr.graph, lost) if lost else attribute(graph)
 
 
@@ -157,11 +150,8 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
         at[node] = reader
     for node, applied in _applied(graph):
         at[node] = applied if at[node] < 0 else at[node]
-    sources, plumbing = (
-        np.asarray([op in names for op in graph.ops] or [False])[graph.op] & ~is_placed
-        for names in (_SOURCES, _PLUMBING)
-    )
-    around = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
+    sources, plumbing = (is_op(graph, names) & ~is_placed for names in (_SOURCES, _PLUMBING))
+    around = callers(graph)[graph.group]
     # What a body is given stands for the loop or the kernel around it; only the program's own arguments lend nothing.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
 
@@ -247,9 +237,11 @@ class StageCoverage(NamedTuple):
 def stage_coverages(capture: Capture) -> dict[str, StageCoverage]:
     """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
     lines, links = _line_shares(capture), capture.links
-    grades = [links.grades(stage.name)[_carries_name(stage.graph)] for stage in capture.stages]
-    coverages = map(StageCoverage, lines.values(), map(_shares, grades))
-    return dict(zip(lines, coverages, strict=True))
+    grades: list[np.ndarray] = []
+    for stage in capture.stages:
+        has_name = np.asarray([*map(bool, stage.graph.scopes), False])[stage.graph.scope]
+        grades.append(links.grades(stage.name)[stage.graph.is_equation & has_name])
+    return dict(zip(lines, map(StageCoverage, lines.values(), map(_shares, grades)), strict=True))
 
 
 def coverage(capture: Capture, stage: str, grade: str = "") -> float:
@@ -269,10 +261,6 @@ def _line_shares(capture: Capture, only: str = "") -> dict[str, float]:
         if only in ("", stage.name)
     ]
     return {name: float((line[does] >= 0).mean()) if does.any() else 0.0 for name, line, does in columns}
-
-
-def _carries_name(graph: Graph) -> NDArray[np.bool_]:
-    return graph.is_equation & np.asarray([*map(bool, graph.scopes), False])[graph.scope]
 
 
 def _shares(grades: np.ndarray) -> dict[str, float]:

@@ -17,7 +17,7 @@ from explorer.model.equation_sets import EXACT
 from explorer.model.facts import Fact, Facts
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.line_table import LineRow, LineTable
+from explorer.model.line_table import LineRow
 from explorer.model.machine_code import KernelCode
 from explorer.model.text import list_names
 from explorer.model.types import parse_type
@@ -50,7 +50,10 @@ def cost(capture: Capture) -> Iterator[Fact]:
         return
     count = count_text(len(kernels), "kernel")
     table = capture.lines()
-    measure, verb = _measure(table)
+    if table.seconds:
+        measure, verb = "time", "takes"
+    else:
+        measure, verb = ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
     of = "known FLOPs" if measure == "FLOPs" and count_limits(graph).unknown else measure
     row = max((row for row in table if row.line), key=lambda row: _share(row, measure, table.seconds), default=None)
     if row is None or _share(row, measure, table.seconds) < _WORTH_LINE:
@@ -64,12 +67,6 @@ def cost(capture: Capture) -> Iterator[Fact]:
         return
     text = f"{count}; {where} {verb} {share_text(_share(row, measure, table.seconds))} of the {of}{note}."
     yield Fact("cost", text, 1.0, "hlo", of_line)
-
-
-def _measure(table: LineTable) -> tuple[str, str]:
-    if table.seconds:
-        return "time", "takes"
-    return ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
 
 
 def _share(row: LineRow, measure: str, whole: float | None) -> float:
@@ -193,7 +190,6 @@ def precision(capture: Capture) -> Iterator[Fact]:
 
 
 def product_rows(jaxpr: Graph) -> list[int]:
-    """Return the equations that are matrix products or convolutions."""
     return np.flatnonzero(is_op(jaxpr, _PRODUCTS)).tolist()
 
 
@@ -289,26 +285,18 @@ def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
 def _gpu(row: KernelCode) -> list[tuple[str, str]]:
     block = math.prod(row.block)
     launch = f"{math.prod(row.grid):,} × {count_text(block, 'thread')}" if row.grid else "not known"
+    spills = "not known" if row.stack is None else f"at most {bytes_text(row.stack)} a thread" if row.stack else "none"
+    occupancy = "not known" if row.occupancy is None else f"≤ {share_text(row.occupancy)}"
+    if row.occupancy is not None and row.registers is None:
+        occupancy += ", registers not known"
     return [
         ("blocks", launch if row.grid or not block else f"{count_text(block, 'thread')} each"),
         ("registers", "not known" if row.registers is None else f"{row.registers} a thread"),
-        ("spills", _gpu_spills(row)),
+        ("spills", spills),
         ("shared memory", "not known" if row.shared is None else f"{bytes_text(row.shared)} a block"),
-        ("occupancy", _occupancy(row)),
+        ("occupancy", occupancy),
         ("tensor cores", _names(row.matrix_instructions) or "not used"),
     ]
-
-
-def _gpu_spills(row: KernelCode) -> str:
-    if row.stack is None:
-        return "not known"
-    return f"at most {bytes_text(row.stack)} a thread" if row.stack else "none"
-
-
-def _occupancy(row: KernelCode) -> str:
-    if row.occupancy is None:
-        return "not known"
-    return f"≤ {share_text(row.occupancy)}" + ("" if row.registers is not None else ", registers not known")
 
 
 def _cpu(row: KernelCode) -> list[tuple[str, str]]:

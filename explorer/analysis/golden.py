@@ -17,13 +17,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.graphs import is_op
 from explorer.model.capture import Capture
 from explorer.model.findings.finding import Finding
 from explorer.model.golden import MEASURES, Change, CheckResult, Golden, LineRecord, ProgramRecord
@@ -48,26 +50,17 @@ _MOST = 2  # equations or kernels that a sentence names
 def compared(before: Golden, now: Golden, name: str) -> CheckResult:
     """A record beside a new one, which takes over what only the old one says."""
     now = replace(now, function=before.function, arguments=before.arguments, tolerance=before.tolerance)
-    regressions, gains = _changes(before, now)
-    is_other = before.jax != now.jax
-    notes = [f"recorded with JAX {before.jax}; this is {now.jax}"] if is_other else []
+    changes = [
+        change for old in before.programs for change in _Comparison(before, now, old, now.program(old.target)).changes()
+    ]
+    changes += _compiles(before, now)
+    regressions = [change for change in changes if change.after > change.before]
+    gains = [change for change in changes if change.after <= change.before]
+    notes = [f"recorded with JAX {before.jax}; this is {now.jax}"] if before.jax != now.jax else []
     return CheckResult(name, regressions, gains, notes, now)
 
 
-def _changes(before: Golden, after: Golden) -> tuple[list[Change], list[Change]]:
-    changes = [
-        change
-        for old in before.programs
-        for change in _Comparison(before, after, old, after.program(old.target)).changes()
-    ]
-    changes += _compiles(before, after)
-    return [change for change in changes if change.after > change.before], [
-        change for change in changes if change.after <= change.before
-    ]
-
-
-@dataclass(frozen=True)
-class _Cause:
+class _Cause(NamedTuple):
     """What brought a change about: the sentence, and where that stands, nowhere if nobody knows."""
 
     text: str
@@ -95,7 +88,9 @@ class _Comparison:
         amounts: Callable[[LineRecord], float] | None = _AMOUNTS.get(measure)
         line = self._costliest(amounts, new - old) if amounts is not None else None
         where, row = ("", None) if line is None else (_where(*line, measure == "kernels"), line[1])
-        yield self._change(measure, old, new, _measure_text(measure, old, new), where, row)
+        was, now = (bytes_text(each) if measure in _IN_BYTES else f"{round(each):,}" for each in (old, new))
+        grown = f", {(new - old) / old:+.0%}" if old and measure != "kernels" else ""
+        yield self._change(measure, old, new, f"{_WORDS[measure]}: {now}, {was} before{grown}", where, row)
 
     def _donation(self) -> Iterator[Change]:
         old, new = self._old.donated, self._new.donated
@@ -113,11 +108,10 @@ class _Comparison:
     def _change(
         self, measure: str, old: float, new: float, text: str, where: str = "", line: LineRecord | None = None
     ) -> Change:
-        cause = self._cause(measure)
-        file, number = cause.file, cause.line
+        why, file, number = self._cause(measure)
         if not file:
             file, number = (line.file, line.line) if line is not None and line.file else _place_of(self._after)
-        return Change(self._new.target, measure, old, new, text, where, cause.text, file, number)
+        return Change(self._new.target, measure, old, new, text, where, why, file, number)
 
     def _costliest(self, amount: Callable[[LineRecord], float], by: float) -> tuple[Pair, LineRecord] | None:
         grown = [((old, new), (amount(new) if new else 0) - (amount(old) if old else 0)) for old, new in self._pairs]
@@ -160,12 +154,6 @@ def _compiles(before: Golden, after: Golden) -> Iterator[Change]:
 def _place_of(golden: Golden) -> tuple[str, int]:
     file, _, line = golden.place.rpartition(":")
     return (file, int(line)) if file else ("", 0)
-
-
-def _measure_text(measure: str, old: float, new: float) -> str:
-    was, now = (bytes_text(each) if measure in _IN_BYTES else f"{round(each):,}" for each in (old, new))
-    grown = f", {(new - old) / old:+.0%}" if old and measure != "kernels" else ""
-    return f"{_WORDS[measure]}: {now}, {was} before{grown}"
 
 
 def _where(pair: Pair, row: LineRecord, with_kernels: bool) -> str:
@@ -262,7 +250,7 @@ def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> I
         yield from zip_longest(before, after)
         return
     best = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]
-    alike = [[1 + _likeness(old, new) for new in after] for old in before]
+    alike = [[1 + SequenceMatcher(None, old.code, new.code, autojunk=False).ratio() for new in after] for old in before]
     for i in reversed(range(len(before))):
         for j in reversed(range(len(after))):
             best[i][j] = max(best[i + 1][j], best[i][j + 1], best[i + 1][j + 1] + alike[i][j])
@@ -280,10 +268,6 @@ def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> I
     yield from zip_longest(before[i:], after[j:])
 
 
-def _likeness(old: LineRecord, new: LineRecord) -> float:
-    return SequenceMatcher(None, old.code, new.code, autojunk=False).ratio()
-
-
 _MOVES_NOTHING = frozenset(
     ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "fusion", "broadcast", "reshape", "call")
 )
@@ -295,24 +279,19 @@ Place = tuple[str, int]
 
 
 def program_record(capture: Capture, findings: Iterable[Finding], folder: str, target: str) -> ProgramRecord:
-    """What a golden file has of one program.
-
-    Args:
-        capture: With jaxpr and HLO.
-        findings: What lint says of the same function.
-        folder: Paths are written from there.
-        target: The hardware's name.
+    """What a golden file has of one program, with what lint says of it; paths are written from a folder.
 
     Raises:
-        UnknownNameError: A stage is missing.
+        UnknownNameError: The capture has no jaxpr or no HLO.
     """
     graph, memory, collectives = capture.hlo.graph, capture.memory, capture.collectives
     kernels = running_nodes(graph)
     table = {(row.file, row.line): row for row in capture.lines()}
     jaxpr = capture.jaxpr.graph
-    is_call = np.asarray([op in _CALLS for op in jaxpr.ops] or [False], bool)[jaxpr.op]
-    rows = np.flatnonzero(jaxpr.is_equation & ~is_call).astype(np.int32)
-    equations = _counts_by_line(jaxpr, rows, _equation_texts(jaxpr, rows))
+    rows = np.flatnonzero(jaxpr.is_equation & ~is_op(jaxpr, _CALLS)).astype(np.int32)
+    types = _types(jaxpr)
+    codes = zip(jaxpr.op[rows].tolist(), jaxpr.type[rows].tolist(), strict=True)
+    equations = _counts_by_line(jaxpr, rows, [f"{jaxpr.ops[op]} {types[type_]}" for op, type_ in codes])
     made = _counts_by_line(graph, kernels, _kernel_texts(graph, kernels))
     lines = tuple(
         LineRecord(
@@ -356,15 +335,8 @@ def _counts_by_line(graph: Graph, nodes: Ints, texts: Sequence[str]) -> Mapping[
     return counts
 
 
-def _equation_texts(graph: Graph, equations: Ints) -> list[str]:
-    types = _types(graph)
-    codes = zip(graph.op[equations].tolist(), graph.type[equations].tolist(), strict=True)
-    return [f"{graph.ops[op]} {types[type_]}" for op, type_ in codes]
-
-
 def _kernel_texts(graph: Graph, kernels: Ints) -> list[str]:
-    silent = np.asarray([op in _MOVES_NOTHING for op in graph.ops], bool)
-    inside = np.flatnonzero((graph.kernel >= 0) & ~silent[graph.op]).astype(np.int32)
+    inside = np.flatnonzero((graph.kernel >= 0) & ~is_op(graph, _MOVES_NOTHING)).astype(np.int32)
     pairs: list[int] = np.unique(graph.kernel[inside].astype(np.int64) * len(graph.ops) + graph.op[inside]).tolist()
     ops: dict[int, list[str]] = {}
     for pair in pairs:

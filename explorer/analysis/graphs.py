@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import Frame, Graph, Ints, Node
+from explorer.model.graph import Floats, Frame, Graph, Ints, Node
 from explorer.model.paths import MOST_COUNTED, Paths
 from explorer.model.source import is_library_file
+from explorer.model.stage import Stage
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:
     """Return the graph of a capture's stage; None where it has no such stage."""
     return next((each.graph for each in capture.stages if each.name == stage), None)
+
+
+def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
+    """Return the capture with these measures of its `hlo` stage."""
+    stage, text = capture.hlo, capture.hlo.text
+
+    def measure(_: Graph) -> Mapping[str, Floats]:
+        return measures
+
+    measured = replace(stage.graph, measure=measure)
+    measured_stage = Stage("hlo", lambda: (text, measured))
+    return replace(capture, stages=tuple(measured_stage if each is stage else each for each in capture.stages))
 
 
 def is_op(graph: Graph, ops: Container[str]) -> NDArray[np.bool_]:
@@ -202,7 +216,6 @@ def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_f
     """For each node, the node whose place it has, by structure; -1 for none.
 
     Args:
-        graph: Of any stage.
         at: Each node that has a place, -1 for the others, shape `[n]`.
         apart: Nodes that get no place, and through which none is found, shape `[n]`.
         readers_first: Whether what is inside a fusion or a loop body belongs to its reader there before its caller.

@@ -11,7 +11,7 @@ from explorer.model.results.axis import Axis, Growth, growth_of
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, size_text
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.what_if import Variant, WhatIf
 from explorer.model.units import factor_text, factors_text, range_text
 
 _GOOD = 0.98  # R² from which growth is described as a power
@@ -117,7 +117,10 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     if not factors:
         return ""
     factor, rows = max(factors, key=lambda pair: max(pair[0], 1 / pair[0]))
-    ends = _factor_interval(rows) if figure == "seconds" else None
+    before, after = rows[0].steady, rows[-1].steady
+    ends = None  # the factor at least and at most, by the intervals of both
+    if figure == "seconds" and before is not None and after is not None and before.low > 0:
+        ends = after.low / before.high, after.high / before.low
     if ends is not None and ends[0] <= 1 <= ends[1]:
         return f"whether {name} depends on {axis.name} can't be told"
     way, times = ("grows", factor) if factor >= 1 else ("falls", 1 / factor)
@@ -129,13 +132,6 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
         f"{name} {way} {factor_text(times)}{between} from {axis.name} = {first} to {last}"
         f"{_at_last(sweep, axis, figure, rows)}"
     )
-
-
-def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
-    first, last = rows[0].steady, rows[-1].steady
-    if first is None or last is None or not first.low > 0:
-        return None
-    return last.low / first.high, last.high / first.low
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
@@ -165,12 +161,11 @@ def _between(sweep: Sweep, axis: Axis) -> list[str]:
 def _kinds(sweep: Sweep) -> list[str]:
     if sweep.axes[sweep.over].numbers is not None:
         return []
-    rows = [(_kind(sweep, row), row) for row in _known(sweep.rows, "seconds")]
+    rows = [
+        (", ".join(axis.labels[at] for axis, at in zip(sweep.axes, row.at, strict=True) if len(axis) > 1), row)
+        for row in _known(sweep.rows, "seconds")
+    ]
     return list(filter(None, [_against(rows)]))
-
-
-def _kind(sweep: Sweep, row: SweepRow) -> str:
-    return ", ".join(axis.labels[at] for axis, at in zip(sweep.axes, row.at, strict=True) if len(axis) > 1)
 
 
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
@@ -241,21 +236,17 @@ def verdict(row: Variant, plain: Measured) -> str:
         for verb, sign in (("saves", 1), ("costs", -1))
         if (texts := [text for amount, text in amounts if sign * amount > 0])
     ]
-    return (", but ".join(parts) or _no_difference(row, plain)) + _of_results(row.difference)
+    text = ", but ".join(parts) or _no_difference(row, plain)
+    if row.difference is None or row.difference.relative <= _ROUNDING:
+        return text
+    differ = "can't be compared" if isnan(row.difference.relative) else f"differ by {row.difference} of the largest"
+    return f"{text} (results {differ})"
 
 
 def variant_diff(row: Variant) -> Diff:
-    """What the compiler made of a variant and not of the plain function."""
     if row.capture is None or row.plain is None:
         raise NotRecordedError(f"there is nothing to compare: {row.name} was not compiled: {row.error}")
     return diff(row.plain, row.capture)
-
-
-def _of_results(difference: Difference | None) -> str:
-    if difference is None or difference.relative <= _ROUNDING:
-        return ""
-    differ = "can't be compared" if isnan(difference.relative) else f"differ by {difference} of the largest"
-    return f" (results {differ})"
 
 
 def _no_difference(row: Variant, plain: Measured) -> str:

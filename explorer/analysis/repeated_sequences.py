@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy
 
-from explorer.model.results.operations import Operation, Step
+from explorer.model.results.operations import Step
 from explorer.model.results.sequences import RepeatedSequence
 
 _Wiring = tuple[tuple[tuple[int, int], ...], ...]
@@ -28,13 +28,8 @@ def repeated_sequences(steps: Sequence[Step], *, length: int = 2, count: int = 2
     A look at a value ends whatever runs, so no sequence has one inside. Values from before a sequence are told apart
     only by whether two are the same: a turn of a loop is the same as the one before it on other values.
 
-    Args:
-        steps: Of one thread, in order.
-        length: Of a sequence, at least.
-        count: How often it ran, at least.
-
-    Returns:
-        In the order of their first occurrence; no two overlap.
+    Sequences have `length` operations and ran `count` times, at least. They come in the order of their first
+    occurrence, and no two overlap.
     """
     groups: dict[tuple[tuple[int, ...], _Wiring], list[int]] = {}
     for repeat in find_repeats(_tokens(steps), length=length, count=count):
@@ -85,13 +80,9 @@ def _sequence(steps: Sequence[Step], starts: Sequence[int], wiring: _Wiring) -> 
     is_one = len(files) == 1 and len({bool(step.top_line) for step in part}) == 1
     file, first, last = (part[0].file, min(lines), max(lines)) if is_one else ("", 0, 0)
     numbers = tuple(steps[start].number for start in starts)
-    return RepeatedSequence(digest_of(operations, wiring), operations, wiring, numbers, file, first, last)
-
-
-def digest_of(operations: Iterable[Operation], wiring: _Wiring) -> str:
-    """Twelve hexadecimal digits for operations and their wiring."""
     texts = [f"{operation} {wires}" for operation, wires in zip(operations, wiring, strict=True)]
-    return blake2b("\n".join(texts).encode(), digest_size=6).hexdigest()
+    digest = blake2b("\n".join(texts).encode(), digest_size=6).hexdigest()
+    return RepeatedSequence(digest, operations, wiring, numbers, file, first, last)
 
 
 np: Any = numpy  # its sorted arrays have types that say less than their names
@@ -99,12 +90,7 @@ np: Any = numpy  # its sorted arrays have types that say less than their names
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A substring that occurs several times.
-
-    Args:
-        length: Of the substring.
-        starts: Where it begins, in order; no two occurrences of any repeats overlap.
-    """
+    """A substring that occurs several times: its length, and its starts in order. No two occurrences overlap."""
 
     length: int
     starts: tuple[int, ...]
@@ -113,15 +99,8 @@ class Repeat:
 def find_repeats(tokens: Sequence[Hashable], *, length: int = 2, count: int = 2) -> tuple[Repeat, ...]:
     """Substrings that repeat, so chosen that nothing else does in what they leave uncovered.
 
-    Takes O(n log² n) for each of a few rounds.
-
-    Args:
-        tokens: The string.
-        length: Of a repeat, at least, from 1 on.
-        count: How often, at least, from 2 on.
-
-    Returns:
-        In the order of their first occurrence.
+    Takes O(n log² n) for each of a few rounds. A repeat has `length` tokens (1 or more) and occurs `count` times (2 or
+    more) at least. Repeats come in the order of their first occurrence.
 
     Example:
         >>> find_repeats("abcabcabcxab", length=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
+from explorer.analysis.recompiles.ledger_views import often
 from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.session import SessionReport, SessionRow
 from explorer.model.text import list_names
@@ -25,7 +26,7 @@ def _cost(report: SessionReport, seen: list[SessionRow]) -> str:
         return "Nothing has compiled yet." if not report.rows else ""
     compiles = sum(row.compiles for row in seen)
     seconds = sum(row.seconds for row in seen if isfinite(row.seconds))
-    text = f"{count_text(len(seen), 'function')} compiled {_times(compiles)}, {duration_text(seconds)}"
+    text = f"{count_text(len(seen), 'function')} compiled {often(compiles)}, {duration_text(seconds)}"
     first = seen[0]
     if len(seen) > 1 and isfinite(first.seconds) and first.seconds > seconds / 2:
         text += f", most of it `{first.name}`"
@@ -40,7 +41,7 @@ def _again(seen: list[SessionRow]) -> list[str]:
     sentences: list[str] = []
     for row in again[:_NAMED]:
         because = f" because `{row.leaf}` varied" if row.leaf else ""
-        sentences.append(f"`{row.name}` recompiled {_times(row.recompiles)}{because}.")
+        sentences.append(f"`{row.name}` recompiled {often(row.recompiles)}{because}.")
     if len(again) > _NAMED:
         sentences.append(f"{count_text(len(again) - _NAMED, 'more function')} recompiled too.")
     return sentences
@@ -67,10 +68,6 @@ def _unknown(report: SessionReport) -> list[str]:
     return sentences
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
-
-
 _SHOWN = 12  # functions in a repr
 _GAPS = "  "
 
@@ -83,7 +80,9 @@ def headline(paths: HotPaths) -> str:
     # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
     rows = [row for row in rows if not row.inside] or rows
     decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
-    parts = [_gained(paths, decided), *_stayed(decided)]
+    parts = [_gained(paths, decided)]
+    if stayed := sum(row.state == "eager" for row in decided):
+        parts.append(f"{stayed} stay{'s' if stayed == 1 else ''} eager")
     if len(decided) < len(rows):
         parts.append(f"{len(rows) - len(decided)} undecided when it ended")
     return "; ".join(parts)
@@ -92,18 +91,13 @@ def headline(paths: HotPaths) -> str:
 def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
     compiled = [row for row in rows if row.state == "compiled"]
     if not compiled:
-        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if _is_open(paths) else "")
+        is_open = paths.is_on and any(row.state != "eager" for row in paths.functions)
+        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if is_open else "")
     saved = sum(row.saved_seconds for row in rows)
     return _compiled(compiled, len(rows)) + (f"; about {duration_text(saved)} saved, inferred" if saved > 0 else "")
 
 
-def _stayed(rows: Sequence[HotRow]) -> list[str]:
-    stayed = sum(row.state == "eager" for row in rows)
-    return [f"{stayed} stay{'s' if stayed == 1 else ''} eager"] if stayed else []
-
-
 def hot_paths_text(paths: HotPaths) -> str:
-    """The headline, and a line for each function."""
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
@@ -118,7 +112,6 @@ def hot_paths_text(paths: HotPaths) -> str:
 
 
 def reason_text(paths: HotPaths, row: HotRow) -> str:
-    """Why a function stays eager, and where."""
     where = paths.place(row.reason_file, row.reason_line)
     return f"{row.reason} ({where})" if where else row.reason
 
@@ -145,11 +138,8 @@ def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
         calls, why = f"after {calls}: " * (row.calls > 0), reason_text(paths, row)
     if row.inside:
         return row.name, "inside", times_text(row), "", f"{calls}: {inside_text(row)}"
-    return row.name, row.state, times_text(row), _factor(row), f"{calls}{why}"
-
-
-def _factor(row: HotRow) -> str:
-    return factor_text(row.speedup) if isfinite(row.speedup) else ""
+    factor = factor_text(row.speedup) if isfinite(row.speedup) else ""
+    return row.name, row.state, times_text(row), factor, f"{calls}{why}"
 
 
 def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
@@ -164,7 +154,3 @@ def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
     else:
         share = f"{part} of {whole} hot functions run{'s' * (part == 1)}"
     return f"{share} compiled{f': `{best.name}` {gain}' if best is not None else ''}"
-
-
-def _is_open(paths: HotPaths) -> bool:
-    return paths.is_on and any(row.state != "eager" for row in paths.functions)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 
-from explorer.analysis.profile.text import merge_profiles as merged_profiles
+from explorer.analysis.profile.views import merge_profiles as merged_profiles
 from explorer.errors import OptionError
 from explorer.files.process_files import process_names, with_files
 from explorer.model.results.process_profile import ProcessProfile

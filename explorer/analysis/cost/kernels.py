@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import call_target, sorted_length
+from explorer.analysis.graphs import callers, is_op
 from explorer.model.cached import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.peaks import SPECIAL
@@ -24,21 +25,20 @@ PLUMBING = frozenset(
 )
 # The groups that a kernel does as a whole.
 BOUNDARY = frozenset(["fusion", "apply"])
-_DEEPEST = 8
+_DEEPEST = 8  # fusions in one another
 
 
 def kernel_of(graph: Graph) -> Ints:
     """For each instruction, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
-    caller = np.asarray([g.caller for g in graph.groups] + [-1], np.int32)
+    caller = callers(graph)
     at = np.arange(len(graph.names), dtype=np.int32)
     for _ in range(_DEEPEST):
         is_inside = inside[graph.group[at]]
         if not is_inside.any():
             break
         at = np.where(is_inside, caller[graph.group[at]], at)
-    runs = ~np.asarray([op in PLUMBING for op in graph.ops] or [False])[graph.op[at]] if len(graph.names) else at < 0
-    return np.where(runs & is_called(graph)[graph.group], at, -1).astype(np.int32)
+    return np.where(~is_op(graph, PLUMBING)[at] & is_called(graph)[graph.group], at, -1).astype(np.int32)
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
@@ -49,7 +49,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
         return np.ones(len(graph.groups) + 1, bool)
-    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
+    caller = callers(graph)
     around = np.where(caller >= 0, graph.group[caller], -1) if len(graph.names) else caller
     is_called_at_all = caller >= 0
     while True:  # one level of calls more each time
@@ -61,12 +61,9 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
 
 def running_nodes(graph: Graph) -> Ints:
     """The nodes that run as kernels of their own, in program order: neither inside one, nor plumbing."""
-    runs = np.asarray([op not in PLUMBING for op in graph.ops], bool)
     outside = np.asarray([*(group.kind not in BOUNDARY for group in graph.groups), True])  # group -1: the last one
-    if not len(graph.names):
-        return graph.op
     is_part = outside & is_called(graph)
-    return np.flatnonzero(runs[graph.op] & is_part[graph.group]).astype(np.int32)
+    return np.flatnonzero(~is_op(graph, PLUMBING) & is_part[graph.group]).astype(np.int32)
 
 
 _NAMES = {"flops": "flops", "bytes": "bytes accessed"}  # by measure, XLA's name of its sum
@@ -136,7 +133,9 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
     chosen = _most(graph, kernel, code, len(names))
-    for node in _products(graph):
+    calls: list[int] = graph.attribute_table.nodes("custom_call_target").tolist()
+    products = np.flatnonzero(is_op(graph, _PRODUCTS)).tolist()
+    for node in [*products, *(node for node in calls if call_target(graph, node).startswith(_LIBRARY))]:
         at = int(kernel[node]) if kernel[node] >= 0 else node
         matmul[at] = True
         operand = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
@@ -145,24 +144,13 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     return KernelKinds([names[i] for i in of_node], matmul.tolist(), _special(graph, kernel))
 
 
-def _products(graph: Graph) -> list[int]:
-    products = [code for code, op in enumerate(graph.ops) if op in _PRODUCTS]
-    calls = graph.attribute_table.nodes("custom_call_target").tolist()
-    libraries = [node for node in calls if call_target(graph, node).startswith(_LIBRARY)]
-    return np.flatnonzero(np.isin(graph.op, products)).tolist() + libraries
-
-
 def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
-    codes = {code: op for code, op in enumerate(graph.ops) if op in SPECIAL}
     rates_of_kernel: dict[int, dict[str, float]] = {}
-    if codes:
-        for node in np.flatnonzero(np.isin(graph.op, list(codes)) & (kernel >= 0)).tolist():
-            of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
-            op = codes[int(graph.op[node])]
-            count = elements(graph.types[int(graph.type[node])])
-            of_kernel[op] = of_kernel.get(op, 0.0) + (
-                sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
-            )
+    for node in np.flatnonzero(is_op(graph, SPECIAL) & (kernel >= 0)).tolist():
+        of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
+        op, count = graph.ops[int(graph.op[node])], elements(graph.types[int(graph.type[node])])
+        rate = sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
+        of_kernel[op] = of_kernel.get(op, 0.0) + rate
     return rates_of_kernel
 
 
@@ -171,9 +159,8 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
     chosen = code.copy()
     if not len(graph.names):
         return chosen
-    idle = np.asarray([op in _IDLE for op in graph.ops], bool)[graph.op]
     size = graph.sizes.elements[graph.type]
-    counts = (kernel >= 0) & ~idle & (kernel != np.arange(len(graph.names)))
+    counts = (kernel >= 0) & ~is_op(graph, _IDLE) & (kernel != np.arange(len(graph.names)))
     pairs = kernel[counts].astype(np.int64) * count + code[counts]
     keys, where = np.unique(pairs, return_inverse=True)
     weight = np.bincount(where, size[counts], len(keys))
@@ -185,7 +172,6 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
 __all__ = ["kernel_words"]
 
 _MOST = 3
-_DEEPEST = 8  # fusions in one another
 _WORDS = {
     **{"dot_general": "dot", "conv_general_dilated": "convolution", "reduce_sum": "sum", "reduce_max": "max"},
     **{"reduce_min": "min", "reduce_prod": "product", "add_any": "add", "mul": "multiply", "sub": "subtract"},

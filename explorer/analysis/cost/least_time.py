@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.kernels import KernelKinds, kernel_kinds, running_nodes
-from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
+from explorer.analysis.cost.lines import LineShares, line_shares
+from explorer.analysis.graphs import is_op, with_measures
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import Point, Roofline
-from explorer.model.stage import Stage
 from explorer.model.types import parse_type
 from explorer.model.units import count_text, duration_text
 
 
 def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()) -> Roofline:
-    """The kernels of a capture, each as long as the peaks let it be at the least; none of it is measured.
+    """The kernels of a capture, each as long as the peaks of a device let it be at the least; none of it is measured.
 
     A kernel whose arithmetic or bytes nobody knows, as of a library's, has no time, and a note counts them.
-
-    Args:
-        capture: With its optimised program.
-        peaks: Of one device of the hardware that it was compiled for.
-        notes: What else the reader should know.
     """
     graph = capture.hlo.graph
     times = least_times(graph, peaks)
-    lines = _lines(capture, np.nan_to_num(times))
+    lines = line_shares(with_measures(capture, {**graph.measures, "time": np.nan_to_num(times)}))
     texts = {(row.file, row.line): row.text for row in capture.lines()}
     running, copies = running_nodes(graph), copies_beside(graph)
     nodes: list[int] = running[~copies[running]].tolist()
@@ -41,7 +36,11 @@ def estimated_roofline(capture: Capture, peaks: Peaks, notes: Sequence[str] = ()
     points.sort(key=lambda point: -point.seconds)
     unknown = sum(point.bound == "unknown" for point in points)
     text = f"nothing is known of the time of {count_text(unknown, 'kernel')}: a library's, or a loop of unknown length"
-    all_notes = (*notes, *([text] if unknown else []), *_beside(times[copies]), *peaks.notes)
+    all_notes = [*notes, *([text] if unknown else [])]
+    if beside := float(np.nansum(times[copies])):
+        counted = count_text(len(times[copies]), "copy").replace("copys", "copies")
+        all_notes.append(f"{counted} beside the kernels: {duration_text(beside)}")
+    all_notes += peaks.notes
     return Roofline(capture.function, capture.signature, peaks, points, tuple(dict.fromkeys(all_notes)), True)
 
 
@@ -81,30 +80,6 @@ def _point(
     )
 
 
-def _beside(times: Floats) -> list[str]:
-    seconds = float(np.nansum(times))
-    if not seconds:
-        return []
-    return [f"{count_text(len(times), 'copy').replace('copys', 'copies')} beside the kernels: {duration_text(seconds)}"]
-
-
-def _lines(capture: Capture, seconds: Floats) -> dict[int, LineShares]:
-    stage, graph = capture.hlo, capture.hlo.graph
-    text = stage.text
-
-    def measures(_: Graph) -> Mapping[str, Floats]:
-        return {**graph.measures, "time": seconds}
-
-    timed = replace(graph, measure=measures)
-    timed_stage = Stage("hlo", lambda: (text, timed))
-    stages = tuple(timed_stage if each is stage else each for each in capture.stages)
-    sums: dict[int, dict[tuple[str, int], float]] = {}
-    for node, file, line, part in line_parts(replace(capture, stages=stages)):
-        of_node = sums.setdefault(node, {})
-        of_node[file, line] = of_node.get((file, line), 0.0) + part
-    return {node: shares_by_line(of_node) for node, of_node in sums.items()}
-
-
 _COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 
 
@@ -116,7 +91,9 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
     """
     seconds = np.zeros(len(graph.names))
     kinds, measures = kernel_kinds(graph), graph.measures
-    on_chip = np.asarray([_on_chip_bytes(type_) for type_ in graph.types], float)[graph.type]
+    # What lies in no device memory: a TPU's compiler puts it in the core's own, `S(1)`.
+    arrays = [[array for array in parse_type(type_).arrays if array.memory_space] for type_ in graph.types]
+    on_chip = np.asarray([sum(array.allocated for array in each) for each in arrays], float)[graph.type]
     nodes: list[int] = running_nodes(graph).tolist()
     for node in nodes:
         counted = float(measures["runs"][node])
@@ -132,13 +109,7 @@ def least_times(graph: Graph, peaks: Peaks) -> Floats:
 
 def copies_beside(graph: Graph) -> NDArray[np.bool_]:
     """Which nodes copy while kernels run, as a TPU brings what comes next into the core's own memory, shape `[n]`."""
-    wanted = np.asarray([op in _COPIES for op in graph.ops] or [False])
-    return wanted[graph.op]
-
-
-def _on_chip_bytes(type_: str) -> int:
-    """Of a type, what lies in no device memory: a TPU's compiler puts it in the core's own, `S(1)`."""
-    return sum(array.allocated for array in parse_type(type_).arrays if array.memory_space)
+    return is_op(graph, _COPIES)
 
 
 WARP = 32
@@ -148,14 +119,8 @@ _RESERVED = 1024  # bytes of shared memory that the system takes of each block, 
 
 @dataclass(frozen=True)
 class GpuLimits:
-    """What one multiprocessor has, of NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities".
-
-    Args:
-        threads: Resident ones at most.
-        blocks: Resident ones at most.
-        registers: Of 32 bits.
-        shared: Bytes of shared memory.
-    """
+    """What one multiprocessor has, of NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities": threads and blocks
+    that can be resident, registers of 32 bits, bytes of shared memory."""
 
     threads: int
     blocks: int

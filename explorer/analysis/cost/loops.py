@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import call_target
 from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.graphs import is_op
 from explorer.model.count_limits import CountLimits
 from explorer.model.graph import ComputationCall, Graph, Ints
 from explorer.model.types import parse_type
@@ -44,11 +45,7 @@ class Place(NamedTuple):
 
 
 class Definitions:
-    """The instructions of a graph by the values that they make.
-
-    Args:
-        graph: Of an HLO module.
-    """
+    """The instructions of an HLO module by the values that they make."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -175,10 +172,9 @@ def trip_counts(graph: Graph, least: int = 0) -> dict[int, int]:
     """The number of iterations of each loop that is known to have `least` or more, by the loop's node."""
     counts: dict[int, int] = {}
     for op, key in _COUNTS.items():
-        if op in graph.ops:
-            number = graph.attribute_table.integers(key)
-            nodes = np.flatnonzero((graph.op == graph.ops.index(op)) & (number >= least)).tolist()
-            counts |= {node: int(number[node]) for node in nodes}
+        number = graph.attribute_table.integers(key) if op in graph.ops else graph.op
+        nodes = np.flatnonzero(is_op(graph, (op,)) & (number >= least)).tolist()
+        counts |= {node: int(number[node]) for node in nodes}
     proven = proven_trip_counts(graph)
     return counts | {node: number for node, number in proven.items() if number >= least}
 
@@ -190,7 +186,7 @@ def proven_trip_counts(graph: Graph) -> Mapping[int, int]:
     """
     if "while" not in graph.ops:
         return {}
-    is_open = (graph.op == graph.ops.index("while")) & (graph.attribute_table.codes("known_trip_count") < 0)
+    is_open = is_op(graph, ("while",)) & (graph.attribute_table.codes("known_trip_count") < 0)
     loops: list[int] = np.flatnonzero(is_open).tolist()
     prover = _Prover(graph) if loops else None
     counts = {loop: prover.count(loop) for loop in loops} if prover is not None else {}
@@ -320,7 +316,7 @@ def count_limits(graph: Graph) -> CountLimits:
     unknown = kernels[np.isnan(flops[kernels])]
     return CountLimits(
         loops=_names(graph, unknown_loops(graph)),
-        branches=_names(graph, np.flatnonzero(_is_op(graph, "conditional") & (runs != 0))),
+        branches=_names(graph, np.flatnonzero(is_op(graph, ("conditional",)) & (runs != 0))),
         unknown=[call_target(graph, int(node)) or graph.names[int(node)] for node in unknown],
     )
 
@@ -330,10 +326,13 @@ def unknown_loops(graph: Graph) -> Ints:
     runs = graph.measures.get("runs")
     if runs is None:
         return np.zeros(0, np.int32)
-    loops = np.flatnonzero(_is_op(graph, "while") & (runs != 0))
+    loops = np.flatnonzero(is_op(graph, ("while",)) & (runs != 0))
     with_length = set(trip_counts(graph))
     # A profile tells how often a body ran: then its nodes have a number of runs.
-    counted = {call.node for call in graph.calls if call.role == "body" and _is_measured(graph, call.group)}
+    measured = np.unique(graph.group[~np.isnan(runs)])
+    unmeasured = np.unique(graph.group[np.isnan(runs)])
+    is_counted = set(measured.tolist()) - set(unmeasured.tolist())
+    counted = {call.node for call in graph.calls if call.role == "body" and call.group in is_counted}
     return np.asarray([node for node in loops.tolist() if node not in with_length | counted], np.int32)
 
 
@@ -348,15 +347,6 @@ def is_one_iteration(graph: Graph) -> NDArray[np.bool_]:
         inside[list(front)] = True
         front = {call.group for call in graph.calls if inside[graph.group[call.node]] and not inside[call.group]}
     return inside[graph.group]
-
-
-def _is_measured(graph: Graph, group: int) -> bool:
-    runs = graph.measures["runs"][graph.group == group]
-    return len(runs) > 0 and not np.isnan(runs).any()
-
-
-def _is_op(graph: Graph, op: str) -> NDArray[np.bool_]:
-    return np.asarray([name == op for name in graph.ops] or [False])[graph.op]
 
 
 def _names(graph: Graph, nodes: Iterable[int]) -> list[str]:

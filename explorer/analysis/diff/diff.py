@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
+from explorer.analysis.graphs import members
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
@@ -129,14 +128,12 @@ class Diff(Displayable):
     def _fusions(capture: Capture, nodes: Sequence[Node]) -> tuple[Fusion, ...]:
         graph = capture.hlo.graph
         group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
-        order = np.argsort(graph.group, kind="stable")
-        ends = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-        fusions: list[Fusion] = []
-        for node in nodes:
-            group = group_of.get(node.index, -1)
-            if node.op == "fusion" and group >= 0:
-                fusions.append(_fusion(node, [Node(graph, int(i)) for i in order[ends[group] : ends[group + 1]]]))
-        return tuple(fusions)
+        inside = members(graph)
+        return tuple(
+            _fusion(node, [Node(graph, at) for at in inside[group_of[node.index]].tolist()])
+            for node in nodes
+            if node.op == "fusion" and node.index in group_of
+        )
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
@@ -186,7 +183,7 @@ class Diff(Displayable):
             effect = str(stage.step).partition(": ")[2]
             rows.append((name, f"{effect}, of {len(stage.a.graph):,} and {len(stage.b.graph):,}"))
         for word, fusions in (("gained", self.fusions_gained), ("lost", self.fusions_lost)):
-            rows += [(f"fusion {word}", text) for text in _fusion_texts(_ranked(fusions))]
+            rows += [(f"fusion {word}", text) for text in _fusion_texts(fusions)]
         rows += [
             ("fusion changed", f"{old.name}: {old.holds} → {new.holds}")
             for old, new in self.fusions_changed[:_MOST_SHOWN]
@@ -249,19 +246,15 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     return Fusion(node.name, holds, tuple(places), len(inside), node)
 
 
-def _fusion_texts(ranked: Sequence[tuple[Fusion, int]]) -> list[str]:
-    texts = [repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1) for fusion, count in ranked]
+def _fusion_texts(fusions: Sequence[Fusion]) -> list[str]:
+    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
+    ranked = Counter((fusion.holds, fusion.lines) for fusion in fusions).most_common()
+    first = {(fusion.holds, fusion.lines): repr(fusion)[len("Fusion(") : -1] for fusion in reversed(fusions)}
+    texts = [first[kind] + f" (×{count:,})" * (count > 1) for kind, count in ranked]
     if len(ranked) > _MOST_SHOWN:
         rest = sum(count for _, count in ranked[_MOST_SHOWN:])
         texts[_MOST_SHOWN:] = [f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"]
     return texts
-
-
-def _ranked(fusions: Sequence[Fusion]) -> list[tuple[Fusion, int]]:
-    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
-    kinds = Counter((fusion.holds, fusion.lines) for fusion in fusions)
-    first = {(fusion.holds, fusion.lines): fusion for fusion in reversed(fusions)}
-    return [(first[kind], count) for kind, count in kinds.most_common()]
 
 
 def _keys(a: Capture, b: Capture, field: str) -> list[str]:
@@ -274,13 +267,7 @@ _SEEN = 0.005  # of a cost, from which on it is another
 
 
 def headline(stages: Mapping[str, StageDiff], values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """What differs, in a sentence that ends without a full stop.
-
-    Args:
-        stages: Those that both have.
-        values: What differs beside them.
-        a, b: The two.
-    """
+    """What differs, in a sentence that ends without a full stop: in the stages that both have, and beside them."""
     changed = [name for name, stage in stages.items() if not stage.is_empty]
     if not stages:
         return "the two have no stage in common"
@@ -346,12 +333,10 @@ class Value:
 
 
 def number_value(name: str, a: float | None, b: float | None) -> Value:
-    """The value of two numbers; None stands for one that a side doesn't have."""
     return Value(name, _amount(a), _amount(b), ratio_of(a, b))
 
 
 def ratio_of(a: float | None, b: float | None) -> float | None:
-    """`b` over `a`, where both are above 0."""
     return b / a if a and b and a > 0 and b > 0 else None
 
 

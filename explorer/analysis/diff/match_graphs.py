@@ -47,8 +47,8 @@ class UnfusedDataflow:
 
 
 def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
-    """See through fusions."""
-    kernel = _fusion_of_group(graph)[graph.group]
+    callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
+    kernel = np.maximum(np.asarray([*callers, -1], np.int32), -1)[graph.group]
     through, tuples = _passed_on(graph, kernel)
     real = through < 0
     real[list(tuples)] = False
@@ -57,11 +57,6 @@ def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
     is_kept = np.repeat(real, np.diff(graph.operand_start))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return UnfusedDataflow(real, start, source[graph.operand[is_kept]], kernel, source)
-
-
-def _fusion_of_group(graph: Graph) -> Ints:
-    callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
-    return np.maximum(np.asarray([*callers, -1], np.int32), -1)
 
 
 def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]:
@@ -249,17 +244,16 @@ class _Matching:
         there = self.there if side is self.a else self.back
         return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
 
-    def seeded(self, side: Side, label: Hashes) -> Hashes:
-        """A pair's two nodes get a hash that no other has: what is around them is told by them."""
-        pair = np.where(self.there >= 0, np.arange(len(self.there)), -1) if side is self.a else self.back
-        return np.where(pair >= 0, _mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)), label)
-
     def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
         """Match the free nodes of equal hash, where both graphs have equally many of it, in program order."""
         free = self.free(self.a), self.free(self.b)
         if not len(free[0]) or not len(free[1]):
             return []
-        hashes = [_refined(side, self.seeded(side, label(side)), rounds) for side in (self.a, self.b)]
+        # A pair's two nodes get a hash that no other has: what is around them is told by them.
+        pair_of = np.where(self.there >= 0, np.arange(len(self.there)), -1), self.back
+        seeds = [_mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)) for pair in pair_of]
+        sides = zip((self.a, self.b), pair_of, seeds, strict=True)
+        hashes = [_refined(side, np.where(pair >= 0, seed, label(side)), rounds) for side, pair, seed in sides]
         pairs: list[tuple[int, int]] = []
         rows_a, rows_b = (_by_hash(hashes[i][free[i]], free[i]) for i in (0, 1))
         for value, rows in rows_a.items():
@@ -311,7 +305,7 @@ class _Matching:
     def plumb(self) -> None:
         """Kernels by what they hold, then what they are given and give."""
         a, b = self.a, self.b
-        size_a, size_b = _weights(a, a.flow.kernel), _weights(b, b.flow.kernel)
+        size_a, size_b = _weights(a), _weights(b)
         pairs = np.flatnonzero((self.there >= 0) & (a.flow.kernel >= 0) & a.flow.real)
         homes = zip(a.flow.kernel[pairs].tolist(), b.flow.kernel[self.there[pairs]].tolist(), strict=True)
         shared: Counter[tuple[int, int]] = Counter()
@@ -354,8 +348,9 @@ class _Matching:
         return rows
 
 
-def _weights(side: Side, kernel: Ints) -> Counter[int]:
+def _weights(side: Side) -> Counter[int]:
     total: Counter[int] = Counter()
+    kernel = side.flow.kernel
     inside = np.flatnonzero((kernel >= 0) & side.flow.real)
     for home, weight in zip(kernel[inside].tolist(), side.weight[inside].tolist(), strict=True):
         total[home] += weight

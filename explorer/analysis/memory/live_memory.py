@@ -16,12 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from explorer.analysis.cost.flops import ELEMENTWISE
+from explorer.analysis.graphs import graph_of
 from explorer.analysis.memory.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
 from explorer.errors import NotRecordedError
 from explorer.model.attributes import Nested, read_nested
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.live_memory import KINDS, Donation, LiveMemory, Sizes
+from explorer.model.live_memory import KINDS, Donation, LiveMemory
 
 _BY_USE = ("argument", "output", "temp")
 
@@ -50,7 +52,8 @@ def read_memory(graph: Graph) -> LiveMemory:
         order=np.asarray(schedule.steps, np.int32),
         node=column(values.node),
         array=column(values.array),
-        size=_sizes(values.size)[kept],
+        # Python's own integers where all together might not fit in int64: 2**40 × 2**40 elements.
+        size=np.asarray(values.size, np.int64 if sum(values.size) < 1 << 62 else object)[kept],
         kind=kinds[kept],
         space=column([type_.memory_space for type_ in values.type]),
         start=column(alive.start),
@@ -60,18 +63,13 @@ def read_memory(graph: Graph) -> LiveMemory:
     )
 
 
-def _sizes(sizes: Sequence[int]) -> Sizes:
-    """Bytes as int64, or as Python's own integers where all together might not fit in that: 2**40 × 2**40 elements."""
-    return np.asarray(sizes, np.int64 if sum(sizes) < 1 << 62 else object)
-
-
 def live_memory(capture: Capture) -> LiveMemory:
     """What is in memory at each step of a capture's optimised program.
 
     Raises:
         NotRecordedError: The capture has none.
     """
-    if not any(stage.name == "hlo" for stage in capture.stages):
+    if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
         raise NotRecordedError(
             f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
@@ -147,7 +145,10 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
         if dies and operand not in kept and operand not in outputs and reuse.output not in written:
             end[operand] -= 1
             written.add(reuse.output)
-    return Lifetimes(start, end, arguments, donated, outputs, _aliased(schedule))
+    # The outputs that are written to where a donated argument was.
+    places = [max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", ""))]
+    aliased = {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
+    return Lifetimes(start, end, arguments, donated, outputs, aliased)
 
 
 def _reuses(schedule: Schedule) -> Iterator[Reuse]:
@@ -187,23 +188,8 @@ def _donated(schedule: Schedule) -> set[int]:
     return given_away
 
 
-def _aliased(schedule: Schedule) -> set[int]:
-    places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
-    return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
-
-
 # Of one array each: outputs that may lie where an operand was. A copy may not, though one inside a fusion may.
-_ELEMENTWISE = frozenset(
-    [
-        *("abs", "acos", "acosh", "add", "and", "asin", "asinh", "atan2", "atanh", "bitcast-convert", "cbrt", "ceil"),
-        *("clamp", "compare", "complex", "convert", "cosh", "cosine", "count-leading-zeros", "divide", "erf"),
-        *("exponential", "exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic"),
-        *("map", "maximum", "minimum", "mulhi", "multiply", "negate", "not", "or", "popcnt", "power", "real"),
-        *("reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select"),
-        *("shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sinh", "sqrt"),
-        *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
-    ]
-)
+_ELEMENTWISE = ELEMENTWISE - {"rng"} | {"map", "mulhi"}
 _THROUGH = _ELEMENTWISE | {"copy", "tuple"}  # inside a fusion
 # Outputs that lie where an operand is: which operand has the first one.
 _IN_PLACE = {"dynamic-update-slice": 0, "scatter": 0, "all-reduce-start": 0}
@@ -220,12 +206,8 @@ class Alias(NamedTuple):
 
 
 class Reuse(NamedTuple):
-    """That a value may lie where another one was, which dies at the step that defines it.
-
-    Args:
-        operand, output: Values.
-        number: Of the operand, among those of the instruction.
-    """
+    """That a value may lie where another one was, which dies at the step that defines it: the `number` of the operand
+    among those of the instruction."""
 
     operand: int
     output: int
@@ -240,10 +222,7 @@ def aliases(value: str) -> list[Alias]:
         >>> aliases("{ {0}: (2, {}, may-alias), {1}: (3, {4}) }")
         [Alias(output=0, operand=2, element=-1), Alias(output=1, operand=3, element=4)]
     """
-    return _aliases(read_nested(value)) if value else []
-
-
-def _aliases(parts: Sequence[Nested]) -> list[Alias]:
+    parts = read_nested(value) if value else ()
     pairs = zip(parts[::2], parts[1::2], strict=False)
     places = [(output, *_place(operand)) for output, operand in pairs if isinstance(output, tuple)]
     return [Alias(_first(output), operand, element) for output, operand, element in places if operand >= 0]
@@ -296,20 +275,12 @@ def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
         return [(number, -1)] if number < len(operands) and operands.count(operands[number]) == 1 else []
     if op != "fusion":
         return []
-    sort = _wrapped_sort(code, node)
-    if sort >= 0:
-        arrays = code.operands(sort)
+    root = code.root(code.fused(node)) if code.fusion_kind(node) == "kCustom" else -1
+    if root >= 0 and code.op[root] == "sort":  # a GPU's compiler wraps a sort with the indices that it sorts along
+        arrays = code.operands(root)
         numbers = [code.parameter_number[array] if arrays.count(array) == 1 else -1 for array in arrays]
         return [(number, output) for output, number in enumerate(numbers) if number >= 0]
     return [(number, -1) for number in _shareable_parameters(code, node)]
-
-
-def _wrapped_sort(code: Instructions, node: int) -> int:
-    """The sort that a fusion is, as a GPU's compiler wraps it with the indices that it sorts along; -1 for none."""
-    if code.fusion_kind(node) != "kCustom":
-        return -1
-    root = code.root(code.fused(node))
-    return root if root >= 0 and code.op[root] == "sort" else -1
 
 
 def _shareable_parameters(code: Instructions, node: int) -> list[int]:

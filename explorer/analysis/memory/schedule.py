@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
-from explorer.model.graph import Graph, Ints
+from explorer.analysis.graphs import members
+from explorer.model.graph import Graph
 from explorer.model.types import ArrayType, Type, parse_type
 
 _CALLS = ("body", "condition", "to_apply", "true_computation", "false_computation", "branch_computations")
@@ -20,11 +19,7 @@ _LONGEST_CHAIN = 100  # bitcasts of bitcasts: real chains are a few long, and da
 
 
 class Instructions:
-    """What the rules of memory ask of instructions.
-
-    Args:
-        graph: A module's.
-    """
+    """The instructions of a module by index, as lists: a hundred thousand of them are looked at one by one."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -40,8 +35,11 @@ class Instructions:
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first: list[int] = graph.operand_start.tolist()
         self._operand: list[int] = graph.operand.tolist()
-        self._nodes = _nodes_by_group(graph)
-        self._calls = _calls_by_node(graph)
+        self._nodes = members(graph)
+        self._calls: dict[int, list[tuple[str, int]]] = {}
+        for call in graph.calls:
+            if call.role in _CALLS:
+                self._calls.setdefault(call.node, []).append((call.role, call.group))
         self._fused = {g.caller: i for i, g in enumerate(graph.groups) if g.kind == "fusion" and g.caller >= 0}
 
     def __len__(self) -> int:
@@ -104,20 +102,6 @@ class Instructions:
         return node
 
 
-def _nodes_by_group(graph: Graph) -> list[Ints]:
-    order = np.argsort(graph.group, kind="stable").astype(np.int32)
-    edges = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-    return [order[edges[i] : edges[i + 1]] for i in range(len(graph.groups))]
-
-
-def _calls_by_node(graph: Graph) -> dict[int, list[tuple[str, int]]]:
-    calls: dict[int, list[tuple[str, int]]] = {}
-    for call in graph.calls:
-        if call.role in _CALLS:
-            calls.setdefault(call.node, []).append((call.role, call.group))
-    return calls
-
-
 _RENAMING = {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 _DEEPEST = 100  # computations in computations: real ones are a few deep
 
@@ -176,13 +160,10 @@ class Schedule:
     """What runs when.
 
     Args:
-        code: The module's instructions.
         values: All that is defined; alive from its definition to its last reader.
         steps: The node that runs at each step. The first step is the call itself: arguments and constants are there.
         executions: The instructions that read an array as large as one that they define.
-        arguments: The values of the entry's parameters, by number.
-        constants: The values of each constant, by node.
-        outputs: The values that the entry returns.
+        arguments, constants: The values of the entry's parameters, by number, and of each constant, by node.
         renamed: What a loop only passes on: its own value, and the one that it is another name for.
         joined: Values of which several have one buffer: what a loop carries, what a branch gives.
     """
@@ -242,7 +223,6 @@ class Schedule:
 
 
 def schedule_of(graph: Graph) -> Schedule:
-    """A module in the order of its text, from its entry."""
     schedule = Schedule(Instructions(graph))
     entry = schedule.code.entry
     nodes = schedule.code.nodes(entry)

@@ -15,6 +15,7 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.graphs import members
 from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
 from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
@@ -60,7 +61,7 @@ class _Nesting:
     def nest(self) -> Hierarchy:
         graph, tree = self.graph, self.tree
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
-        members = _members(graph)
+        nodes_of = members(graph)
         called = _called_by_group(graph)
         # The entry alone needs no box of its own: it is the picture. What nothing calls is no part of the program.
         has_entry = any(graph.groups[i].kind == "entry" for i in entries)
@@ -75,7 +76,7 @@ class _Nesting:
             seen.add(computation)
             g = graph.groups[computation]
             has_box = g.caller >= 0 or (len(entries) > 1 and g.kind != "entry")
-            self.fill(members[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
+            self.fill(nodes_of[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
             # Backwards: the stack gives the first first.
             todo.extend(reversed(called.get(computation, ())))
         loose = np.flatnonzero(graph.group < 0)
@@ -101,7 +102,8 @@ class _Nesting:
         if computation.kind in BOUNDARY:  # a kernel is read whole, a reducer is two operations
             tree.group[nodes] = box
             return
-        outer = [] if is_entry else self.steps_of(computation.caller)
+        caller = computation.caller
+        outer = [] if is_entry else places.steps(int(places.frame[caller]), int(places.scope[caller]))
         ends = self.ends(nodes, box) if is_entry else np.zeros(len(nodes), bool)
         nodes = nodes[~ends]
         width = len(self.graph.scopes)
@@ -115,9 +117,6 @@ class _Nesting:
             phases = [pair for pair in tree.below(box, nodes) if tree.kind[pair[0]] == "phase"]
             for at_, inside in phases or [(box, nodes)]:
                 self.search(at_, inside)
-
-    def steps_of(self, node: int) -> list[Step]:
-        return self.places.steps(int(self.places.frame[node]), int(self.places.scope[node]))
 
     def ends(self, nodes: Ints, box: int) -> np.ndarray:
         """Group the inputs, and the outputs where there is a story to tell between; which of `nodes` they are."""
@@ -204,10 +203,7 @@ class _Nesting:
     def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
         """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations.
 
-        Args:
-            nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
-            common: The group that holds nearly all of the loop.
-            around: Nodes, all those in `common` among them.
+        `common` holds nearly all of the loop, and `around` has all nodes of `common`.
         """
         tree = self.tree
         classes, exact = self.equal_iterations(nodes, iteration)
@@ -305,12 +301,6 @@ class _Nesting:
         if 0 < len(names) <= _NAMED:
             return ", ".join(names)
         return str(parse_type(self.graph.types[int(self.graph.type[nodes[-1]])]))
-
-
-def _members(graph: Graph) -> list[Ints]:
-    order = np.argsort(graph.group, kind="stable").astype(np.int32)
-    start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-    return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
 
 
 def _called_by_group(graph: Graph) -> dict[int, list[int]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,14 +142,10 @@ class Repeats:
         return np.full(len(self.graph.names), -1, np.int32)
 
     def chain(self, nodes: Ints) -> Ints | None:
-        """The iteration of each of `nodes` in the largest loop among them whose iterations need each other.
+        """The iteration of each of `nodes`, from 0, in the largest loop among them whose iterations need each other.
 
-        Args:
-            nodes: Indices of nodes of one computation, ascending.
-
-        Returns:
-            One number a node, from 0, for what is in each iteration equally often, -1 for the rest; None if there is
-            no such loop.
+        It is -1 for what is not in each iteration equally often. None if there is no such loop. The nodes are those of
+        one computation, ascending.
         """
         if len(nodes) < _FEWEST:
             return None
@@ -264,9 +260,7 @@ class Repeats:
     def classes(self, nodes: Ints, iteration: Ints, *, inside: bool = True) -> list[list[int]]:
         """The iterations that are equal in structure, the largest class first, each in order.
 
-        Args:
-            nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
-            inside: Whether what the nodes call must be equal too, not only the nodes and their lines.
+        With `inside`, what the nodes call must be equal too, not only the nodes and their lines.
         """
         sums = np.zeros(int(iteration.max()) + 1, np.uint64)
         np.add.at(sums, iteration, self._within(nodes, iteration, inside))
@@ -412,10 +406,8 @@ _PLUMBING = ("fusion", "parameter", "get-tuple-element", "tuple", "bitcast", "co
 class NearRepeat:
     """Iterations that stand together.
 
-    Args:
-        classes: Their numbers, by what is equal; the first class is what the others are like.
-        difference: What differs, in words; empty where all are equal.
-        differ: How many nodes of an iteration have no counterpart in another, at most.
+    The first class of equal ones is what the others are like; `differ` is how many nodes of an iteration have no
+    counterpart in another, at most.
     """
 
     classes: Sequence[Sequence[int]]
@@ -433,7 +425,6 @@ def merge_near(
     """Put classes of equal iterations together that are nearly equal; the largest first.
 
     Args:
-        repeats: Of the graph.
         nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
         classes: The iterations that are equal, the largest class first.
         twin: Where the counterparts of the first nodes of each class are written.
@@ -514,25 +505,18 @@ def _difference(repeats: Repeats, usual: Ints, other: Ints) -> str:
     """What an iteration has more or less than the usual one: operations, or else the shapes of some."""
     graph, insides = repeats.graph, (repeats.with_insides(usual), repeats.with_insides(other))
     ops = [Counter(graph.ops[int(code)] for code in graph.op[nodes]) for nodes in insides]
-    less, more = (_without(a - b, _PLUMBING) for a, b in (ops, ops[::-1]))
+    less, more = (Counter({op: n for op, n in (a - b).items() if op not in _PLUMBING}) for a, b in (ops, ops[::-1]))
     parts = [f"{word} {_listed(counts)}" for word, counts in (("with", more), ("without", less)) if counts]
     if parts:
         return " and ".join(parts)
     types = [Counter(graph.types[int(code)] for code in graph.type[nodes]) for nodes in insides]
-    here, there = (_first_type(a - b) for a, b in (types, types[::-1]))
-    return f"with {there} for {here}" if here and there else "with the same operations, fused otherwise"
-
-
-def _without(counts: Counter[str], left_out: Collection[str]) -> Counter[str]:
-    return Counter({op: n for op, n in counts.items() if op not in left_out})
+    arrays = [parse_type(next(iter(a - b), "")).arrays for a, b in (types, types[::-1])]
+    if all(arrays):
+        return f"with {arrays[1][0]} for {arrays[0][0]}"
+    return "with the same operations, fused otherwise"
 
 
 def _listed(counts: Counter[str]) -> str:
     ranked = [op.removeprefix("stablehlo.") + (f" ×{n}" if n > 1 else "") for op, n in counts.most_common(_OPS)]
     left = sum(counts.values()) - sum(n for _, n in counts.most_common(_OPS))
     return ", ".join(ranked) + (f" and {count_text(left, 'more')}".removesuffix("s") if left else "")
-
-
-def _first_type(types: Counter[str]) -> str:
-    arrays = parse_type(next(iter(types), "")).arrays
-    return str(arrays[0]) if arrays else ""

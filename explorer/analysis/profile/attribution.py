@@ -53,6 +53,7 @@ class Shares:
     busy: Floats
 
 
+@dataclass(slots=True)
 class _Open:
     """An event that a thread is in.
 
@@ -60,10 +61,11 @@ class _Open:
     on after an instruction of its body, and a wait after work done meanwhile.
     """
 
-    __slots__ = ("end", "is_open", "is_region", "owner", "waits")
-
-    def __init__(self, end: float, owner: int, is_open: bool = False, is_region: bool = False, waits: bool = False):
-        self.end, self.owner, self.is_open, self.is_region, self.waits = end, owner, is_open, is_region, waits
+    end: float
+    owner: int
+    is_open: bool = False
+    is_region: bool = False
+    waits: bool = False
 
 
 def segments(
@@ -72,7 +74,6 @@ def segments(
     """Cut each thread's time at the events in it.
 
     Args:
-        events: What was recorded.
         is_control: Of each op, whether it runs others (`while`, `call`, `conditional`): what passes between these is
             its own time.
         is_collective: Of each op, whether it waits for other devices.
@@ -193,11 +194,11 @@ def _in_order(events: Events) -> NDArray[np.intp]:
 def shares(events: Events, cut: Segments) -> Shares:
     """Share each moment of each run among the threads that work in it."""
     runs, ops = len(events.windows), len(events.ops)
-    starts, run = _within(events.windows, cut.start)
+    run = run_at(events.windows, cut.start)
     last = events.windows[np.maximum(run, 0), 1] if runs else cut.end
     ends = np.minimum(cut.end, last)
-    inside = (run >= 0) & (ends > starts)
-    starts, ends, run = starts[inside], ends[inside], run[inside]
+    inside = (run >= 0) & (ends > cut.start)
+    starts, ends, run = cut.start[inside], ends[inside], run[inside]
     op, waits = cut.op[inside], cut.waits[inside]
     times, at = np.unique(np.concatenate([starts, ends]), return_inverse=True)
     first, after = at[: len(starts)], at[len(starts) :]
@@ -211,10 +212,11 @@ def shares(events: Events, cut: Segments) -> Shares:
     return Shares(total, _counts(events), total.sum(axis=1))
 
 
-def _within(windows: Floats, start: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def run_at(windows: Floats, start: Floats) -> NDArray[np.int64]:
+    """Return the run that each moment is in, -1 for none."""
     run = np.searchsorted(windows[:, 0], start, "right") - 1
     is_in = (run >= 0) & (start < windows[np.maximum(run, 0), 1]) if len(windows) else np.zeros(len(start), bool)
-    return start, np.where(is_in, run, -1)
+    return np.where(is_in, run, -1)
 
 
 def _active(first: NDArray[np.intp], after: NDArray[np.intp], count: int) -> NDArray[np.int64]:
@@ -231,7 +233,7 @@ def _summed(passed: Floats, active: NDArray[np.int64]) -> Floats:
 def _counts(events: Events) -> Floats:
     runs, ops = len(events.windows), len(events.ops)
     thunks = np.flatnonzero(events.kind == THUNK)
-    _, run = _within(events.windows, events.start[thunks])
+    run = run_at(events.windows, events.start[thunks])
     inside = run >= 0
     where = run[inside] * ops + events.what[thunks][inside]
     return np.bincount(where, minlength=runs * ops).reshape(runs, ops).astype(np.float64)

@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.profile.attribution import run_at
 from explorer.model.cached import cached_property
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Op
 
 # These run other instructions: what passes between those is their own time.
 CONTROL = frozenset(("while", "conditional", "call", "async-start"))
-# These wait for other devices.
+# These wait for other devices; they begin and end apart where they are in two halves.
+HALVES = ("", "-start", "-done")
 COLLECTIVE = frozenset(
     f"{name}{part}"
     for name in (
@@ -32,7 +34,7 @@ COLLECTIVE = frozenset(
         "collective-broadcast",
         "reduce-scatter",
     )
-    for part in ("", "-start", "-done")
+    for part in HALVES
 )
 _UNSAFE = re.compile(r"\W")
 
@@ -93,14 +95,8 @@ _LEFT, _LEAST = 0.3, 0.1
 
 @dataclass(frozen=True)
 class Overhead:
-    """What recording costs.
-
-    Args:
-        seconds: Of each op a call, without the recorder's, shape `[ops]`.
-        each: Taken off for each event.
-        total: Taken off altogether.
-        events: How many instructions began, a call.
-    """
+    """What recording costs: the seconds of each op a call without it, shape `[ops]`; what was taken off for each event
+    and altogether; and how many instructions began, a call."""
 
     seconds: Floats
     each: float
@@ -150,14 +146,8 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float, others: floa
 def overhead_of(
     events: Events, programs: Mapping[int, Instructions], seconds: Floats, count: Floats, spare: float
 ) -> Overhead:
-    """The ops' time without the recorder's.
-
-    Args:
-        events: What was recorded, its ops resolved.
-        programs: By number, those whose text is known.
-        seconds, count: Of each op a call, shape `[ops]`: its own time, and how often it began.
-        spare: As for `without_overhead`.
-    """
+    """The time of resolved ops without the recorder's: `seconds` and `count` are those of each a call, shape `[ops]`;
+    `spare` is that of `without_overhead`."""
     weight = count + _AROUND * _inside(events, programs, count)
     others = (len(events) - float((events.kind == THUNK).sum())) / max(len(events.windows), 1)
     left, each = without_overhead(seconds, weight, spare, others)
@@ -204,9 +194,7 @@ def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
         return {}
     mine = np.flatnonzero((events.thread == events.python) & np.isin(events.kind, (HOST, THUNK, WAIT, BETWEEN)))
     order = mine[np.lexsort((-events.end[mine], events.start[mine]))]
-    windows = events.windows[kept]
-    run = np.searchsorted(windows[:, 0], events.start[order], "right") - 1
-    inside = (run >= 0) & (events.start[order] < windows[np.maximum(run, 0), 1])
+    inside = run_at(events.windows[kept], events.start[order]) >= 0
     own: dict[str, float] = {}
     open_: list[tuple[float, str]] = []
     columns = (column[order[inside]].tolist() for column in (events.start, events.end, events.kind, events.what))

@@ -51,9 +51,8 @@ def largest(capture: Capture) -> Answer:
 
 
 def _by_size(live: LiveMemory) -> list[Buffer]:
-    rows = sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))
     buffers = live.buffers
-    return [buffers[row] for row in rows]
+    return [buffers[row] for row in sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))]
 
 
 def _described(capture: Capture, buffer: Buffer) -> str:
@@ -74,7 +73,7 @@ def materialised(capture: Capture) -> Answer:
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
     text = joined(_masks(capture, masks, live), _squares(capture, masks, squares))
-    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture))
+    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
     return reply("materialised", text, "exact", "hlo", nodes)
 
 
@@ -101,10 +100,7 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     return "No mask is in memory: it exists inside kernels only." if inside else "No mask is left in the program."
 
 
-def _inside(capture: Capture) -> set[int]:
-    graph = graph_of(capture, "hlo")
-    if graph is None:
-        return set()
+def _inside(graph: Graph) -> set[int]:
     codes = {code for code, type_ in enumerate(graph.types) if _is_mask(type_) or _is_square(type_)}
     rows = [row for row, code in enumerate(graph.type.tolist()) if code in codes]
     return {int(graph.kernel[row]) for row in rows if graph.kernel[row] >= 0}
@@ -171,7 +167,8 @@ def gathered(capture: Capture) -> Answer:
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
-    mistakes = _mistakes(capture)
+    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
     whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_SHOWN]])
@@ -179,11 +176,6 @@ def gathered(capture: Capture) -> Answer:
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
     return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
-
-
-def _mistakes(capture: Capture) -> str:
-    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
-    return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
 
 
 def collectives(capture: Capture) -> Answer:

@@ -148,11 +148,8 @@ def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
     """The questions that have a word of a text, the likeliest first, each with its score.
 
     A word of the question counts 2, a hint 1; one that is written almost right, half a point less. A question
-    to which more words are foreign than belong is none of these.
-
-    Args:
-        text: What a person typed.
-        extra: Words that any question may have: names of operations and nodes.
+    to which more words are foreign than belong is none of these. Any question may have the words of `extra`: names of
+    operations and nodes.
     """
     words = words_of(text)
     allowed = set(extra)
@@ -222,7 +219,6 @@ _TITLES = {question.key: question.title for question in QUESTIONS}
 def reply(
     key: str, text: str, certainty: str = "exact", stage: str = "", nodes: Iterable[int] = (), hint: str = ""
 ) -> Answer:
-    """The answer to the question of a key."""
     return Answer(_TITLES[key], text, certainty, stage, tuple(nodes), hint)
 
 
@@ -246,5 +242,4 @@ def agree(things: Sized | int, one: str, many: str) -> str:
 
 
 def joined(*sentences: str) -> str:
-    """The sentences that there are."""
     return " ".join(filter(None, sentences))

@@ -61,13 +61,11 @@ def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> An
 
 
 def by_operation(capture: Capture, ops: Sequence[str]) -> Mapping[str, Answer]:
-    """The answers for some operations."""
     equations = _Equations.of(capture)
     return {op: removed(capture) if equations is None else _removed(equations, op=op) for op in ops}
 
 
 def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
-    """The answers for the lines that equations belong to."""
     equations = _Equations.of(capture)
     if equations is None:
         return {}
@@ -92,7 +90,10 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     fates = equations.fates
-    gone, lost, kept = _by_fate(fates, rows)
+    kinds = [(row, KINDS[code]) for row, code in zip(rows, fates.kind[list(rows)].tolist(), strict=True)]
+    gone = [row for row, kind in kinds if kind in _GONE]
+    lost = [row for row, kind in kinds if kind == "unknown"]
+    kept = [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
     is_short = what and len(kept) <= _MOST
     text = joined(
         _gone(equations, gone, len(rows), what),
@@ -104,14 +105,6 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
         certainty = "unknown"
     hint = passes_hint(equations.capture) if lost else ""
     return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
-
-
-def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    codes: list[int] = fates.kind[list(rows)].tolist()
-    split: dict[str, list[int]] = {"gone": [], "unknown": [], "kept": []}
-    for row, kind in zip(rows, (KINDS[code] for code in codes), strict=True):
-        split["gone" if kind in _GONE else "unknown" if kind == "unknown" else "kept"].append(row)
-    return split["gone"], split["unknown"], split["kept"]
 
 
 def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:
@@ -204,7 +197,6 @@ def recompiled(capture: Capture) -> Answer:
 
 
 def takes_derivatives(capture: Capture) -> bool:
-    """Whether the function itself computes a gradient."""
     graph = graph_of(capture, "jaxpr")
     return graph is not None and any("transpose(" in scope for scope in graph.scopes)
 

@@ -310,7 +310,6 @@ def _written(code: MachineCode, names: Sequence[str], where: str) -> str:
 
 
 def machine_by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
-    """The answers for the lines that instructions belong to."""
     graph = graph_of(capture, "hlo")
     if graph is None:
         return {}

@@ -49,9 +49,8 @@ def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
     return Leaf(path, *contents[0]) if contents else None
 
 
-def _columns(key: Key) -> LeafColumns:
-    leaves = key.leaves
-    return leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
+def shape_text(shape: tuple[int | str, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,6 @@ class Case:
     """A call, the nearest earlier one, and what is named as the reason.
 
     Args:
-        key, old: The two.
-        chosen: The difference that is named.
         earlier: Every earlier call of the function that is remembered, oldest first.
         value_counts: How many values each static argument has had, of all calls.
         causes: Every difference that can have caused it, `chosen` among them.
@@ -113,15 +110,10 @@ class Case:
         return [shape for shape in shapes if len(shape) == len(leaf.shape)]
 
     @cached_property
-    def static_values(self) -> tuple[tuple[int, str], ...]:
-        keys = (*self.earlier, self.key)
-        return tuple(
-            dict.fromkeys((s.token, s.value) for key in keys for s in key.statics if s.path == self.chosen.leaf)
-        )
-
-    @property
     def value_count(self) -> int:
-        return max(len(self.static_values), self.value_counts.get(self.chosen.leaf, 0))
+        statics = [static for key in (*self.earlier, self.key) for static in key.statics]
+        values = {(static.token, static.value) for static in statics if static.path == self.chosen.leaf}
+        return max(len(values), self.value_counts.get(self.chosen.leaf, 0))
 
     @cached_property
     def function_count(self) -> str:
@@ -149,7 +141,9 @@ class Case:
         return self.leaves_at(self.chosen.places)
 
     def leaves_at(self, places: Sequence[int]) -> LeafColumns:
-        return _columns(self.key).take(places)
+        leaves = self.key.leaves
+        columns = leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
+        return columns.take(places)
 
 
 _LISTED = 4
@@ -205,11 +199,7 @@ def _rank(case: Case) -> str:
     new, old = case.leaf, case.old_leaf
     if new is None or old is None:
         return _plain_sentence(case)
-    return f"`{new.path}` had shape {_shape_text(old.shape)} and now has {_shape_text(new.shape)}"
-
-
-def _shape_text(shape: tuple[int | str, ...]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    return f"`{new.path}` had shape {shape_text(old.shape)} and now has {shape_text(new.shape)}"
 
 
 def _weak(case: Case) -> str:
@@ -306,9 +296,7 @@ def _function(case: Case) -> str:
 
 
 def _guard(case: Case) -> str:
-    chosen = case.chosen
-    read = f"`{chosen.leaf}`, which the hot function `{case.key.function.name}` reads,"
-    return f"{read} {_before_after(case)}"
+    return f"`{case.chosen.leaf}`, which the hot function `{case.key.function.name}` reads, {_before_after(case)}"
 
 
 def _place(function: Function) -> str:
@@ -334,10 +322,9 @@ def _donation(case: Case) -> str:
 
 
 def _placed(case: Case) -> str:
-    chosen = case.chosen
-    if chosen.at < 0:
+    if case.chosen.at < 0:
         return _options(case)
-    return f"the {chosen.kind} of `{chosen.leaf}` {_before_after(case)}"
+    return f"the {case.chosen.kind} of `{case.chosen.leaf}` {_before_after(case)}"
 
 
 def _ordinal(number: int) -> str:

@@ -71,7 +71,14 @@ _MOST_RESULTS = 64  # of one ledger
 
 def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None = None) -> Variations:
     """The properties of a function's compiled calls, or of its last `calls` ones; see `Ledger.varying`."""
-    families = frozenset({_worst(ledger)} if function is None else ledger.families(function))
+    if function is None:
+        # The family with the most recompiles; of single operations only if there are no others.
+        family_counts = [counts for counts in ledger.family_counts if counts.built]
+        if not family_counts:
+            raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
+        families = frozenset({max(family_counts, key=lambda counts: (counts.recompiles, not counts.eager)).key})
+    else:
+        families = frozenset(ledger.families(function))
     built = sum(counts.built for counts in ledger.family_counts if counts.key in families)
     state = built, ledger.dropped, ledger.spilled
     results = _results.setdefault(ledger, {})
@@ -83,13 +90,6 @@ def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None 
     variations = _variations(ledger.events, families, calls)
     results[families, calls] = state, variations
     return variations
-
-
-def _worst(ledger: Ledger) -> FamilyKey:
-    family_counts = [counts for counts in ledger.family_counts if counts.built]
-    if not family_counts:
-        raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
-    return max(family_counts, key=lambda counts: (counts.recompiles, not counts.eager)).key
 
 
 def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> Variations:
@@ -105,8 +105,8 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
 
 
 def _rows(calls: list[tuple[Key, str]]) -> tuple[Variation, ...]:
-    ids = [id for _, id in calls]
-    properties = [*_of_leaves([key for key, _ in calls]), *_of_the_rest([key for key, _ in calls])]
+    keys, ids = [key for key, _ in calls], [id for _, id in calls]
+    properties = [*_of_leaves(keys), *_of_the_rest(keys)]
     return tuple(Variation(leaf, name, _values(calls_by_value, ids)) for leaf, name, calls_by_value in properties)
 
 
@@ -243,8 +243,12 @@ def ledger_repr(ledger: Ledger) -> str:
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
     parts = [_compiles(own, operations)]
     worst = min(own, key=lambda row: (-row.recompiles, row.name, row.file, row.line), default=None)
-    if worst is not None and worst.recompiles:
-        parts.append(_why(worst))
+    if worst is not None and worst.recompiles and worst.varying:
+        leaf, count = worst.varying[0]
+        parts.append(f"{worst.name}: {leaf} changed {often(count)}")
+    elif worst is not None and worst.recompiles:
+        kind, count = worst.reasons[0]
+        parts.append(f"{worst.name}: compiled again {often(count)} ({kind})")
     if ledger.dropped:
         parts.append(f"the oldest {count_text(ledger.dropped, 'event')} dropped")
     if ledger.spilled:
@@ -264,15 +268,8 @@ def _compiles(own: list[Summary], operations: int) -> str:
     return text + (f", {operations} of single operations" if operations else "")
 
 
-def _why(worst: Summary) -> str:
-    if worst.varying:
-        leaf, count = worst.varying[0]
-        return f"{worst.name}: {leaf} changed {_times(count)}"
-    kind, count = worst.reasons[0]
-    return f"{worst.name}: compiled again {_times(count)} ({kind})"
-
-
-def _times(count: int) -> str:
+def often(count: int) -> str:
+    """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 

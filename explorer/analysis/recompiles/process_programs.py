@@ -155,7 +155,7 @@ class ProcessFold:
         whole = ProcessLedger(tuple(self.names), programs, (), self.events, tuple(notes))
         differences = sorted(
             _differences(whole, [row.compiled_by for row in rows]),
-            key=lambda difference: (not difference.is_shared, _count(difference.processes)),
+            key=lambda difference: (not difference.is_shared, _bits(difference.processes).bit_count()),
         )
         if len(differences) > _MOST_DIFFERENCES:
             notes.append(f"{len(differences) - _MOST_DIFFERENCES:,} more differences are left out")
@@ -181,7 +181,7 @@ def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[
         concerned = everyone if is_shared else callers
         usual = [at for at in rows if 2 * compiled_by[at].bit_count() > concerned.bit_count()]
         if not usual:  # of two processes one each: the first is what the other is held against
-            usual = [min(rows, key=lambda at: (-compiled_by[at].bit_count(), _lowest(compiled_by[at])))]
+            usual = [min(rows, key=lambda at: (-compiled_by[at].bit_count(), compiled_by[at] & -compiled_by[at]))]
         for others, missing in _without(usual, rows, compiled_by, concerned).items():
             yield _difference(ledger, others, missing, is_shared)
 
@@ -265,7 +265,8 @@ def _identity(program: ProcessProgram) -> _Identity:
 
 def _program_of(event: Event, local_devices: int) -> ProcessProgram:
     key = event.key
-    lines = tuple(_numbered(line) for line in event.program.splitlines())
+    pairs = [line.partition(" ") for line in event.program.splitlines()]
+    lines = tuple((int(number) if number.isdigit() else 0, text) for number, _, text in pairs)
     if key is None:
         return ProcessProgram(event.function, call_site=str(event.call_site or ""), lines=lines)
     function = key.function
@@ -277,14 +278,10 @@ def _program_of(event: Event, local_devices: int) -> ProcessProgram:
         tuple((leaf.path, _type(leaf)) for leaf in key.leaves),
         tuple(_settings(key)),
         lines,
-        _is_shared(key, local_devices or _count_devices(event.device)),
+        # Whether an array lies on more devices than the process has of its own.
+        any(len(leaf.devices) > (local_devices or _count_devices(event.device)) for leaf in key.leaves),
         function.eager,
     )
-
-
-def _numbered(line: str) -> tuple[int, str]:
-    number, _, text = line.partition(" ")
-    return int(number) if number.isdigit() else 0, text
 
 
 def _type(leaf: Leaf) -> str:
@@ -292,10 +289,6 @@ def _type(leaf: Leaf) -> str:
     spread = spread_text(leaf.spread) if leaf.spread else leaf.sharding
     text = f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]{' weak' * leaf.weak}"
     return " ".join(filter(None, [text, spread, leaf.layout]))
-
-
-def _is_shared(key: Key, local_devices: int) -> bool:
-    return any(len(leaf.devices) > local_devices for leaf in key.leaves)
 
 
 def _count_devices(text: str) -> int:
@@ -325,21 +318,11 @@ def _indices(bits: int) -> list[int]:
     return [at for at, bit in enumerate(text) if bit == "1"]
 
 
-def _lowest(bits: int) -> int:
-    return (bits & -bits).bit_length()
-
-
-def _count(ranges: Ranges) -> int:
-    return sum(last - first + 1 for first, last in ranges)
-
-
 def process_ledger_text(ledger: ProcessLedger) -> str:
-    """A sentence, who differs, and the programs by what they cost."""
     return "\n".join([f"ProcessLedger({headline(ledger)})", *(f"  {row.text}" for row in ledger.differences[:5])])
 
 
 def headline(ledger: ProcessLedger) -> str:
-    """How much was compiled by how many, and who differs."""
     programs, processes = len(ledger.rows), len(ledger.processes)
     whole = sum(row.count == processes for row in ledger.rows)
     text = f"{programs:,} program{'s' * (programs != 1)} of {processes:,} process{'es' * (processes != 1)}"

@@ -119,15 +119,11 @@ def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     is_complete = len({pair[1] for pair in pairs if len(pair) == 2}) == mesh.count
     axes = spread.axes if is_complete and not spread.axes & along else spread.axes | along
     dims = spread.dims if axes == spread.axes else None
-    classes = _sent_classes(spread, pairs) if is_complete else None
+    source_of = {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+    classes = None
+    if is_complete and spread.classes is not None:
+        classes = tuple(spread.classes[source_of[device]] for device in range(mesh.count))
     return Spread(axes, dims, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes), classes=classes)
-
-
-def _sent_classes(spread: Spread, pairs: Groups) -> tuple[int, ...] | None:
-    if spread.classes is None:
-        return None
-    source_of = {target: source for source, target in pairs}
-    return tuple(spread.classes[source_of[device]] for device in range(len(spread.classes)))
 
 
 COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {
@@ -160,7 +156,7 @@ def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     rule = _RULES.get(operation.op, _elementwise)
     try:
         dims = rule(operation, spreads)
-    except (IndexError, KeyError, ValueError):  # an attribute that isn't there, or another notation
+    except (IndexError, KeyError, ValueError):  # unknown splits, an attribute that isn't there, or another notation
         dims = None
     if operation.op in ("dynamic-slice", "dynamic-update-slice"):
         axes = _sliced_axes(operation, spreads)
@@ -208,16 +204,20 @@ def _elementwise(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     return merged_dims([spread.dims for spread in spreads if spread.dims != ()] or [((),) * len(shape)])
 
 
+def _known(spread: Spread) -> tuple[Axes, ...]:
+    if spread.dims is None:
+        raise ValueError("how its dimensions are split is unknown")
+    return spread.dims
+
+
 def _transpose(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    dims = spreads[0].dims
-    return None if dims is None else tuple(dims[at] for at in operation.numbers("dimensions"))
+    dims = _known(spreads[0])
+    return tuple(dims[at] for at in operation.numbers("dimensions"))
 
 
 def _broadcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    if spreads[0].dims is None:
-        return None
     dims: list[Axes] = [()] * len(operation.array.dims)
-    for at, split in zip(operation.numbers("dimensions"), spreads[0].dims, strict=True):
+    for at, split in zip(operation.numbers("dimensions"), _known(spreads[0]), strict=True):
         dims[at] = split
     return tuple(dims)
 
@@ -229,9 +229,7 @@ def _reduce(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _dot(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    left, right = spreads[0].dims, spreads[1].dims
-    if left is None or right is None:
-        return None
+    left, right = _known(spreads[0]), _known(spreads[1])
     batch = list(zip(operation.numbers("lhs_batch_dims"), operation.numbers("rhs_batch_dims"), strict=True))
     shared = [left[one] or right[other] for one, other in batch]
     return distinct_dims((*shared, *_free(operation, left, "lhs"), *_free(operation, right, "rhs")))
@@ -244,9 +242,7 @@ def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     """Of `dim_labels=b0f_0io->b0f`: TPUs write products so, with a dimension of a batch as one of the window."""
-    left, right = spreads[0].dims, spreads[1].dims
-    if left is None or right is None:
-        return None
+    left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")
     dims: list[Axes] = []
@@ -263,20 +259,16 @@ def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _reshape(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    dims = spreads[0].dims
-    return None if dims is None else reshaped(dims, operation.operand(0).shape, operation.array.shape)
+    return reshaped(_known(spreads[0]), operation.operand(0).shape, operation.array.shape)
 
 
 def _bitcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    dims = spreads[0].dims
-    return None if dims is None else bitcast(dims, operation.operand(0), operation.array)
+    return bitcast(_known(spreads[0]), operation.operand(0), operation.array)
 
 
 def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     """A slice, a pad, a reverse: what they change must not be split."""
-    dims, before, after = spreads[0].dims, operation.operand(0).shape, operation.array.shape
-    if dims is None:
-        return None
+    dims, before, after = _known(spreads[0]), operation.operand(0).shape, operation.array.shape
     turned = operation.numbers("dimensions") if operation.op == "reverse" else ()
     is_whole = (not split or (before[at] == after[at] and at not in turned) for at, split in enumerate(dims))
     return dims if all(is_whole) else None
@@ -291,17 +283,13 @@ def _concatenate(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 def _dynamic_slice(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     whole, *indices = spreads
     before, after = operation.operand(0).shape, operation.array.shape
-    if whole.dims is None:
-        return None
     dims: list[Axes] = []
-    for at, split in enumerate(whole.dims):
+    for at, split in enumerate(_known(whole)):
         if before[at] == after[at]:
             dims.append(split)
             continue
         axes = indices[at].axes
-        if split:
-            return None
-        if axes and not _is_part(indices[at], after[at], operation.mesh):
+        if split or (axes and not _is_part(indices[at], after[at], operation.mesh)):
             return None
         dims.append(tuple(axis for axis in range(len(operation.mesh.sizes)) if axes >> axis & 1))
     return tuple(dims)
@@ -337,9 +325,7 @@ def _sort(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _gather(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    operand, indices = spreads[0].dims, spreads[1].dims
-    if operand is None or indices is None:
-        return None
+    operand, indices = _known(spreads[0]), _known(spreads[1])
     offsets = operation.numbers("offset_dims")
     sizes, whole = operation.numbers("slice_sizes"), operation.operand(0).shape
     gone = {*operation.numbers("collapsed_slice_dims"), *operation.numbers("operand_batching_dims")}

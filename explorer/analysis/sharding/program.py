@@ -27,14 +27,8 @@ _SDY = re.compile(r"<@[\w.]*, (\[[^\]]*\])")
 
 @dataclass(frozen=True)
 class Gather:
-    """An all-gather of one array.
-
-    Args:
-        node: The instruction.
-        given, whole: How its operand and its result lie on the devices.
-        array: The type of its result.
-        along: The axes along which parts were gathered.
-    """
+    """An all-gather of one array: how its operand and its result lie on the devices, the type of the result, and the
+    axes along which parts were gathered."""
 
     node: Node
     given: Spread
@@ -50,14 +44,10 @@ class Waste:
     Args:
         kind: `repeated`, `contracted`, `gathered`, `output`, `made whole`, `argument`, `unsplit`, `idle`.
         node: The instruction that the line is taken from; of an argument, its parameter.
-        axes: Of the mesh, by name.
-        bytes: On each device.
-        devices: How many have or do the same.
+        bytes: On each device; `devices` is how many have or do the same.
         flops: Of the products that each of them repeats, in one run.
         spec: The sharding that would cure it, an inference; empty where none is known.
-        products: Those that are repeated.
         number: Of the argument or the output.
-        is_proven: Whether it is waste for certain.
         wire: Bytes that each device sends for it.
         of: The gather that it is about, where it is about one.
         elements: Of the whole array; 0 where that isn't known.
@@ -97,7 +87,6 @@ class ShardedProgram:
 
     @cached_property
     def total(self) -> float:
-        """The FLOPs of all products."""
         return float(sum(self.flops[node.index] for node in self.products))
 
     @cached_property
@@ -105,7 +94,6 @@ class ShardedProgram:
         return entry_parameters(self.graph)
 
     def nodes_of(self, *ops: str) -> Iterator[Node]:
-        """The nodes of some opcodes, in program order."""
         return (Node(self.graph, at) for at in np.flatnonzero(is_op(self.graph, ops)).tolist())
 
     def spread(self, node: Node) -> Spread:
@@ -119,7 +107,6 @@ class ShardedProgram:
 
     @cached_property
     def gathers(self) -> Sequence[Gather]:
-        """All that parts are gathered by, in program order."""
         return [gather for node in self.nodes_of("all-gather", "all-gather-start") for gather in self._gathers(node)]
 
     def _gathers(self, node: Node) -> Iterator[Gather]:
@@ -210,7 +197,6 @@ class ShardedProgram:
     # What was asked for -----------------------------------------------------------------------------------------------
 
     def is_by_name(self, node: Node) -> bool:
-        """Whether the program asks for the collective itself."""
         return "shard_map" in node.scope or node.scope.rpartition("/")[2] == "all_gather"
 
     def is_requested(self, gather: Gather) -> bool:

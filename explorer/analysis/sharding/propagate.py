@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from explorer.analysis.collectives import mesh_of
+from explorer.analysis.graphs import graph_of, members
 from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
@@ -37,12 +38,9 @@ def shardings(capture: Capture) -> Shardings:
 
 
 def propagate(graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument] = ()) -> Sequence[Leaves]:
-    """For each node how the arrays of its type lie on the devices.
+    """For each node of the optimised program how the arrays of its type lie on the devices of a mesh.
 
-    Args:
-        graph: Of the optimised program.
-        mesh: What the program is sharded by.
-        given: The arguments as they were lowered: what counts where the program's parameters carry no sharding.
+    The arguments as they were lowered count where the program's parameters carry no sharding.
     """
     return _Propagation(graph, mesh, given).run()
 
@@ -53,10 +51,7 @@ class _Propagation:
     def __init__(self, graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument]) -> None:
         self.graph, self.mesh, self.given = graph, mesh, given
         self.leaves = [() for _ in range(len(graph))]
-        order = np.argsort(graph.group, kind="stable")
-        groups = graph.group[order]
-        starts = np.searchsorted(groups, np.arange(len(graph.groups) + 1))
-        self.members: list[list[int]] = [order[starts[i] : starts[i + 1]].tolist() for i in range(len(graph.groups))]
+        self.members: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
         self.types = [parse_type(text) for text in graph.types]
         self.type: list[int] = graph.type.tolist()
         self.op: list[int] = graph.op.tolist()
@@ -145,7 +140,7 @@ class _Propagation:
             base,
             _result_type(op, type_),
             [self.types[self.type[operand]] for operand in operands],
-            _attributes(self.graph, node, base),
+            self.graph.attribute_table.of(node) if base not in _PLAIN else {},
             self.mesh,
         )
         is_from_outside = op in ("custom-call", "rng", "infeed", "recv", "send") and not spreads
@@ -199,7 +194,10 @@ class _Propagation:
             after = self.evaluate(body, [carried])
             if len(after) != len(carried):
                 break
-            both = tuple(map(_joined_in_loop, carried, after))
+            both = tuple(
+                joined(one, other) if one == other else replace(joined(one, other), values=None)  # a counter's differ
+                for one, other in zip(carried, after, strict=True)
+            )
             if both == carried:
                 break
             carried = both
@@ -219,12 +217,6 @@ class _Propagation:
             either = tuple(map(joined, either, result))
         chosen = union(given[0])  # who takes which branch
         return tuple(leaf.with_axes(leaf.axes | chosen, leaf.dims if not chosen else None) for leaf in either)
-
-
-def _joined_in_loop(before: Spread, after: Spread) -> Spread:
-    """A counter has other values in each round."""
-    both = joined(before, after)
-    return both if before == after else replace(both, values=None)
 
 
 def _fitted(leaves: Leaves, type_: Type) -> Leaves:
@@ -252,11 +244,6 @@ def _result_type(op: str, type_: Type) -> Type:
     return Type((type_.arrays[1],), (0,))
 
 
-def _attributes(graph: Graph, node: int, op: str) -> Mapping[str, str]:
-    return graph.attribute_table.of(node) if op not in _PLAIN else _NONE
-
-
-_NONE: Mapping[str, str] = {}
 _PLAIN = frozenset(
     [
         *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "exponential", "select", "convert"),
@@ -287,12 +274,7 @@ _AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
 
 @dataclass(frozen=True)
 class GivenArgument:
-    """One argument of the lowered program.
-
-    Args:
-        array: Its type, of the whole array.
-        sharding: As the text has it; empty where nothing was asked for.
-    """
+    """One argument of the lowered program: the type of the whole array, the sharding as written, empty for none."""
 
     array: ArrayType
     sharding: str
@@ -300,8 +282,8 @@ class GivenArgument:
 
 def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
     """The arguments of a capture's lowered program, in order; none where it has no such stage."""
-    stage = next((stage for stage in capture.stages if stage.name == "stablehlo"), None)
-    nodes = stage.graph.nodes if stage is not None else ()
+    graph = graph_of(capture, "stablehlo")
+    nodes = graph.nodes if graph is not None else ()
     parameters = (node for node in nodes if node.op == "parameter" and node.group is not None)
     of_main = (node for node in parameters if node.group is not None and node.group.kind == "entry")
     return [

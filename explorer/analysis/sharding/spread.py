@@ -23,7 +23,6 @@ from explorer.model.types import ArrayType, Type
 
 
 def replicated(rank: int, source: int = CONSTANT) -> Spread:
-    """What every device has alike."""
     return Spread(0, ((),) * rank, source)
 
 
@@ -33,7 +32,6 @@ def unknown(mesh: DeviceMesh, of: Sequence[Spread]) -> Spread:
 
 
 def union(spreads: Sequence[Spread]) -> int:
-    """The axes along which any of them differs."""
     axes = 0
     for spread in spreads:
         axes |= spread.axes
@@ -64,7 +62,6 @@ def classes_of(mesh: DeviceMesh, spreads: Sequence[Spread]) -> tuple[int, ...] |
 
 
 def numbered(values: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """A number for each value, the same for equal ones."""
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(numbers.setdefault(value, len(numbers)) for value in values)
 
@@ -115,15 +112,8 @@ Dims = tuple[Axes, ...] | None
 
 @dataclass(frozen=True)
 class Operation:
-    """One instruction, as the rules look at it.
-
-    Args:
-        op: Its opcode.
-        type: Of its result.
-        operands: The types of its operands.
-        attributes: As printed.
-        mesh: Of the program.
-    """
+    """One instruction, as the rules look at it: the type of its result, those of its operands, the attributes as
+    printed, the mesh of the program."""
 
     op: str
     type: Type

@@ -1,4 +1,4 @@
-"""A profile in parts: flame graphs by named scope or Python stack, the places inside each kernel, and equations.
+"""A profile as a person reads it: text, flame graphs by scope or Python stack, parts of kernels, many processes as one.
 
 A loop's body hangs below the line that made the loop, as its stack says.
 """
@@ -6,22 +6,168 @@ A loop's body hangs below the line that made the loop, as its stack says.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import dropwhile
 from os.path import basename
+from pathlib import PurePath
 
 import numpy as np
 
 from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.graphs import graph_of
 from explorer.analysis.outline.source_paths import named_scopes, phase
+from explorer.analysis.profile.recording import COLLECTIVE, HALVES, host_words
 from explorer.errors import OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import Frame, Graph
+from explorer.model.graph import Frame, Graph, Node
 from explorer.model.results.flame import By, Flame, FlameNode, depth_first
+from explorer.model.results.process_profile import ProcessOp, ProcessProfile
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import EquationTime, OpPart, OpTime
 from explorer.model.source import library_of
+from explorer.model.units import count_text, duration_text
+
+_LINES, _KERNELS, _HOST = 12, 6, 4
+_WIDEST = 56
+_BAR = 10
+_LONGER = 1.1  # times as long while it is recorded: worth a word
+
+
+def profile_text(profile: Profile) -> str:
+    lines, ops = _line_cells(profile), _op_cells(profile)
+    head = ("time", "share", "", "line" if lines else "", "source" if lines else "")
+    table = _aligned([head, *lines, *ops])
+    above = [_headline(profile), "", *table[: len(lines) + 1]]
+    below = ["", *table[len(lines) + 1 :]] if ops else []
+    return "\n".join(line.rstrip() for line in (*above, *below, "", *_rest(profile)))
+
+
+def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
+    sources = [source for capture in profile.captures.values() for source in capture.sources.items()]
+    labels = {file: source.label for file, source in sources}
+    is_one_file = len({line.file for line in profile.lines}) <= 1
+    rows: list[tuple[str, ...]] = []
+    for line in profile.lines[:_LINES]:
+        place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
+        text = line.text if len(line.text) <= _WIDEST else line.text[: _WIDEST - 1] + "…"
+        rows.append((*_time(line.seconds, line.share), place, text))
+    rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "line")
+    if profile.unattributed > 0:
+        share = profile.unattributed / profile.device_seconds
+        rows.append((*_time(profile.unattributed, share), "", "no line known"))
+    return rows
+
+
+def _op_cells(profile: Profile) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for op in profile.ops[:_KERNELS]:
+        times = f"  ×{op.count:,.0f}" if op.count > 1 else ""
+        rows.append((*_time(op.seconds, op.share), op.op, f"{op.name}{times}"))
+    return rows + _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernel")
+
+
+def _headline(profile: Profile) -> str:
+    calls = f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call"
+    wall, device = duration_text(profile.seconds), duration_text(profile.device_seconds)
+    recorded = ""
+    if profile.wall_seconds > _LONGER * profile.seconds or profile.device_seconds > profile.seconds:
+        recorded = f"; recorded {duration_text(profile.wall_seconds)}, of which"
+    return f"{profile.function}{profile.signature}: {wall} a call{recorded or ','} {device} on the device ({calls})"
+
+
+def _rest(profile: Profile) -> Iterable[str]:
+    share = f" ({profile.gap_seconds / profile.wall_seconds:.0%} of the call)" if profile.wall_seconds else ""
+    yield f"device waits  {duration_text(profile.gap_seconds)}{share}"
+    host = list(host_words(profile.host).items())[:_HOST]
+    if host:
+        yield f"host          {', '.join(f'{name} {duration_text(seconds)}' for name, seconds in host)}"
+    for note in profile.notes:
+        yield f"note: {note}"
+
+
+def _time(seconds: float, share: float) -> tuple[str, str, str]:
+    whole = min(share, 1.0) if share > 0 else 0.0  # a share from a file may be any number, or NaN
+    return duration_text(seconds), f"{share:.1%}", "█" * round(whole * _BAR) or "▏"
+
+
+def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, ...]]:
+    if not seconds:
+        return []
+    total = sum(seconds)
+    return [(*_time(total, total / whole if whole else 0.0), "", count_text(len(seconds), f"more {what}"))]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(widths[i]) if i in (2, 4) else cell.rjust(widths[i]) for i, cell in enumerate(row))
+        for row in rows
+    ]
+
+
+# HLO's names of operations that wait for other devices.
+_WAITING = COLLECTIVE | {f"{kind}{half}" for kind in ("ragged-all-to-all", "send", "recv") for half in HALVES}
+
+
+def merge_profiles(profiles: Iterable[tuple[str, Profile]]) -> ProcessProfile:
+    """One profile of many processes' profiles of one function, each with its process's name.
+
+    Each is looked at once and let go of: in memory stay a number for each instruction and process.
+    """
+    names: list[str] = []
+    calls: list[float] = []
+    columns: dict[ProcessOp, dict[int, float]] = {}
+    functions: dict[str, None] = {}
+    for at, (name, profile) in enumerate(profiles):
+        names.append(name)
+        calls.append(profile.seconds)
+        functions[profile.function] = None
+        for op in profile.ops:
+            column = columns.setdefault(_op(op), {})
+            column[at] = column.get(at, 0.0) + op.seconds
+    table = np.full((len(columns), len(names)), np.nan)
+    for row, column in enumerate(columns.values()):
+        table[row, list(column)] = list(column.values())
+    order = np.argsort(-np.nanmax(table, axis=1)) if len(columns) else np.zeros(0, int)
+    ops = [*columns]
+    notes = [] if len(functions) < 2 else [f"they are of several functions: {', '.join(functions)}"]
+    return ProcessProfile(
+        next(iter(functions), ""),
+        tuple(names),
+        tuple(ops[int(row)] for row in order),
+        table[order],
+        np.asarray(calls),
+        tuple(notes),
+    )
+
+
+def _op(op: OpTime) -> ProcessOp:
+    frame = op.stack[0] if op.stack else None
+    file, line = (PurePath(frame.file).name, frame.line) if frame is not None else ("", 0)
+    return ProcessOp(op.name, op.op, op.module, file, line, op.op in _WAITING)
+
+
+def headline(profile: ProcessProfile) -> str:
+    count = len(profile.processes)
+    text = f"{profile.function} in {count:,} process{'es' * (count != 1)}"
+    if not count:
+        return text
+    most = int(np.argmax(profile.calls))
+    text += f": a call takes {duration_text(float(profile.calls[most]))} in process {profile.processes[most]}"
+    waiting = profile.waiting
+    longest = int(np.argmax(waiting))
+    if not waiting[longest] > 0:
+        return f"{text}; no time is seen to be lost in collectives"
+    lost = float(waiting[longest])
+    waits = f"process {profile.processes[longest]} waits {duration_text(lost)} of a call in collectives for others"
+    return f"{text}; {waits}, as far as can be inferred; process {profile.processes[profile.slowest]} computes longest"
+
+
+def process_profile_text(profile: ProcessProfile) -> str:
+    return f"ProcessProfile({headline(profile)})"
+
 
 _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"
 
@@ -107,8 +253,8 @@ class _Boxes:
 
 
 def _scopes(scope: str) -> list[FlameNode]:
-    names = [name for name in scope.split("/") if name]
-    return [FlameNode(name, "scope", 0.0) for name in names] or [FlameNode(_NO_SCOPE, "none", 0.0)]
+    boxes = [FlameNode(name, "scope", 0.0) for name in scope.split("/") if name]
+    return boxes or [FlameNode(_NO_SCOPE, "none", 0.0)]
 
 
 def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[FlameNode]:
@@ -210,7 +356,7 @@ def equation_times(profile: Profile) -> list[EquationTime]:
     rows = [
         row
         for number, capture in profile.captures.items()
-        if any(stage.name == "jaxpr" for stage in capture.stages)
+        if graph_of(capture, "jaxpr") is not None
         for row in _times_of(capture, number, modules.get(number, ""), profile.device_seconds)
     ]
     return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
@@ -226,23 +372,14 @@ def _times_of(capture: Capture, number: int, module: str, device: float) -> list
         return []
     of_node = np.bincount(times[1], times[2], len(capture.hlo.graph.names))
     for node in np.flatnonzero(of_node > 0).tolist():
-        row = split.origin(node)[1] if split.origin(node)[0] == node else -1
-        rows = [row] if row >= 0 else linked.get(node, ())
+        at, row = split.origin(node)
+        rows = [row] if row >= 0 and at == node else linked.get(node, ())
         for row in rows:
             seconds[row] += of_node[node] / len(rows)
     times_of_equations: list[EquationTime] = []
-    for equation in np.flatnonzero(seconds > 0).tolist():
-        place = jaxpr.attribution.place(equation)
-        times_of_equations.append(
-            EquationTime(
-                jaxpr.names[equation],
-                jaxpr.ops[int(jaxpr.op[equation])],
-                module,
-                number,
-                float(seconds[equation]),
-                float(seconds[equation]) / device if device else 0.0,
-                place.file if place is not None else "",
-                place.line if place is not None else 0,
-            )
-        )
+    for equation in map(partial(Node, jaxpr), np.flatnonzero(seconds > 0).tolist()):
+        file, line = (place.file, place.line) if (place := equation.place) is not None else ("", 0)
+        time = float(seconds[equation.index])
+        share = time / device if device else 0.0
+        times_of_equations.append(EquationTime(equation.name, equation.op, module, number, time, share, file, line))
     return times_of_equations
