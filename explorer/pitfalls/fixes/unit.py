@@ -19,7 +19,7 @@ from explorer.capture.sources import Span, parse
 from explorer.model.cached import cached_property
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.syntax_trees import first_line
+from explorer.pitfalls.function_source import first_line
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from explorer.capture.sources import Span, parse, read_source, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.function_source import span_of
 from explorer.pitfalls.gradients.singular import Singularity
 from explorer.pitfalls.gradients.slices import LEAST, Guard, ValueSlice, in_branch
-from explorer.pitfalls.locations import span_of
 
 # What the user calls an operation, and the operand of the call that it takes.
 _CALLS = {
