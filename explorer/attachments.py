@@ -101,7 +101,7 @@ _METHODS = {
     "Findings.from_dict": "explorer.files.findings:from_dict",
     "Findings.fix": "explorer.pitfalls.fixes.fixing:fix",
     "Findings.recheck": "explorer.pitfalls.rules.outside_state:recheck",
-    "Findings.can_fix": "explorer.pitfalls.fixes.rewrite:can_fix",
+    "Findings.can_fix": "explorer.pitfalls.fixes.fixing:can_fix",
     "Findings.of_trace": "explorer.pitfalls.lint:check",
     "Capture.what_if": "explorer.measure.what_if:what_if_of",
     "Capture.compiled_for": "explorer.capture.retarget:compiled_for",

@@ -251,6 +251,24 @@ def root_of(path: str) -> str:
     return path.partition("[")[0].partition(".")[0]
 
 
+@dataclass(frozen=True)
+class Edit:
+    """A piece of a file, and what to write there instead.
+
+    Args:
+        file, span: Where.
+        after: What to write there.
+        before: As it is written.
+        text: The same as Python writes it.
+    """
+
+    file: str
+    span: Span
+    after: str
+    before: str = ""
+    text: str = ""
+
+
 def span_of(frame: Frame) -> Span:
     return Span(frame.line, frame.column, frame.end_line, frame.end_column)
 

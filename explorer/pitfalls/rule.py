@@ -178,8 +178,8 @@ def _names(names: str | Iterable[str]) -> Sequence[str]:
     return names.replace(",", " ").split() if isinstance(names, str) else tuple(names)
 
 
-# `# explorer: ignore[EX001]` on any line of a statement, or of the head of a `def`, `for`, `if` or `with`, holds for that
-# statement; on a `def`, its decorators too, for all of the function. Without brackets it means every rule.
+# A comment on any line of a statement, or of the head of a `def`, `for`, `if` or `with`, holds for that statement; on a
+# `def`, its decorators too, for all of the function. Without brackets it means every rule.
 _COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORECASE)
 _EVERY = frozenset({"*"})
 
