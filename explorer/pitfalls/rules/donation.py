@@ -1,8 +1,9 @@
-"""A donated array that is used again: the call may have written over it, and JAX deletes it."""
+"""Rules about donated arguments: those that are used again, and those that no result can take the memory of."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -13,23 +14,27 @@ from explorer._jax.arguments import donated_arguments
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, parse, read_source, users_frame
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import (
+from explorer.pitfalls.evidence import (
+    Argument,
+    Evidence,
     parameter_location,
     passed_values,
     reachable_values,
     source_of_target,
 )
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.function_source import FunctionSource, root_of, span_location
 from explorer.pitfalls.jits import jit_target
-from explorer.pitfalls.locations import span_location
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax_trees import root_of
+from explorer.pitfalls.rule import rule
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("donated-reuse", "EX019", "error", "buffer_donation.html", passive=True)
+def donated_reuse(evidence: Evidence) -> Iterator[Finding]:
+    """A donated array can't be used after the call.
+
+    A donated array that is used again: the call may have written over it, and JAX deletes it.
+    """
     donated = {argument.path for argument in evidence.arguments if argument.donated}
     if donated:
         yield from _twice(evidence, donated)
@@ -53,22 +58,20 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Ite
         callee = function.source(call.func)
         again = _read_later([*function.around(call)][::-1], call, name)
         if sum(name == other for _, other in names) > 1:
-            yield RULE.finding(
+            yield donated_reuse.finding(
                 f"`{name}` is given to {callee} twice, which donates it: where {evidence.name} runs as it is, "
                 "that fails",
-                function=function,
-                span=Span.of(call),
+                at=(function, call),
                 evidence=f"one array is two arguments of {callee}, and one of them is donated",
                 fix=f"give {callee} a copy, jnp.copy({name}), the second time; "
                 f"of a tree jax.tree.map(jnp.copy, {name})",
                 severity="warning",  # compiled with the function around it, the call donates nothing
             )
         elif again is not None:
-            yield RULE.finding(
+            yield donated_reuse.finding(
                 f"`{name}` is read after {callee} was given it to write over: where {evidence.name} runs as it is, it "
                 "is deleted by then",
-                function=function,
-                span=Span.of(again),
+                at=(function, again),
                 evidence=f"donated in line {call.lineno}, and not given another value since",
                 fix=f"{name} = … of what {callee} returns, or {callee}(jnp.copy({name}), …)",
                 severity="warning",
@@ -89,7 +92,7 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     for pairs in pairs_of.values():
         gone, other = pairs[0]
         more = f", and so are {len(pairs) - 1} more" if len(pairs) > 1 else ""
-        yield RULE.finding(
+        yield donated_reuse.finding(
             f"`{other}` is the same array as `{gone}`{more}, which {evidence.name} donates: the call fails",
             evidence=f"one array was passed as both; {gone} is donated",
             fix=f"pass a copy of one of them, jnp.copy, or don't donate `{root_of(gone)}`",
@@ -104,7 +107,7 @@ def _captured(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     names = {id(value): name for name, value in reversed(reachable_values(evidence).items())} if passed else {}
     for address, path in passed.items():
         name = names.get(address, "a value from outside")
-        yield RULE.finding(
+        yield donated_reuse.finding(
             f"`{path}`, which {evidence.name} donates, is also `{name}`, which it reads: the first call deletes it",
             evidence=f"the array passed as `{path}` is a constant of the program too",
             fix=f"use the argument `{root_of(path)}` instead of `{name}`, or don't donate it",
@@ -135,7 +138,7 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
 def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name: str) -> Finding:
     span = Span.of(node)
     is_loop = span in Span.of(call)
-    return RULE.finding(
+    return donated_reuse.finding(
         f"`{name}` is read after {evidence.name} was given it to write over: it is deleted"
         if not is_loop
         else f"`{name}` is donated to {evidence.name} in each turn of the loop, and is deleted after the first",
@@ -210,12 +213,61 @@ def _names(node: ast.AST) -> Iterator[ast.Name]:
         yield from _names(part)
 
 
-RULE = Rule(
-    "donated-reuse",
-    "EX019",
-    "error",
-    "A donated array can't be used after the call.",
-    "https://docs.jax.dev/en/latest/buffer_donation.html",
-    check,
-    passive=True,
-)
+@rule("unusable-donation", "EX020", "warning", "buffer_donation.html", passive=True)
+def unusable_donation(evidence: Evidence) -> Iterator[Finding]:
+    """A donated argument can only be used for a result of the same shape and dtype.
+
+    A donated argument that no result can be written over: it is gone after the call, and no memory is saved.
+    """
+    program = evidence.program
+    arguments = evidence.arguments
+    unusable: dict[str, list[Argument]] = defaultdict(list)
+    for argument in _left_over([argument for argument in arguments if argument.donated], program.main.raw):
+        unusable[root_of(argument.path)].append(argument)
+    for root, several in unusable.items():
+        first = several[0]
+        more = f" and {len(several) - 1} more arrays of `{root}`" if len(several) > 1 else ""
+        yield unusable_donation.finding(
+            f"{evidence.name} donates `{first.path}`{more}, and no result can take its memory: nothing is saved, and "
+            "it is gone after the call",
+            evidence=f"no result is left that is {_short(first.aval)}: there are "
+            + (", ".join(dict.fromkeys(_short(output.aval) for output in program.main.raw.outvars)) or "none"),
+            fix=f"leave `{root}` out of donate_argnums and donate_argnames, or return an array of its shape and dtype",
+            **parameter_location(evidence, root),
+        )
+
+
+def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
+    """The arguments without a result, paired as JAX does when it lowers: by shape and dtype first, then by size."""
+    if not donated:
+        return donated
+    used = {id(operand) for equation in raw.eqns for operand in equation.invars} | set(map(id, raw.outvars))
+    # JAX leaves out arguments that nothing uses, and keeps their arrays.
+    donated = [argument for argument in donated if id(argument.variable) in used]
+    free = [variable.aval for variable in raw.outvars]
+    for key in (_type, _bytes):
+        left: list[Argument] = []
+        for argument in donated:
+            keys = list(map(key, free))
+            if key(argument.aval) in keys:
+                del free[keys.index(key(argument.aval))]
+            else:
+                left.append(argument)
+        donated = left
+    return donated
+
+
+def _type(aval: Any) -> tuple[str, str]:
+    return str(aval.shape), str(aval.dtype)
+
+
+def _bytes(aval: Any) -> str:
+    """Equal for arrays of as many bytes; of as many elements, where the size of one isn't known."""
+    try:
+        return str(aval.size * aval.dtype.itemsize)
+    except (AttributeError, TypeError):  # of an extended dtype, such as that of keys
+        return f"{aval.size} {aval.dtype}"
+
+
+def _short(aval: Any) -> str:
+    return aval.str_short(short_dtypes=True)

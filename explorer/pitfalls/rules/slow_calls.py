@@ -1,23 +1,25 @@
-"""Values that travel between device and host, again and again: in a loop, or for nothing in a trace."""
+"""Rules about what makes calls slow: transfers to the host, effects, and functions that aren't compiled."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import takewhile
+from math import isfinite
 from typing import Any
 
 import jax
 
+from explorer.capture.hot_functions import hot_status
 from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.flow import traced_in
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.locations import frame_location
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.rules.slow_path_effect import CALLBACKS, in_loop
-from explorer.pitfalls.safe_text import safe_text
+from explorer.model.units import count_text, duration_text
+from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.evidence import Evidence, traced_in
+from explorer.pitfalls.function_source import FunctionSource, frame_location, span_location
+from explorer.pitfalls.rule import rule
+from explorer.pitfalls.state import safe_text
 
 _JITTED = kind_of(jax.jit(lambda: None))
 _METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
@@ -26,7 +28,12 @@ BLOCKING = _METHODS | _FUNCTIONS  # who asks for a value waits until it is compu
 _LOOPS = (ast.For, ast.While)
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("host-transfer", "EX027", "warning", "async_dispatch.html")
+def host_transfer(evidence: Evidence) -> Iterator[Finding]:
+    """Bringing values to the host in a loop makes device and host wait for each other in each turn.
+
+    Values that travel between device and host, again and again: in a loop, or for nothing in a trace.
+    """
     yield from _callbacks(evidence)
     for function in evidence.functions:
         waits = {id(node): name for node, name in _waits(function)}
@@ -43,7 +50,7 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
     for equation in program.of("io_callback", "pure_callback"):
         if in_loop(equation):
             frame = program.called_from(equation)
-            yield RULE.finding(
+            yield host_transfer.finding(
                 f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
                 evidence=f"the loop's body has {equation.op}: arguments go to the host, and what it gives comes back",
                 fix="compute it with JAX in the loop; or collect what is needed, and call back once after it",
@@ -104,10 +111,9 @@ def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
 
 
 def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name: str) -> Finding:
-    return RULE.finding(
+    return host_transfer.finding(
         f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts only after it",
-        function=function,
-        span=Span.of(node),
+        at=(function, node),
         evidence=f"`{name}` comes of a jitted function in the same loop",
         fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every hundredth turn",
     )
@@ -131,21 +137,80 @@ def _is_concrete(value: Any) -> bool:
 
 
 def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:
-    return RULE.finding(
+    return host_transfer.finding(
         f"`{function.source(node)}` brings an array to the host while {evidence.name} is traced, and bakes it in",
-        function=function,
-        span=Span.of(node),
+        at=(function, node),
         evidence=f"it is {safe_text(value)}, and not traced; the trace waited until it was computed",
         fix="compute with the array itself, or pass it as an argument",
         severity="note",
     )
 
 
-RULE = Rule(
-    "host-transfer",
-    "EX027",
-    "warning",
-    "Bringing values to the host in a loop makes device and host wait for each other in each turn.",
-    "https://docs.jax.dev/en/latest/async_dispatch.html",
-    check,
-)
+CALLBACKS = {
+    "debug_callback": "jax.debug.print or jax.debug.callback",
+    "debug_print": "jax.debug.print",
+    "io_callback": "io_callback",
+    "pure_callback": "pure_callback",
+}
+_ON_REFERENCES = ("get", "swap", "addupdate")
+
+
+@rule("slow-path-effect", "EX025", "note", "external-callbacks.html", passive=True)
+def slow_path_effect(evidence: Evidence) -> Iterator[Finding]:
+    """A program with effects is dispatched in Python, call by call.
+
+    Effects that keep each call off jit's fast path: debug callbacks, I/O callbacks, mutable references.
+    """
+    program = evidence.program
+    reported: set[tuple[str, str, int]] = set()
+    for equation in program.of(*CALLBACKS, *_ON_REFERENCES):
+        name = _effect(equation)
+        frame = program.called_from(equation) if name else None
+        place = (name, "", 0) if frame is None else (name, frame.file, frame.line)
+        if name and place not in reported:
+            reported.add(place)
+            ordered = any("Ordered" in type(effect).__name__ for effect in getattr(equation.raw, "effects", ()))
+            yield slow_path_effect.finding(
+                f"{name} keeps every call of a compiled {evidence.name} off jit's fast path"
+                + (", and makes calls wait for each other" if ordered else ""),
+                evidence=f"the program has {'an ordered' if ordered else 'the'} effect {equation.op}: "
+                "calls with effects are dispatched in Python",
+                fix=f"take {name} out where calls are short and many, or switch it by a static argument",
+                **frame_location(frame),
+            )
+
+
+def _effect(equation: Equation) -> str:
+    """What has the effect, as a person calls it; empty for no effect, and for what `host-transfer` reports."""
+    if equation.op in CALLBACKS:
+        is_transfer = equation.op in ("io_callback", "pure_callback") and in_loop(equation)
+        return "" if is_transfer else CALLBACKS[equation.op]
+    # Of a reference from outside: those that a function makes for itself are gone when it returns.
+    is_outer = equation.body.caller is None and equation.op in _ON_REFERENCES
+    return "a mutable reference" if is_outer and equation.inputs[0] in equation.body.raw.constvars else ""
+
+
+def in_loop(equation: Equation) -> bool:
+    """Whether it runs in each turn of a compiled loop; what a `cond` in the loop chooses may run in none."""
+    callers = takewhile(lambda caller: caller.op != "cond", equation.callers())
+    return any(caller.op in ("scan", "while") for caller in callers)
+
+
+@rule("stays-eager", "EX032", "note", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
+def stays_eager(evidence: Evidence) -> Iterator[Finding]:
+    """Hot paths compile what only computes; this function does something else, or wasn't worth it.
+
+    A function that hot paths met and leave as it is written: what keeps it from being compiled.
+    """
+    status = None if evidence.is_jitted else hot_status(evidence.function)
+    if status is None or not status.row.reason:
+        return
+    row = status.row
+    file, line = (row.reason_file, row.reason_line) if row.reason_line else (row.file, row.line)
+    cost = f", {duration_text(row.eager_seconds)} each" if isfinite(row.eager_seconds) else ""
+    yield stays_eager.finding(
+        f"hot paths leave {evidence.name} as it is written: {row.reason}",
+        evidence=f"it was called {count_text(row.eager_calls, 'time')} at top level until that was known{cost}",
+        fix=row.cure,
+        **span_location(file, Span(line, 0, line, 0)),
+    )
