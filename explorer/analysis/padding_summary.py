@@ -29,7 +29,6 @@ class Obstacle:
 
     @property
     def reason(self) -> str:
-        """Without the line, which is told apart."""
         return self.first.reason.partition("  at  ")[0]
 
     @property
@@ -97,7 +96,6 @@ def _all(count: int) -> str:
 
 
 def _wasted(report: DynamicReport) -> list[str]:
-    """How much of what was called is padding, and where most."""
     if not report.sizes:
         return ["no call was padded yet"]
     share, what = total_waste(report)

@@ -216,7 +216,6 @@ class _Parser:
         return self.at >= len(self.query) or self.query[self.at] == ")"
 
     def take(self, sign: str) -> bool:
-        """A sign that something follows; alone it is a word."""
         is_there = self.query.startswith(sign, self.at) and (sign == ")" or len(self.query[self.at + 1 :].strip()) > 0)
         self.at += is_there
         return is_there
@@ -305,7 +304,6 @@ def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
 
 
 def _is_file(path: str, wanted: str) -> bool:
-    """Whether a path is the one meant: all of it or its last parts; any is, if none was given."""
     own = path.lower()
     return not wanted or own == wanted or own.endswith((f"/{wanted}", f"\\{wanted}"))
 
@@ -348,7 +346,6 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
 
 
 def _on_attributes(graph: Graph, test: Callable[[str, str], bool]) -> Mask:
-    """Test each distinct pair of key and value once."""
     columns = graph.attribute_table.columns
     pairs = columns.key.astype(np.int64) * len(columns.values) + columns.value
     distinct, of_row = np.unique(pairs, return_inverse=True)
@@ -377,7 +374,6 @@ def _any_array(graph: Graph, test: Callable[[ArrayType], bool]) -> Mask:
 
 
 def _within(graph: Graph, test: Callable[[str], bool]) -> Mask:
-    """In a group that passes, or below one: the groups that the view shows, by name or kind."""
     tree = graph.hierarchy
     passes: list[bool] = []
     for group in tree.groups:  # a parent comes before its children

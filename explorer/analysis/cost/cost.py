@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
-from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.post_order import post_order
+from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.graphs import post_order
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -52,7 +52,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
         0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
-        a branch, which count once (`explorer.analysis.cost.limits` tells which).
+        a branch, which count once (`explorer.analysis.cost.loops` tells which).
     """
     if not len(graph.names):
         return {}
@@ -76,8 +76,6 @@ def _without_computation(graph: Graph, called: Sequence[ComputationCall]) -> Int
 
 @dataclass(frozen=True)
 class _Call:
-    """One computation that a node calls: how many times, for one run of the node."""
-
     node: int
     group: int
     times: float
@@ -106,7 +104,6 @@ def _counted_calls(graph: Graph, called: Sequence[ComputationCall], elements: Fl
 
 
 def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[int, int]) -> tuple[float, bool]:
-    """How often a node calls its computation, and whether that is known."""
     op = graph.ops[int(graph.op[node])]
     if op == "while":
         return (float(trips[node]) + (role == "condition"), True) if node in trips else (1.0, False)
@@ -116,7 +113,6 @@ def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[
 
 
 def _applications(graph: Graph, elements: Floats, node: int, role: str, op: str) -> float:
-    """How often a node applies its computation to elements."""
     start, end = graph.operand_start[node : node + 2].tolist()
     operands = graph.operand[start:end].tolist()
     if op == "reduce" and operands:
@@ -147,7 +143,6 @@ _DEPTH = 3  # a kernel's insides call reducers, and those hardly ever anything
 
 
 def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, _Runs]:
-    """Each node's operations in one run of its computation, what its kernel does inside included; and the runs."""
     count = len(graph.groups)
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
@@ -177,7 +172,6 @@ def _starts(graph: Graph) -> NDArray[np.bool_]:
 
 
 def _runs(starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> _Runs:
-    """How often each computation runs in a run of the program; what nothing calls, never."""
     counted = starts.astype(np.float64)
     certain = counted.copy()
     for group in callers_first:
@@ -188,7 +182,6 @@ def _runs(starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], caller
 
 
 def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
-    """What each kernel reads and writes in one run."""
     full = sizes.bytes[graph.type]
     op = np.asarray(graph.ops)[graph.op] if len(graph.ops) else np.zeros(0, str)
     reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
@@ -218,7 +211,6 @@ def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
 def _read_by_fusions(
     graph: Graph, op: NDArray[np.str_], reader: Ints, read: Floats, needed: Floats, moved: Floats
 ) -> None:
-    """A fusion reads of each operand what its inside needs, not all of it."""
     is_parameter = (op == "parameter") & (graph.group >= 0)
     by_group = np.bincount(graph.group[is_parameter], needed[is_parameter], len(graph.groups))
     by_node = np.bincount(reader, read, len(graph.names))
@@ -259,5 +251,4 @@ def _through_bitcasts(graph: Graph, op: NDArray[np.str_], written: Floats, root:
 
 
 def _root(graph: Graph, group: int) -> int:
-    """The instruction that a computation returns, -1 if none is marked."""
     return next(iter(np.flatnonzero(graph.is_root & (graph.group == group)).tolist()), -1)

@@ -72,7 +72,6 @@ def own_flops(graph: Graph) -> Floats:
 
 
 def _is_counted_elsewhere(op: str) -> bool:
-    """Return True if an operation itself computes nothing: it moves data, calls a computation, or ends another one."""
     return op in _MOVING or op in CALLERS or op.endswith("-done")
 
 
@@ -147,12 +146,10 @@ def _first_shape(graph: Graph, node: int) -> Sequence[int]:
 
 
 def _numbers(value: str) -> list[int]:
-    """Return the numbers of `{0,1}`."""
     return [int(part) for part in value.strip("{}[]").replace('"', "").split(",") if part.strip()]
 
 
 def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) -> float:
-    """Two operations for each product of the sum that an element is."""
     contracted = _numbers(graph.attribute_table.get(node, "lhs_contracting_dims"))
     if not shapes or any(dim >= len(shapes[0]) for dim in contracted):
         return math.nan
@@ -183,7 +180,6 @@ def window_size(graph: Graph, node: int) -> float:
 
 
 def _window(graph: Graph, node: int) -> dict[str, list[str]]:
-    """The fields of a window, `{size=3x3 stride=2x2 pad=1_1x1_1}`, one entry a dimension."""
     fields = (field.partition("=") for field in graph.attribute_table.get(node, "window").strip("{}").split())
     return {name: value.split("x") for name, _, value in fields}
 

@@ -4,7 +4,7 @@ What a kernel costs is split over the lines of what is inside it:
 
 - FLOPs exactly, instruction by instruction;
 - bytes by who moves them: what is read to the instructions that read it, what is written to the one that makes it;
-- seconds by both: what the arithmetic takes, a power more than an addition (weights.py), and what the bytes do. So a
+- seconds by both: what the arithmetic takes, a power more than an addition (`WEIGHTS`), and what the bytes do. So a
   kernel that does little for each byte is split as its bytes are, and one that does much as its arithmetic.
 
 So each column adds up to the program; what no line is known for is a row of its own. Which line an instruction belongs
@@ -21,14 +21,44 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
-from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.source import Source
 from explorer.model.types import elements
+
+WEIGHTS: Mapping[str, float] = {
+    "divide": 13,
+    "sqrt": 17,
+    "rsqrt": 20,
+    "erf": 27,
+    "exponential": 30,
+    "tanh": 31,
+    "logistic": 33,
+    "log": 35,
+    "exponential-minus-one": 49,
+    "log-plus-one": 51,
+    "cosh": 56,
+    "asinh": 89,
+    "atanh": 93,
+    "sinh": 97,
+    "acosh": 100,
+    "sine": 220,
+    "cosine": 220,
+    "power": 300,
+    "tan": 430,
+    "asin": 570,
+    "remainder": 730,
+    "cbrt": 770,
+    "atan2": 860,
+    "acos": 870,
+}
+
+# No arithmetic, but an element of theirs has to be looked for: additions in that time.
+SEARCHES: Mapping[str, float] = {"concatenate": 18, "gather": 45, "pad": 18}
+
 
 LineShares = Sequence[tuple[str, int, float]]
 """Of some seconds, each line's share: file, line, from 0 to 1; the largest first."""
@@ -74,11 +104,9 @@ class LineSplit:
         return int(attribution.by[node]), int(attribution.equation[node])
 
     def times(self) -> InstructionTimes | None:
-        """The seconds that each instruction has of each kernel's; None where none were measured."""
         return _times(self.graph, self.kernel, _moved_bytes(self.graph, self.kernel))
 
     def table(self) -> LineTable:
-        """What each line costs."""
         return _table(self)
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
@@ -124,7 +152,6 @@ def _numbers(attribution: Attribution, number: dict[tuple[str, int], int]) -> In
 
 
 def _count(attribution: Attribution, counts: NDArray[np.bool_], number: Ints, size: int) -> NDArray[np.int64]:
-    """How many of the nodes that count belong to each line; last, how many of them belong to none."""
     of_place = np.repeat(number[:-1], np.diff(attribution.start))
     of_lines = np.bincount(of_place[counts[attribution.node]], minlength=size)
     has_line = np.zeros(len(counts), bool)
@@ -142,7 +169,6 @@ def line_table(capture: Capture) -> LineTable:
 
 
 def _text_of(lines: Sequence[str], line: int) -> str:
-    """A line by its number, from 1, without its indentation; "" if there is no such line."""
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
@@ -207,7 +233,6 @@ class _CostRows(NamedTuple):
 
 
 def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
-    """FLOPs, bytes and, where they were measured, seconds."""
     graph, lines, size = split.graph, len(split.places) + 1, len(split.graph.names)
     line, own = split.line % lines, np.arange(size, dtype=np.int32)
     moved = _moved_bytes(graph, split.kernel)
@@ -226,7 +251,6 @@ def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
 
 
 def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
-    """FLOPs, bytes and seconds of each line, the last for what no line is known for."""
     rows = _cost_rows(split)
     flops, bytes_, *seconds = (_sums(of.line, of.amount, len(split.places) + 1) for of in rows.values())
     return flops, bytes_, seconds[0] if seconds else None
@@ -313,7 +337,6 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
 
 
 def _work(graph: Graph) -> Floats:
-    """What each instruction does itself, in additions."""
     weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
     searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
     size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]

@@ -110,8 +110,6 @@ def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
 
 
 class _Text:
-    """The lines of a side with the nodes that each holds, and the group that each belongs to."""
-
     def __init__(self, graph: Graph, lines: Sequence[WrittenLine]) -> None:
         nodes: dict[int, list[int]] = defaultdict(list)
         for node, line in enumerate(graph.line.tolist()):
@@ -122,7 +120,6 @@ class _Text:
         self.homes = self.group_of_lines(graph)
 
     def group_of_lines(self, graph: Graph) -> list[int]:
-        """The group that each line belongs to: a header to the nodes after it, an end to those before it."""
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
         before, after = _filled(held), _filled(held[::-1])[::-1]
         return [
@@ -132,7 +129,6 @@ class _Text:
 
 
 def _filled(groups: Sequence[int]) -> list[int]:
-    """Each `_NONE` replaced by the last group before it, if there is one."""
     filled: list[int] = []
     last = _NONE
     for group in groups:
@@ -161,7 +157,6 @@ class _Overlay:
         self.computations = {b.graph.groups[i].name: a.graph.groups[at].name for i, at in self.groups.items() if i >= 0}
 
     def fresh_names(self) -> list[str]:
-        """Names for what only `b` has, with a prime where `a` calls something else so."""
         only: list[int] = self.only.tolist()
         return [_primed(self.b.graph.names[i], self.a.graph) for i in only]
 
@@ -234,7 +229,6 @@ class _Overlay:
         return row if is_same else -1
 
     def row_of_all(self, nodes: list[int]) -> int:
-        """The line of `a` that holds these nodes and no others; -1 if there is none."""
         row = self.old.row_of.get(nodes[0], -1) if min(nodes) >= 0 else -1
         return row if row >= 0 and self.old.nodes[row] == nodes else -1
 
@@ -303,8 +297,6 @@ def _primed(name: str, others: Graph) -> str:
 
 
 class _Table(dict[str, int]):
-    """Each distinct value gets the next number."""
-
     def __missing__(self, value: str) -> int:
         self[value] = len(self)
         return self[value]

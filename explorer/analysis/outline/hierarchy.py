@@ -14,11 +14,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.outline.group_tree import Tree, split
-from explorer.analysis.outline.loop_context import Loop, group_loop_context
-from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
-from explorer.analysis.outline.repeats import Repeats
+from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
+from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
 from explorer.model.graph import Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
@@ -90,7 +88,6 @@ class _Nesting:
         return tree.finish()
 
     def box(self, computation: Group, parent: int) -> int:
-        """Add the group of a computation that is drawn as a box of its own; its index."""
         name, kind, caller = computation.name.removeprefix("jaxpr="), computation.kind, computation.caller
         box = self.tree.add(name, kind, parent, caller=caller)
         self.tree.boxes.add(box)
@@ -179,7 +176,6 @@ class _Nesting:
         return common, repeats.absorb(nodes, iteration, candidate)
 
     def is_whole(self, common: int, inside: int, every: int, share: float) -> bool:
-        """Is it a function, such a share of which is the loop's body, that repeats?"""
         return self.tree.is_made(common) and inside >= share * every
 
     def look_inside(self, iterations: list[int], nodes: Ints) -> None:
@@ -294,20 +290,17 @@ class _Nesting:
         return names.pop() if len(names) == 1 < len(inner) else ""
 
     def loop_name(self, common: int, nodes: Ints) -> str:
-        """By the lines of the function around."""
         lines = self.lines(common, nodes)
         if not lines:
             return "loop"
         return f"loop, line {lines[0]}" if lines[0] == lines[-1] else f"loop, lines {lines[0]}–{lines[-1]}"
 
     def lines(self, group: int, nodes: Ints) -> list[int]:
-        """The lines, of the function that `group` is in, that nodes come from."""
         level = self.tree.level_of(group)
         stacks = {self.places.stack(frame) for frame in np.unique(self.places.frame[nodes]).tolist()}
         return sorted({self.graph.frames[stack[level]].line for stack in stacks if len(stack) > level} - {0})
 
     def part_name(self, nodes: Ints) -> str:
-        """By the parameters that the parts read, or else by what they make."""
         names = parameter_names(self.graph, nodes)
         if 0 < len(names) <= _NAMED:
             return ", ".join(names)
@@ -315,7 +308,6 @@ class _Nesting:
 
 
 def _members(graph: Graph) -> list[Ints]:
-    """The nodes of each computation, in text order."""
     order = np.argsort(graph.group, kind="stable").astype(np.int32)
     start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
     return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]

@@ -10,6 +10,7 @@ By threads, not by instructions: next to a product on seven cores, a sort on one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Floats, Ints
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events
+from explorer.model.results.timeline import Timeline
 
 _NOBODY = -1
 _WORK = -2  # less the number of a piece of work: whoever it belongs to
@@ -141,7 +143,6 @@ class _Cutting:
         return _Open(end, owner if is_its else _NOBODY, is_its)
 
     def close(self, time: float) -> None:
-        """End what has ended by then."""
         stack = self.stack
         while stack and stack[-1].end <= time:
             self.emit(stack[-1].end)
@@ -162,7 +163,6 @@ class _Cutting:
         self.since = time
 
     def owner(self, code: int) -> int:
-        """The op that a thread works for, through all hands."""
         for _ in range(len(self.given) + 1):
             if code >= _NOBODY:
                 return code
@@ -212,14 +212,12 @@ def shares(events: Events, cut: Segments) -> Shares:
 
 
 def _within(windows: Floats, start: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """The run that each moment is in, -1 for none."""
     run = np.searchsorted(windows[:, 0], start, "right") - 1
     is_in = (run >= 0) & (start < windows[np.maximum(run, 0), 1]) if len(windows) else np.zeros(len(start), bool)
     return start, np.where(is_in, run, -1)
 
 
 def _active(first: NDArray[np.intp], after: NDArray[np.intp], count: int) -> NDArray[np.int64]:
-    """How many stretches are open from each moment to the next."""
     change = np.bincount(first, minlength=count) - np.bincount(after, minlength=count)
     return np.cumsum(change)
 
@@ -237,3 +235,37 @@ def _counts(events: Events) -> Floats:
     inside = run >= 0
     where = run[inside] * ops + events.what[thunks][inside]
     return np.bincount(where, minlength=runs * ops).reshape(runs, ops).astype(np.float64)
+
+
+_MOST = 20_000
+
+
+def timeline_of(
+    events: Events, cut: Segments, kept: NDArray[np.bool_], rows: Sequence[tuple[int, str]], most: int = _MOST
+) -> Timeline:
+    """The stretches of the run in the middle; of more than `most` the longest."""
+    row_of = {key: row for row, key in enumerate(rows)}
+    row = np.asarray([row_of.get((op.program, op.name), -1) for op in events.ops] or [-1], np.int32)
+    runs = np.flatnonzero(kept)
+    if not len(runs):
+        none = np.zeros(0)
+        return Timeline(none, none, none.astype(np.int32), none.astype(np.int32), none.astype(bool), (), 0.0)
+    walls = (events.windows[:, 1] - events.windows[:, 0])[runs]
+    began, ended = events.windows[runs[np.argsort(walls, kind="stable")[len(runs) // 2]]]
+    shown = np.flatnonzero((cut.start >= began) & (cut.start < ended) & (row[cut.op] >= 0))
+    left_out = max(len(shown) - most, 0)
+    if left_out:
+        longest = np.argsort(cut.start[shown] - cut.end[shown], kind="stable")[:most]
+        shown = shown[np.sort(longest)]
+    shown = shown[np.lexsort((cut.thread[shown], cut.start[shown]))]
+    threads, thread = np.unique(cut.thread[shown], return_inverse=True)
+    return Timeline(
+        cut.start[shown] - began,
+        np.minimum(cut.end[shown], ended) - began,
+        thread.astype(np.int32),
+        row[cut.op[shown]],
+        cut.waits[shown],
+        [events.threads[int(i)] for i in threads],
+        float(ended - began),
+        left_out,
+    )

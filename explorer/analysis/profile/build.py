@@ -10,15 +10,21 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.limits import count_limits
 from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.outline.source_paths import named_scopes
-from explorer.analysis.profile.attribution import segments, shares
+from explorer.analysis.profile.attribution import segments, shares, timeline_of
 from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
-from explorer.analysis.profile.host import host_times
-from explorer.analysis.profile.overhead import Overhead, overhead_of, undisturbed
-from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
-from explorer.analysis.profile.timeline import timeline_of
+from explorer.analysis.profile.recording import (
+    COLLECTIVE,
+    CONTROL,
+    Instructions,
+    Overhead,
+    host_times,
+    overhead_of,
+    resolve_ops,
+    undisturbed,
+)
 from explorer.model.capture import Capture
 from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
@@ -121,7 +127,6 @@ def _is_one_of(kinds: Sequence[str], wanted: Iterable[str]) -> NDArray[np.bool_]
 
 
 def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """The mean of the runs that are kept, of an array of shape `[runs, ops]`."""
     count = max(int(kept.sum()), 1)
     mean = np.zeros(of_runs.shape[1])
     for run in np.flatnonzero(kept):
@@ -159,7 +164,6 @@ class _Ran:
     count: Floats
 
     def of_program(self, number: int, size: int) -> Floats:
-        """Seconds of each instruction of a program that has so many."""
         mine = [at for at, op in enumerate(self.ops) if op.program == number and self.node[at] >= 0]
         time = np.zeros(size)
         np.add.at(time, np.asarray([self.node[at] for at in mine], np.int32), self.seconds[mine])
@@ -167,7 +171,6 @@ class _Ran:
 
 
 def _op_rows(ran: _Ran, device: float, programs: Mapping[int, _ProgramTime]) -> list[OpTime]:
-    """A row for each instruction that ran, the longest first."""
     rows = [
         _op_row(ran, at, device, programs.get(ran.ops[at].program))
         for at in np.flatnonzero((ran.seconds > 0) | (ran.count > 0)).tolist()
@@ -235,7 +238,6 @@ class _RunTimes:
 def _line_rows(
     programs: Mapping[int, _ProgramTime], executions: Mapping[int, float], device: float, runs: _RunTimes
 ) -> list[LineTime]:
-    """The rows of all programs' lines, the longest first."""
     number_of: dict[tuple[str, int], int] = {}
     columns: tuple[list[int], list[int], list[float]] = ([], [], [])
     costs: dict[tuple[str, int], tuple[str, float, float]] = {}
@@ -294,7 +296,6 @@ def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:
-    """How often a call executes each program."""
     times: dict[int, list[float]] = {}
     for op, cost in zip(ops, costs, strict=True):
         if op.count > 0 and cost.runs > 0:
@@ -308,8 +309,6 @@ def _rest(whole: float, part: float) -> float:
 
 
 class _ProgramTime:
-    """Where the instructions of one program come from and what they cost, with the time of each."""
-
     def __init__(self, capture: Capture, time: Floats) -> None:
         self.graph = graph = capture.hlo.graph
         self.split = split_by_line(capture)

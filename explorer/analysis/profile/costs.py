@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from explorer.analysis.cost.kernel_kind import kernel_kinds
-from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.trip_counts import trip_counts
+from explorer.analysis.cost.kernels import BOUNDARY, kernel_kinds
+from explorer.analysis.cost.loops import trip_counts
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.results.profile import Profile
@@ -73,7 +72,6 @@ def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
 
 
 def _costs_of_rows(ops: Sequence[OpTime]) -> list[OpCost]:
-    """The costs that the rows have already, where the program is unknown."""
     return [OpCost(op.flops, op.bytes, op.count) for op in ops]
 
 
@@ -128,7 +126,6 @@ def _measure(graph: Graph, name: str, node: int) -> float:
 
 
 def _starts(events: Events) -> dict[tuple[int, str], float]:
-    """How often each instruction began, a call."""
     calls = len(events.windows)
     if not calls:
         return {}
@@ -175,7 +172,6 @@ class _Loops:
         return nearest
 
     def times(self, node: int) -> tuple[float, float]:
-        """The factor for the costs of one execution, and how often the instruction runs."""
         group = int(self.graph.group[node])
         count = self.seen.get(group, 1.0)
         return count / self.static_runs(group), count

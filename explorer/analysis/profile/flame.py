@@ -1,20 +1,26 @@
-"""A profile's operations as a flame graph: by named scope, or by the Python stack that made each instruction.
+"""A profile in parts: flame graphs by named scope or Python stack, the places inside each kernel, and equations.
 
 A loop's body hangs below the line that made the loop, as its stack says.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import dropwhile
 from os.path import basename
 
+import numpy as np
+
+from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.outline.source_paths import named_scopes, phase
 from explorer.errors import OptionError
-from explorer.model.graph import Frame
+from explorer.model.capture import Capture
+from explorer.model.graph import Frame, Graph
 from explorer.model.results.flame import By, Flame, FlameNode, depth_first
 from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpPart, OpTime
+from explorer.model.results.profile_rows import EquationTime, OpPart, OpTime
 from explorer.model.source import library_of
 
 _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"
@@ -106,7 +112,6 @@ def _scopes(scope: str) -> list[FlameNode]:
 
 
 def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[FlameNode]:
-    """The boxes of a stack, the outermost call first."""
     frames = [(frame, library_of(frame.file)) for frame in reversed(stack)]
     if not frames:
         yield FlameNode(_NO_LINE, "none", 0.0)
@@ -122,7 +127,6 @@ def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[Flame
 
 
 def _program_names(ops: Sequence[OpTime]) -> dict[int, str]:
-    """What each program is called; those of one name are numbered."""
     by_name: dict[str, list[int]] = {}
     for program, name in {op.program: op.module for op in ops}.items():
         by_name.setdefault(name, []).append(program)
@@ -131,3 +135,114 @@ def _program_names(ops: Sequence[OpTime]) -> dict[int, str]:
         for name, programs in by_name.items()
         for number, program in enumerate(programs, 1)
     }
+
+
+def op_parts(profile: Profile) -> list[OpPart]:
+    """The ops in parts, split as their lines are; one without a capture is one part. They sum to the ops."""
+    by_program = {program: _Places(capture) for program, capture in profile.captures.items()}
+    parts: list[OpPart] = []
+    for index, op in enumerate(profile.ops):
+        places = by_program.get(op.program)
+        of_op = places.of(op.name) if places is not None else ()
+        whole = sum(seconds for seconds, _, _ in of_op)
+        if not whole > 0:
+            parts.append(OpPart(index, op.seconds, op.stack, op.scope))
+            continue
+        for seconds, stack, scope in of_op:
+            parts.append(OpPart(index, op.seconds * seconds / whole, stack or op.stack, scope if stack else op.scope))
+    return parts
+
+
+class _Places:
+    def __init__(self, capture: Capture) -> None:
+        self.split = split = split_by_line(capture)
+        self.graph = graph = split.graph
+        self.stacks: dict[tuple[int, int], tuple[Frame, ...]] = {}
+        self.scopes: dict[str, str] = {}
+        self.differentiates = any(phase(scope) == "backward" for scope in graph.scopes)
+        self.parts: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        times = split.times()
+        if times is None:
+            return
+        pairs, at = np.unique(times[0].astype(np.int64) * len(graph.names) + times[1], return_inverse=True)
+        seconds = np.bincount(at, times[2], len(pairs))
+        for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
+            if part > 0:
+                kernel, node = divmod(int(pair), len(graph.names))
+                self.parts[graph.names[kernel]].append((part, node))
+
+    def of(self, kernel: str) -> list[tuple[float, tuple[Frame, ...], str]]:
+        by_place: dict[tuple[int, str], list[float]] = {}
+        stacks: dict[int, tuple[Frame, ...]] = {}
+        for seconds, node in self.parts.get(kernel, ()):
+            stack, scope = self.place(node)
+            by_place.setdefault((id(stack), scope), []).append(seconds)
+            stacks[id(stack)] = stack
+        return [(sum(seconds), stacks[stack], scope) for (stack, scope), seconds in by_place.items()]
+
+    def place(self, node: int) -> tuple[tuple[Frame, ...], str]:
+        """The stack that an instruction's line is of, one object for each, and the scope there."""
+        at, row = self.split.origin(node)
+        if at < 0:
+            return (), ""
+        jaxpr = self.split.jaxpr
+        graph, of = (jaxpr, row) if row >= 0 and jaxpr is not None else (self.graph, at)
+        key = (int(graph.frame[of]), int(row >= 0))
+        if key not in self.stacks:
+            self.stacks[key] = self.split.stack(node)
+        return self.stacks[key], self.scope(graph, of)
+
+    def scope(self, graph: Graph, node: int) -> str:
+        path = graph.scopes[int(graph.scope[node])]
+        if path not in self.scopes:
+            phases = (phase(path) or "update",) if self.differentiates else ()
+            self.scopes[path] = "/".join((*phases, *named_scopes(path)))
+        return self.scopes[path]
+
+
+def equation_times(profile: Profile) -> list[EquationTime]:
+    """What each equation has of the kernels whose instructions are linked to it; those that have nothing are left out.
+
+    An instruction that may be of several equations is shared equally. One that is linked to none has no part here:
+    what the compiler made itself, copies and layout.
+    """
+    modules = {op.program: op.module for op in profile.ops}
+    rows = [
+        row
+        for number, capture in profile.captures.items()
+        if any(stage.name == "jaxpr" for stage in capture.stages)
+        for row in _times_of(capture, number, modules.get(number, ""), profile.device_seconds)
+    ]
+    return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
+
+
+def _times_of(capture: Capture, number: int, module: str, device: float) -> list[EquationTime]:
+    jaxpr = capture.jaxpr.graph
+    linked = capture.links.table("hlo", "jaxpr")
+    seconds = np.zeros(len(jaxpr.names))
+    split = split_by_line(capture)
+    times = split.times()
+    if times is None:
+        return []
+    of_node = np.bincount(times[1], times[2], len(capture.hlo.graph.names))
+    for node in np.flatnonzero(of_node > 0).tolist():
+        row = split.origin(node)[1] if split.origin(node)[0] == node else -1
+        rows = [row] if row >= 0 else linked.get(node, ())
+        for row in rows:
+            seconds[row] += of_node[node] / len(rows)
+    times_of_equations: list[EquationTime] = []
+    for equation in np.flatnonzero(seconds > 0).tolist():
+        place = jaxpr.attribution.place(equation)
+        times_of_equations.append(
+            EquationTime(
+                jaxpr.names[equation],
+                jaxpr.ops[int(jaxpr.op[equation])],
+                module,
+                number,
+                float(seconds[equation]),
+                float(seconds[equation]) / device if device else 0.0,
+                place.file if place is not None else "",
+                place.line if place is not None else 0,
+            )
+        )
+    return times_of_equations

@@ -1,21 +1,26 @@
-"""A profile against the peaks of a machine: each kernel's least time, and what holds it back."""
+"""A profile against the peaks of a machine: each kernel's least time, what holds it back, and what of it is waste."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from explorer.analysis.attribution import own_frame
 from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
 from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
-from explorer.analysis.profile.first_touch import first_touch_note
+from explorer.model.capture import Capture
+from explorer.model.graph import Floats, Graph
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
+from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.results.roofline import Point, Roofline
-from explorer.model.units import duration_text
+from explorer.model.stage import Stage
+from explorer.model.units import bytes_text, duration_text, rate_text
 
 _MUCH = 0.02  # of the time: what is worth a note
 _OVER = 1.1  # times the peak: more than what measuring is uncertain by
@@ -83,7 +88,6 @@ def _ratio(flops: float, moved: float) -> float:
 
 
 def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
-    """Of each op, the lines that its time comes from with their share of it, the largest first."""
     parts: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
     for program, capture in profile.captures.items():
         names = capture.hlo.graph.names
@@ -94,7 +98,6 @@ def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
 
 
 def _unknown_note(roofline: Roofline) -> str:
-    """Which kernels no costs are known of, where they take much of the time."""
     if roofline.unknown <= _MUCH * roofline.seconds:
         return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
@@ -120,3 +123,94 @@ def _too_fast_note(roofline: Roofline) -> str:
 
 def _called(point: Point) -> str:
     return f"{point.name} ({Path(point.file).name}:{point.line})" if point.line else point.name
+
+
+_LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))
+_SLOWER = 1.5  # times
+_MUCH_OF_ALL = 0.1  # of the time
+
+
+def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) -> str:
+    """What is to be said of the kernel that most of the time writes such a result; empty if none does."""
+    whole = sum(point.seconds for point in points)
+    if not 0 < peaks.fresh < peaks.bandwidth / _SLOWER:
+        return ""
+    for point in points:
+        if point.seconds < _MUCH_OF_ALL * whole:
+            break
+        size = _result(profile, point) if point.bytes >= _LARGE else 0
+        if size >= _LARGE:
+            return (
+                f"{point.name} writes a result of {bytes_text(size)} into memory that was not used before, which here "
+                f"no kernel does faster than {rate_text(peaks.fresh, 'B')}; a donated argument of the same type would "
+                "be written over at full speed"
+            )
+    return ""
+
+
+def _result(profile: Profile, point: Point) -> int:
+    for capture in profile.captures.values():
+        if point.name in capture.hlo.graph:
+            alive = capture.live_memory.buffers
+            return sum(one.bytes for one in alive if one.kind == "output" and one.node.name == point.name)
+    return 0
+
+
+BOUNDS = ("unknown", "memory", "compute", "overhead")
+"""What the measure `bound` of a graph counts: what holds an instruction back, as `Peaks.bound` calls it."""
+
+
+def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
+    """The profile with the seconds wasted of each op and line: what is over the least that `peaks` allow.
+
+    The graphs of its captures get them too, as the measure `wasted`, and as `bound` the place in `BOUNDS` of what holds
+    each instruction back.
+    """
+    costs = [costs_of_bound(op, cost) for op, cost in zip(profile.ops, op_costs(profile), strict=True)]
+    ops = [replace(op, wasted=_wasted(op, cost, peaks)) for op, cost in zip(profile.ops, costs, strict=True)]
+    lines = _judged_lines(profile, ops)
+    bounds = [_bound(op, cost, peaks) for op, cost in zip(ops, costs, strict=True)]
+    captures = {number: _judged(capture, number, ops, bounds) for number, capture in profile.captures.items()}
+    return replace(profile, ops=ops, lines=lines, captures=captures)
+
+
+def _how(cost: OpCost) -> dict[str, Any]:
+    return {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
+
+
+def _wasted(op: OpTime, cost: OpCost, peaks: Peaks) -> float | None:
+    least = peaks.least_seconds(cost.flops, cost.bytes, cost.dtype, **_how(cost))
+    return None if math.isnan(least) else max(op.seconds - least, 0.0)
+
+
+def _bound(op: OpTime, cost: OpCost, peaks: Peaks) -> int:
+    return BOUNDS.index(peaks.bound(cost.flops, cost.bytes, cost.dtype, **_how(cost), seconds=op.seconds))
+
+
+def _judged(capture: Capture, number: int, ops: Sequence[OpTime], bounds: Sequence[int]) -> Capture:
+    """A program's capture with the measures `wasted` and `bound` of its `hlo` stage; NaN where neither is known."""
+    stage = capture.hlo
+    text, graph = stage.text, stage.graph
+    node = {name: at for at, name in enumerate(graph.names)}
+    wasted, bound = np.full((2, len(graph.names)), np.nan)
+    for op, code in zip(ops, bounds, strict=True):
+        if op.program == number and op.wasted is not None and op.seconds > 0 and op.name in node:
+            wasted[node[op.name]], bound[node[op.name]] = op.wasted, code
+
+    def measures(_: Graph) -> Mapping[str, Floats]:
+        return {**graph.measures, "wasted": wasted, "bound": bound}
+
+    judged = Stage("hlo", lambda: (text, replace(graph, measure=measures)))
+    return replace(capture, stages=tuple(judged if each is stage else each for each in capture.stages))
+
+
+def _judged_lines(profile: Profile, ops: list[OpTime]) -> list[LineTime]:
+    share = {(op.program, op.name): op.wasted / op.seconds for op in ops if op.wasted is not None and op.seconds > 0}
+    wasted: dict[tuple[str, int], float] = {}
+    for number, capture in profile.captures.items():
+        names = capture.hlo.graph.names
+        for node, file, line, seconds in line_parts(capture):
+            part = share.get((number, names[node]))
+            if part is not None:
+                wasted[file, line] = wasted.get((file, line), 0.0) + part * seconds
+    return [replace(line, wasted=wasted.get((line.file, line.line))) for line in profile.lines]

@@ -72,7 +72,6 @@ def fix_shape(case: Case) -> str:
 
 
 def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
-    """What to do where there were but two sizes; empty if nothing else than for more of them."""
     axis = case.chosen.axis
     if len(sizes) != 2:
         return ""
@@ -106,7 +105,6 @@ class _Padding(NamedTuple):
     amounts: dict[int, str]
 
     def code(self, case: Case, remark: str) -> str:
-        """Code that pads every array that changed with the one that is named."""
         places: set[int] = set()
         places.update(*[difference.places for difference in case.causes if difference.axis in self.amounts])
         places.discard(case.chosen.at)
@@ -152,8 +150,6 @@ def _pad_to_buckets(case: Case, leaf: Leaf) -> str:
 
 
 class _Range(NamedTuple):
-    """The sizes that one dimension has had, with the least and the largest."""
-
     sizes: tuple[int, ...]
     least: int
     most: int
@@ -168,14 +164,12 @@ class _Range(NamedTuple):
         return step
 
     def fewer(self, step: int) -> str:
-        """How many sizes are left, in steps."""
         count = -(-self.most // step) - -(-self.least // step) + 1
         text = "1 size" if count == 1 else f"{count} sizes at most"
         return f"{text} for {self.least} … {self.most}"
 
 
 def _bounds(leaf: Leaf, ranges: dict[int, _Range]) -> str:
-    """The shape, with a named dimension wherever there were several sizes."""
     dimensions: list[str] = []
     for axis, size in enumerate(leaf.shape):
         if axis in ranges:
@@ -202,7 +196,6 @@ def fix_rank(case: Case) -> str:
 
 
 def _each(case: Case, places: Sequence[int], fix: Callable[[Leaf, Leaf], str]) -> str:
-    """A line for each of some leaves, the first few."""
     pairs = [(case.key.leaves[at], leaf_at(case.old, at, case.key.leaves[at].path)) for at in places[:_LINES]]
     lines = [fix(new, old) for new, old in pairs if old is not None]
     return "\n".join(lines) + (f"\n# likewise {len(places) - _LINES} more" if len(places) > _LINES else "")
@@ -269,7 +262,6 @@ def _cast(new: Leaf, old: Leaf) -> str:
 
 
 def _cast_tree(new: Leaf, old: Leaf) -> str:
-    """The same for all arrays of an argument, of which these are the first."""
     wanted, odd, when = _wanted(new, old)
     tree, dtype = root(new.path), dtype_of(wanted.dtype)
     cast = dtype if odd.given in _PYTHON else f"lambda leaf: leaf.astype({dtype})"
@@ -277,7 +269,6 @@ def _cast_tree(new: Leaf, old: Leaf) -> str:
 
 
 def _wanted(new: Leaf, old: Leaf) -> tuple[Leaf, Leaf, str]:
-    """The leaf whose type is the one to keep, the other, and when to see to it."""
     # A program that begins with a number's weak type goes on with its own result, which is an array: keep that type.
     if old.given in _PYTHON or (old.weak and not new.weak):
         return new, old, "from the first call on"

@@ -82,7 +82,6 @@ def _is_number(text: str) -> bool:
 
 
 def _one_kind(change: Change) -> str:
-    """Two containers that hold the same, or two lengths."""
     leaf, before, after = change.path, change.before.split(" ")[0], change.after.split(" ")[0]
     if {before, after} == {"list", "tuple"} and not change.is_outer:
         return f"give `{leaf}` one structure in all calls, inside too: what restores it needs the first as its target"
@@ -99,7 +98,6 @@ def _one_kind(change: Change) -> str:
 
 
 def _always(case: Case, change: Change) -> str:
-    """Something was there in one of two calls: give it in both."""
     path = change.path
     there = _array_at(case, path)
     if there is None or there.dtype.startswith("key<"):
@@ -115,7 +113,6 @@ def _always(case: Case, change: Change) -> str:
 
 
 def _never_none(case: Case, change: Change) -> str:
-    """Something was None in one of two calls: give what it was in the other."""
     there = _array_at(case, change.path)
     if there is not None and not there.dtype.startswith("key<"):
         remark = "where it is None; or make two wrappers, one for each"
@@ -176,7 +173,6 @@ def _static(case: Case) -> str:
 
 
 def _make_once(static: Static) -> str:
-    """It prints as before, and isn't equal to it."""
     kind = static.type.rpartition(".")[2]
     if static.path == "self":
         return f"make one {kind} and call its methods; or register {kind} as a pytree, so that `self` is an argument"

@@ -63,7 +63,6 @@ def predictions(function: Function, arguments: Sequence[Part], results: Sequence
 
 
 def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part]) -> bool:
-    """Could `result` be passed in again as `argument`?"""
     if argument.tree != result.tree or not argument.leaves:
         return False
     if any(a is None or b is None or a.shape != b.shape for a, b in zip_longest(argument.leaves, result.leaves)):

@@ -118,7 +118,6 @@ def _differ(new: object, old: object) -> bool:
 
 
 def _changed(new: LeafColumns, old: LeafColumns) -> list[int]:
-    """The places of leaves that aren't the same."""
     return changed_places(new.numbers, old.numbers)
 
 
@@ -211,7 +210,6 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
 
 
 def _jit_differences(new: Key, old: Key) -> list[Difference]:
-    """What differs in how the `jax.jit` was made."""
     rows = [_donation(new, old)] if new.donated != old.donated else []
     rows += [Difference("options", name, before, after) for name, after, before in _pairs(new.options, old.options)]
     for name, after, before in _pairs(new.wrapping, old.wrapping):
@@ -232,7 +230,6 @@ def _structures(new: Key, old: Key) -> list[Difference]:
 
 
 def _now_static(new: Key, old: Key) -> set[str]:
-    """Arguments that are static in one of two calls and arrays in the other."""
     here, there = ({leaf.path for leaf in key.leaves} for key in (new, old))
     return {s.path for s in new.statics if s.path in there} | {s.path for s in old.statics if s.path in here}
 
@@ -277,7 +274,6 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
 
 
 def _merged(earlier: Difference, row: Difference) -> Difference:
-    """One for all leaves that changed in one way, which the first of them names: the rows come in that order."""
     return earlier._replace(places=tuple(sorted((*earlier.places, *row.places))))
 
 
@@ -291,7 +287,6 @@ def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Sha
 
 
 def _differences_of_leaf(places: tuple[int, ...], path: str, here: Content, there: Content) -> list[Difference]:
-    """In what the leaves of some places differ, of which `path` is the first one's."""
     if here[1:] == there[1:] and len(here.shape) == len(there.shape):  # hundreds that differ do so in their sizes
         return _size_differences(places, path, here.shape, there.shape)
     rows: list[Difference] = []

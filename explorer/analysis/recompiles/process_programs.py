@@ -27,8 +27,6 @@ _Known = tuple[Key, str, ProcessProgram]
 
 @dataclass
 class _Row:
-    """A program while events come; `compiled_by` has a bit for each process."""
-
     program: ProcessProgram
     compiled_by: int = 0
     compiles: int = 0
@@ -65,12 +63,10 @@ class ProcessFold:
     _dropped: int = 0
 
     def begin(self, name: str) -> None:
-        """The events that come are of this process."""
         self._end()
         self.names.append(name)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take events of the process that was begun last."""
         for event in events:
             self.events += 1
             if event.kind not in BUILDING:
@@ -92,7 +88,6 @@ class ProcessFold:
         self._spent[identity] = self._spent.get(identity, 0.0) + seconds
 
     def _end(self) -> None:
-        """The process that was begun last has no more events."""
         at = len(self.names) - 1
         for identity, seconds in self._spent.items():
             row = self._rows[identity]
@@ -103,7 +98,6 @@ class ProcessFold:
         self._known.clear()
 
     def add_ledger(self, ledger: ProcessLedger, names: Sequence[str] | None = None) -> None:
-        """Take what is folded already, its processes behind those that are here."""
         self._end()
         first = len(self.names)
         self.names += names or ledger.processes
@@ -130,7 +124,6 @@ class ProcessFold:
         return row
 
     def _program(self, event: Event) -> ProcessProgram:
-        """What an event compiled; a key that several events share is read once."""
         key = event.key
         seen = self._known.get(id(key))
         if seen is not None and seen[0] is key and seen[1] == event.program:
@@ -143,7 +136,6 @@ class ProcessFold:
         return program
 
     def ledger(self) -> ProcessLedger:
-        """Everything that came."""
         self._end()
         rows = sorted(self._rows.values(), key=lambda row: -row.seconds)
         programs = tuple(
@@ -197,7 +189,6 @@ def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[
 def _without(
     usual: Sequence[int], rows: Sequence[int], compiled_by: Sequence[int], concerned: int
 ) -> dict[tuple[int, int | None], int]:
-    """The processes that lack a usual program, by it and the program that they have in its place."""
     groups: dict[tuple[int, int | None], int] = {}
     rest = [at for at in rows if at not in usual]
     taken: dict[int, int] = defaultdict(int)
@@ -236,7 +227,6 @@ def _difference(
 
 
 def _what_differs(program: ProcessProgram, other: ProcessProgram) -> tuple[int, str, str, str]:
-    """The line, what it is, and its value in each: the first argument, setting or line in which they differ."""
     for ours, theirs in ((program.arguments, other.arguments), (program.settings, other.settings)):
         first = _first_difference(dict(ours), dict(theirs))
         if first is not None:
@@ -305,12 +295,10 @@ def _type(leaf: Leaf) -> str:
 
 
 def _is_shared(key: Key, local_devices: int) -> bool:
-    """Whether an array lies on more devices than the process has of its own."""
     return any(len(leaf.devices) > local_devices for leaf in key.leaves)
 
 
 def _count_devices(text: str) -> int:
-    """How many `gpu:0-3` or `gpu:0,2` are."""
     bounds = [part.split("-") for part in text.partition(":")[2].split(",")]
     return sum(int(part[-1]) - int(part[0]) + 1 if part[0].isdigit() and part[-1].isdigit() else 1 for part in bounds)
 

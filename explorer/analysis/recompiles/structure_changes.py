@@ -78,7 +78,6 @@ def _is_call(node: TreeNode) -> bool:
 
 
 def _pair_arguments(new: Key, old: Key, after: TreeNode, before: TreeNode) -> tuple[list[Change], list[_Pair]]:
-    """Each argument with the one of its place or name; those that moved between the two are the same argument."""
     (names, values), (old_names, old_values) = _positional(new, after.children[0]), _positional(old, before.children[0])
     named, old_named = _by_keyword(after.children[1]), _by_keyword(before.children[1])
     moved: list[Change] = []
@@ -138,7 +137,6 @@ def _differences(pairs: list[_Pair]) -> Iterator[Change]:
 
 
 def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
-    """In what two containers differ themselves; None if only their children do."""
     if (new.kind, new.name) != (old.kind, old.name):
         return Change(path, _describe(old), _describe(new), is_outer=new.children == old.children)
     if new.static != old.static or new.fields != old.fields:

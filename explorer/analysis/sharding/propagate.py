@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from explorer.analysis.collectives.collectives import mesh_of
-from explorer.analysis.sharding.given import GivenArgument, given_arguments, spread_of_argument
-from explorer.analysis.sharding.operation import Operation
+from explorer.analysis.collectives import mesh_of
 from explorer.analysis.sharding.operations import spread_of
-from explorer.analysis.sharding.spread import joined, replicated, union, unknown
+from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
-from explorer.model.mesh import DeviceMesh
+from explorer.model.mesh import Axes, DeviceMesh
 from explorer.model.shardings import Shardings, Spread
-from explorer.model.types import Type, parse_type
+from explorer.model.types import ArrayType, Type, parse_type
 
 Leaves = tuple[Spread, ...]
 """Of each array of a type, in order."""
@@ -157,7 +156,6 @@ class _Propagation:
         return self.started(op, results, given, type_)
 
     def each_result(self, op: str, operation: Operation, spreads: Sequence[Spread], result: Spread) -> Leaves:
-        """Several results of one instruction: collectives that were combined have one for each operand."""
         count = len(operation.type.arrays)
         if count > 1 and count == len(spreads) and op in ("all-reduce", "all-gather", "reduce-scatter"):
             parts = zip(operation.type.arrays, operation.operands, spreads, strict=True)
@@ -230,7 +228,6 @@ def _joined_in_loop(before: Spread, after: Spread) -> Spread:
 
 
 def _fitted(leaves: Leaves, type_: Type) -> Leaves:
-    """As many as the type has arrays; where the text says otherwise nothing is known of them."""
     if len(leaves) == len(type_.arrays):
         return leaves
     axes = union(leaves) if leaves else -1
@@ -248,7 +245,6 @@ def _finished(op: str, leaves: Leaves, type_: Type) -> Leaves:
 
 
 def _result_type(op: str, type_: Type) -> Type:
-    """Of a start, the type of what it gives in the end."""
     if not op.endswith(_START) or len(type_.arrays) < 2:
         return type_
     if op == "all-reduce-start":  # it gives its results alone
@@ -271,7 +267,6 @@ _PLAIN = frozenset(
 
 @lru_cache(maxsize=1 << 10)
 def _shardings(text: str, count: int) -> tuple[str, ...]:
-    """Of a tuple `{{replicated}, {devices=…}}`, each; of an array, one."""
     if count == 1 and not text.startswith("{{"):
         return (text,)
     parts: list[str] = []
@@ -283,3 +278,63 @@ def _shardings(text: str, count: int) -> tuple[str, ...]:
         if letter == "}" and depth == 1:
             parts.append(text[begin : at + 1])
     return tuple(parts) if len(parts) == count else ("",) * count
+
+
+_DIMENSIONS = re.compile(r"\[((?:\{[^{}]*\}(?:, )?)*)\]")
+_DIMENSION = re.compile(r"\{([^{}]*)\}")
+_AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
+
+
+@dataclass(frozen=True)
+class GivenArgument:
+    """One argument of the lowered program.
+
+    Args:
+        array: Its type, of the whole array.
+        sharding: As the text has it; empty where nothing was asked for.
+    """
+
+    array: ArrayType
+    sharding: str
+
+
+def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
+    """The arguments of a capture's lowered program, in order; none where it has no such stage."""
+    stage = next((stage for stage in capture.stages if stage.name == "stablehlo"), None)
+    nodes = stage.graph.nodes if stage is not None else ()
+    parameters = (node for node in nodes if node.op == "parameter" and node.group is not None)
+    of_main = (node for node in parameters if node.group is not None and node.group.kind == "entry")
+    return [
+        GivenArgument(parse_type(node.type).arrays[0], node.attributes.get("sdy.sharding", ""))
+        for node in of_main
+        if parse_type(node.type).arrays
+    ]
+
+
+def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number: int, part: ArrayType) -> Spread:
+    """How an argument lies of which each device has a `part`; anyhow, where that can't be told from the two."""
+    if 0 <= number < len(given):  # a damaged text may number it anyhow
+        whole = given[number]
+        if whole.array.shape == part.shape:
+            return Spread(0, ((),) * len(part.shape), number)
+        dims = _dims(mesh, whole.sharding)
+        if dims is not None and _sizes(mesh, part, dims) == whole.array.shape:
+            axes = sum(1 << axis for split in dims for axis in split)
+            return Spread(axes, dims, number)
+    return Spread(mesh.full, None, number)
+
+
+def _dims(mesh: DeviceMesh, sharding: str) -> tuple[Axes, ...] | None:
+    """`#sdy.sharding<@mesh, [{"data"}, {}]>`: of each dimension the axes; None where parts of axes split one."""
+    written = _DIMENSIONS.search(sharding)
+    if written is None:
+        return None
+    axes = [_AXIS.findall(dimension) for dimension in _DIMENSION.findall(written[1])]
+    if any(part or name not in mesh.names for dimension in axes for name, part in dimension):
+        return None
+    return tuple(tuple(mesh.names.index(name) for name, _ in dimension) for dimension in axes)
+
+
+def _sizes(mesh: DeviceMesh, part: ArrayType, dims: Sequence[Axes]) -> tuple[int, ...]:
+    devices = (mesh.devices_along(sum(1 << axis for axis in split)) for split in dims)
+    return tuple(size * count for size, count in zip(part.shape, devices, strict=False))

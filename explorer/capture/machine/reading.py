@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.occupancy import GpuLimits, occupancy
+from explorer.analysis.cost.least_time import GpuLimits, occupancy
 from explorer.capture.dump import dumps_in
 from explorer.capture.machine import assembly, bundles, cubin, launches, llvm, ptx, records
 from explorer.capture.machine.elf import ElfError
