@@ -2,7 +2,7 @@
 
 from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
 from explorer._jax.held_frames import without_held_frames
-from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
+from explorer._jax.modules import called_targets, hlo_text, mlir_text, printed_again, stable_targets
 from explorer._jax.native import Native, load_native, native_code
 from explorer._jax.numbering import NUMBERED_SCOPE, NumberedProgram, keep_executable, kept_lowering, number_equations
 from explorer._jax.profiling import may_profile
@@ -45,6 +45,7 @@ __all__ = [
     "mlir_text",
     "native_code",
     "number_equations",
+    "printed_again",
     "registered_fields",
     "scan_inputs",
     "shows_compiled",

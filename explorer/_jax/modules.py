@@ -46,6 +46,15 @@ def mlir_text(data: bytes) -> str:
         raise OpenError(f"this MLIR bytecode can't be read: {error}.") from error
 
 
+def printed_again(text: str, *, is_hlo: bool) -> str:
+    """A text of any spelling as its compiler prints it: HLO by XLA, other text by MLIR.
+
+    Raises:
+        ValueError: The compiler's parser refuses it; the message has the line.
+    """
+    return _read_apart("printed_hlo" if is_hlo else "printed_mlir", text.encode("utf-8", "replace"))
+
+
 _MOST_KNOWN = 256
 _known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a process to read the same program again helps nobody
 

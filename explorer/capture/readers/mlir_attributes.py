@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import chain, repeat
 
-from explorer.capture.readers.attribute_values import shorten_value
+from explorer.capture.readers.graph_builder import shorten_value
 
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|->|[(){{}}\[\]<>,]|[^\"(){{}}\[\]<>,\-]++|-")

@@ -75,7 +75,8 @@ class _Reading:
             return self.locations.named(alias[1])
         if file := _FILE.match(text, at):
             self.at = file.end()
-            return "", (_frame(file),)
+            # MLIR prints `-` where what it read had no location.
+            return "", (_frame(file),) if file[1] != "-" else ()
         if name := _NAME.match(text, at):
             self.at = name.end()
             return self.named(_plain(name[1]), self.inner("(", ")", depth)[:1])
