@@ -13,15 +13,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.capture.readers.graph_builder import GraphBuilder, users_part
-from explorer.capture.readers.mlir_attributes import SYMBOL, read_attributes, read_dictionary, skeleton
-from explorer.capture.readers.mlir_locations import Locations
-from explorer.capture.readers.mlir_types import (
+from explorer.capture.readers.mlir_text import (
+    SYMBOL,
+    Locations,
     LoopArgument,
     loop_arguments,
     names_unread_arguments,
+    read_attributes,
+    read_dictionary,
     result_shardings,
     result_type,
     signature_of,
+    skeleton,
     unpaired,
 )
 from explorer.errors import UnreadableTextError
