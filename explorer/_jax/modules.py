@@ -7,17 +7,9 @@ import subprocess
 import sys
 from functools import cache
 from hashlib import blake2b
-from typing import Any
 
 from explorer._jax import binary_reader
 from explorer.errors import OpenError
-
-_parse: Any
-try:
-    # Non-public: XLA's own parser of HLO text. It parses; it never touches a backend.
-    from jaxlib._hlo import hlo_module_from_text as _parse  # pyright: ignore
-except (ImportError, AttributeError):  # pragma: no cover - said when a proto is opened
-    _parse = None
 
 _PATIENCE = 300.0  # seconds for a file of hundreds of megabytes
 
@@ -100,20 +92,6 @@ def _read_apart(reader: str, data: bytes) -> str:
     if answer.startswith("no"):
         raise ValueError(answer[2:])
     return answer[2:]
-
-
-def printed_hlo(text: str) -> str:
-    """A module's text as XLA prints it, an instruction a line; empty where its parser refuses it or isn't there."""
-    try:
-        printed: str = _parse(text).to_string()
-    except Exception:  # XLA's own, of whatever kind
-        return ""
-    return printed
-
-
-def is_hlo_text(text: str) -> bool:
-    """Whether XLA's own parser takes a text; where there is none, it can't be told and counts as taken."""
-    return _parse is None or bool(printed_hlo(text))
 
 
 @cache
