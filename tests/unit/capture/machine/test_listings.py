@@ -1,6 +1,6 @@
 """What each text below HLO says of its functions."""
 
-from explorer.capture.machine import bundles, launches, llvm, ptx
+from explorer.capture.machine import listings
 
 MODULE = """//
 .version 9.0
@@ -31,7 +31,7 @@ MODULE = """//
 
 
 def test_ptx_has_a_text_for_each_kernel():
-    functions = dict(ptx.functions(MODULE))
+    functions = dict(listings.ptx_functions(MODULE))
     assert list(functions) == ["first_1", "second"]
     assert functions["first_1"].startswith(".visible .entry first_1(")
     assert functions["first_1"].endswith("ret;\n}")
@@ -39,13 +39,13 @@ def test_ptx_has_a_text_for_each_kernel():
 
 
 def test_ptx_says_how_many_threads_a_block_has_and_which_tensor_instructions_run():
-    first, second = (text for _, text in ptx.functions(MODULE))
-    assert ptx.block_of(first) == (64, 1, 1)
-    assert ptx.block_of(second) == ()
+    first, second = (text for _, text in listings.ptx_functions(MODULE))
+    assert listings.block_of(first) == (64, 1, 1)
+    assert listings.block_of(second) == ()
     # ldmatrix loads: it is no product.
-    assert [name.partition(".")[0] for name in ptx.matrix_instructions(first)] == ["mma", "wgmma"]
-    assert ptx.matrix_instructions(second) == ()
-    assert (ptx.calls(first), ptx.calls(second)) == ((), ("__assertfail",))
+    assert [name.partition(".")[0] for name in listings.ptx_matrix_instructions(first)] == ["mma", "wgmma"]
+    assert listings.ptx_matrix_instructions(second) == ()
+    assert (listings.ptx_calls(first), listings.ptx_calls(second)) == ((), ("__assertfail",))
 
 
 LLVM = """; ModuleID = 'm'
@@ -70,15 +70,19 @@ define ptr @wrapped_reduce-window(ptr %0) {
 
 
 def test_llvm_has_a_text_for_each_function_whatever_its_name():
-    assert [name for name, _ in llvm.functions(LLVM)] == ["add_fusion.1", "wrapped reduce", "wrapped_reduce-window"]
+    assert [name for name, _ in listings.llvm_functions(LLVM)] == [
+        "add_fusion.1",
+        "wrapped reduce",
+        "wrapped_reduce-window",
+    ]
 
 
 def test_llvm_computes_as_wide_as_its_arithmetic_not_as_its_loads():
-    texts = dict(llvm.functions(LLVM))
-    assert llvm.vector_bits(texts["add_fusion.1"]) == 256
-    assert llvm.vector_bits(texts["wrapped reduce"]) == 0
-    assert llvm.calls(texts["add_fusion.1"]) == ()
-    assert llvm.calls(texts["wrapped reduce"]) == ("powf",)
+    texts = dict(listings.llvm_functions(LLVM))
+    assert listings.vector_bits(texts["add_fusion.1"]) == 256
+    assert listings.vector_bits(texts["wrapped reduce"]) == 0
+    assert listings.llvm_calls(texts["add_fusion.1"]) == ()
+    assert listings.llvm_calls(texts["wrapped reduce"]) == ("powf",)
 
 
 def test_launches_know_their_instruction_by_the_number_of_their_thunk():
@@ -91,7 +95,7 @@ def test_launches_know_their_instruction_by_the_number_of_their_thunk():
         f'thunk_metadata {{\n  thunk_info {{\n    profile_annotation: "{name}"\n    thunk_id: {number}\n  }}\n}}'
         for number, name in ((3, "dot.7"), (1, "dot.2"))
     )
-    first, second = launches.launches(sequence, metadata)
+    first, second = listings.launches(sequence, metadata)
     assert (first.function, first.kernel, first.grid, first.block, first.shared) == (
         "dot_2",
         "dot.2",
@@ -110,7 +114,7 @@ def test_bundles_are_counted_as_the_compiler_counts_them_and_spills_as_it_names_
         "   0x3   :  { %v7 = vld [vmem:[#allocation4_spill] sm:$0xff]  ;;  %8 = vst [vmem:[%s1] sm:$0xff] %v7 }\n"
         "   0x4   :  { %9 = sst [smem:[#allocation5_spill]] %s3 }\n"
     )
-    assert bundles.bundle_count(schedule) == 1761
-    assert bundles.bundle_count("") is None
-    assert bundles.spills(text) == 2
-    assert bundles.matrix_instructions(text) == ("vmatmul.bf16", "vmatmul.f32")
+    assert listings.bundle_count(schedule) == 1761
+    assert listings.bundle_count("") is None
+    assert listings.tpu_spills(text) == 2
+    assert listings.tpu_matrix_instructions(text) == ("vmatmul.bf16", "vmatmul.f32")
