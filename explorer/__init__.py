@@ -42,11 +42,10 @@ if TYPE_CHECKING:
     from explorer.measure.sweep import sweep
     from explorer.measure.time import time
     from explorer.measure.what_if import what_if
-    from explorer.model.answers import Answer
+    from explorer.model.answers import Answer, Fact, Facts
     from explorer.model.attributes import AttributeColumns, Attributes
     from explorer.model.attribution import Attribution, SourceLine
     from explorer.model.bookmark import Bookmark, Note
-    from explorer.model.compilation import Constant, Durations
     from explorer.model.events.event import Event, Place, Reason
     from explorer.model.events.family_counts import Cause, FamilyCounts, Summary, Totals
     from explorer.model.events.ledger import Ledger
@@ -56,21 +55,15 @@ if TYPE_CHECKING:
     from explorer.model.events.stack_tree import StackTree
     from explorer.model.events.storm import Storm
     from explorer.model.events.variations import Variation, Variations
-    from explorer.model.facts import Fact, Facts
     from explorer.model.fates import Fate, FateRow, Fates, FateTable
-    from explorer.model.findings.finding import Finding, Fix
-    from explorer.model.findings.findings import Findings
+    from explorer.model.findings import Finding, Findings, Fix
     from explorer.model.golden import Change, CheckResult, Golden, LineRecord, ProgramRecord
-    from explorer.model.graph import ComputationCall, Frame, Graph, Group, Node
-    from explorer.model.hierarchy import Hierarchy
+    from explorer.model.graph import ComputationCall, Frame, Graph, Group, Hierarchy, Node, Paths
     from explorer.model.line_table import LineRow, LineTable
     from explorer.model.links import Links
     from explorer.model.live_memory import Buffer, LiveMemory
     from explorer.model.machine_code import KernelCode, MachineCode
-    from explorer.model.mesh import DeviceMesh
-    from explorer.model.pass_history import History, HistoryEvent, PassLink
-    from explorer.model.passes import Effect, Pass, Passes
-    from explorer.model.paths import Paths
+    from explorer.model.passes import Effect, History, HistoryEvent, Pass, Passes, PassLink
     from explorer.model.results.benchmark_comparison import Comparison, Ratio
     from explorer.model.results.collectives import Collective, Collectives
     from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
@@ -91,10 +84,9 @@ if TYPE_CHECKING:
     from explorer.model.results.targets import TargetRow, Targets
     from explorer.model.results.timing import Samples, Timing
     from explorer.model.results.what_if import Variant, WhatIf
-    from explorer.model.shardings import Shardings, Spread
-    from explorer.model.source import Source
+    from explorer.model.shardings import DeviceMesh, Shardings, Spread
     from explorer.model.specialization import Specialization
-    from explorer.model.stage import Stage, WrittenLine
+    from explorer.model.stage import Constant, Durations, Source, Stage, WrittenLine
     from explorer.model.target import Hardware, Target
     from explorer.model.types import TypeSizes
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
@@ -286,7 +278,7 @@ _NAMES = {
     "explorer.analysis.diff.diff": "Diff Fusion diff",
     "explorer.analysis.diff.value": "Value",
     "explorer.analysis.diff.stage_diff": "StageDiff",
-    "explorer.model.pass_history": "History HistoryEvent PassLink",
+    "explorer.model.passes": "Effect History HistoryEvent Pass PassLink Passes",
     "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",
     "explorer.aot.binaries": "Binary",
     "explorer.aot.dimensions": "Bounds ShapeBounds",
@@ -325,25 +317,19 @@ _NAMES = {
     "explorer.model.events.running": "Running",
     "explorer.model.events.family_counts": "Cause FamilyCounts Summary Totals",
     "explorer.model.events.variations": "Variation Variations",
-    "explorer.model.facts": "Fact Facts",
+    "explorer.model.answers": "Answer Fact Facts",
     "explorer.model.fates": "Fate FateRow FateTable Fates",
-    "explorer.model.findings.finding": "Finding Fix",
-    "explorer.model.findings.findings": "Findings",
-    "explorer.model.graph": "ComputationCall Frame Graph Group Node",
-    "explorer.model.answers": "Answer",
-    "explorer.model.hierarchy": "Hierarchy",
+    "explorer.model.findings": "Finding Findings Fix",
+    "explorer.model.graph": "ComputationCall Frame Graph Group Hierarchy Node Paths",
     "explorer.model.line_table": "LineRow LineTable",
     "explorer.model.attribution": "Attribution SourceLine",
     "explorer.model.links": "Links",
-    "explorer.model.paths": "Paths",
     "explorer.model.live_memory": "Buffer LiveMemory",
-    "explorer.model.passes": "Effect Pass Passes",
     "explorer.model.results.benchmark_comparison": "Comparison Ratio",
     "explorer.model.machine_code": "KernelCode MachineCode",
     "explorer.model.results.collectives": "Collective Collectives",
     "explorer.model.results.estimates": "Estimate Estimates",
-    "explorer.model.mesh": "DeviceMesh",
-    "explorer.model.shardings": "Shardings Spread",
+    "explorer.model.shardings": "DeviceMesh Shardings Spread",
     "explorer.model.results.dynamic_report": "DynamicBinary DynamicReport PaddedSizes PaddingRefusal",
     "explorer.model.results.flame": "Flame",
     "explorer.model.results.hot_paths": "CallTimes HeldValue HotEvent HotPaths HotRow",
@@ -361,9 +347,8 @@ _NAMES = {
     "explorer.model.results.targets": "TargetRow Targets",
     "explorer.model.results.timing": "Samples Timing",
     "explorer.model.results.what_if": "Variant WhatIf",
-    "explorer.model.source": "Source",
+    "explorer.model.stage": "Source Stage WrittenLine",
     "explorer.model.specialization": "Specialization",
-    "explorer.model.stage": "Stage WrittenLine",
     "explorer.model.target": "Hardware Target",
     "explorer.model.types": "TypeSizes",
     "explorer.notebook": "load_ipython_extension unload_ipython_extension",

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import jax
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 
 Options = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from explorer.errors import UnknownNameError
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import GRADES
 from explorer.model.graph import Graph
+from explorer.model.links import GRADES
 
 
 class StageCoverage(NamedTuple):

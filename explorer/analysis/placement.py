@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.graph import Frame, Graph, Ints
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 
 def placed(graph: Graph) -> Ints:

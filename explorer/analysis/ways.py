@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.post_order import post_order
 from explorer.errors import ForeignNodeError, OptionError
-from explorer.model.graph import Graph, Node
-from explorer.model.paths import MOST_COUNTED, Paths
+from explorer.model.graph import MOST_COUNTED, Graph, Node, Paths
 
 Edges = tuple[list[int], list[int]]
 """Compressed rows: where the neighbours of each node start, and the neighbours."""

@@ -7,8 +7,7 @@ from html import escape
 
 from explorer.files.reports.report import to_json
 from explorer.files.sarif import to_sarif
-from explorer.model.findings.finding import Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings, Fix
 from explorer.model.golden import Change, CheckResult
 from explorer.model.units import count_text
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.files.container import BlobReader, Blobs, read_column
 from explorer.files.validate import text, texts
-from explorer.model.equation_sets import EXACT, EquationSets
+from explorer.model.links import EXACT, EquationSets
 
 _COLUMNS = ("code", "start", "node", "grade")
 

@@ -10,8 +10,7 @@ from explorer.files.disk import parse_json
 from explorer.files.frames import frame_of
 from explorer.files.reports import report
 from explorer.files.validate import dataclass_from, text, texts
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 from explorer.model.text import brief
 from explorer.model.units import count_text
 

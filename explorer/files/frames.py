@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from explorer.errors import MissingPackageError
 from explorer.model.attribution import MARKS
 from explorer.model.capture import Capture
-from explorer.model.distribution import install_hint
-from explorer.model.equation_sets import GRADES
 from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
+from explorer.model.links import GRADES
 from explorer.model.results.collectives import Collectives
 from explorer.model.results.target_comparison import TargetComparison
+from explorer.model.text import install_hint
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,10 +20,9 @@ from explorer.analysis.cost.limits import is_one_iteration
 from explorer.files.disk import write_text
 from explorer.files.model_explorer_layers import Layers
 from explorer.model.capture import Capture
-from explorer.model.count_limits import ONE_ITERATION
-from explorer.model.equation_sets import GRADES
 from explorer.model.graph import Graph
-from explorer.model.links import Links
+from explorer.model.line_table import ONE_ITERATION
+from explorer.model.links import GRADES, Links
 
 # White where little is done, and the darker the more.
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f59e5b"}]

@@ -14,8 +14,7 @@ from explorer.files.container import BlobReader, Blobs, read_column, read_number
 from explorer.files.equation_sets import pack_sets, read_sets
 from explorer.files.validate import are_row_starts, boolean, check_frames, text, texts
 from explorer.model.graph import Frame, Ints
-from explorer.model.pass_history import LINK_KINDS, PassLink
-from explorer.model.passes import Pass, Passes
+from explorer.model.passes import LINK_KINDS, Pass, Passes, PassLink
 from explorer.model.text_versions import Snapshot, Versions
 
 _COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")

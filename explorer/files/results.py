@@ -42,6 +42,7 @@ from explorer.files import capture as capture_file
 from explorer.files.disk import parse_json, read_bytes, write_whole
 from explorer.files.unpacking import LARGEST, ZLIB, Unpacker
 from explorer.files.validate import boolean, integer, number, text
+from explorer.model.attached import Saved
 from explorer.model.capture import Capture
 from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.results.axis import Axis
@@ -58,7 +59,6 @@ from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timeline import Timeline
 from explorer.model.results.timing import Timing
 from explorer.model.results.what_if import WhatIf
-from explorer.model.saved import Saved
 from explorer.model.text import brief
 
 FORMAT = 1

@@ -26,9 +26,8 @@ from explorer.hotpath.sequences.stream import Stream
 from explorer.hotpath.settings import Mode, Settings, checked
 from explorer.hotpath.watched_loops import LoopOwner
 from explorer.hotpath.workers import at_once, beside
-from explorer.model.attached import attached
+from explorer.model.attached import Displayable, attached
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
 from explorer.model.remembered import remembered
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
 from explorer.model.results.sequences import LeftStatement, ProposedFunction

@@ -14,7 +14,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from explorer.hotpath.codes import is_copy, own_code
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _TOOLS = (4, 3, 1)  # numbers that no tool of Python's own has

@@ -19,7 +19,7 @@ from explorer.hotpath.codes import own_code
 from explorer.hotpath.counting import functions_of, may_be_hot
 from explorer.hotpath.environment import ALL, configured, forced, is_turned_on
 from explorer.hotpath.placement import Placement
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.results.hot_paths import HotRow
 from explorer.model.signals import SignalSettings
 

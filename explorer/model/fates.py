@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
+from explorer.model.attached import attached, cached_property
 from explorer.model.graph import Graph, Ints, Node
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from explorer.errors import UnknownNameError
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable
 from explorer.model.text import did_you_mean
 
 LANGUAGES: Mapping[str, str] = {

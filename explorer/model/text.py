@@ -116,3 +116,16 @@ def list_names(names: Sequence[str]) -> str:
     """
     parts = list(names) if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
+NAME = "jax-compilation-explorer"
+
+
+def install_hint(package: str, extra: str) -> str:
+    """How to install a package that something needs: alone, or with what goes with it.
+
+    Example:
+        >>> install_hint("pandas", "lab")
+        "pip install pandas, or 'jax-compilation-explorer[lab]'"
+    """
+    return f"pip install {package}, or '{NAME}[{extra}]'"

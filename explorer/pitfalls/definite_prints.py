@@ -9,7 +9,7 @@ from typing import Any
 
 from explorer.capture.safe_reading import closure_variables, is_a
 from explorer.capture.sources import Span
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, function_source

@@ -27,9 +27,8 @@ from explorer.errors import NotCallableError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.finding import SEVERITIES, Finding
-from explorer.model.findings.findings import Findings
-from explorer.model.source import is_library_file
+from explorer.model.findings import SEVERITIES, Finding, Findings
+from explorer.model.stage import is_library_file
 from explorer.model.target import Target
 from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence

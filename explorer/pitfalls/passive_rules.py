@@ -7,7 +7,7 @@ from typing import Any
 
 from explorer.errors import OptionError
 from explorer.model.capture import Capture
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.lint import check_rules, file_of, unwrap

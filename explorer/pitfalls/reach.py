@@ -19,7 +19,7 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _JITTED = kind_of(jax.jit(lambda: None))
 

@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding, Fix
+from explorer.model.findings import Finding, Fix
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.locations import span_location

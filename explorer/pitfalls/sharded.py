@@ -17,7 +17,7 @@ from explorer.capture.backends import Backend
 from explorer.capture.explore import CompileRequest, compile_stages, partitions_of
 from explorer.capture.sources import Span
 from explorer.model.capture import Capture
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Node
 from explorer.model.units import amount_text, bytes_text
 from explorer.pitfalls.evidence import Evidence

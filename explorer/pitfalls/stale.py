@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.errors import NotRecordedError
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.reads import Read, reads

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from explorer.capture.sources import parse, read_source
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.syntax_trees import first_line
 
 _COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORECASE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer._jax import inner_jaxprs, user_stack
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule, all_rules

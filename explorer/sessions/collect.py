@@ -18,7 +18,7 @@ from explorer.ledger.watch import Watch
 from explorer.model.capture import Capture
 from explorer.model.events.family_counts import FamilyCounts
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.remembered import remembered_values
 from explorer.model.results.measured import Measured
 from explorer.model.results.memory_use import MemoryUse

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from explorer.capture.sources import read_source
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.lint import gather
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from explorer.model.capture import Capture
-from explorer.model.device_groups import Groups, axes_of, axes_of_pairs, parse_groups
 from explorer.model.graph import Graph, Node
 from explorer.model.results.collectives import Collective, Collectives
+from explorer.model.shardings import Groups, axes_of, axes_of_pairs, parse_groups
 from explorer.model.types import parse_type
 
 _SENT: Mapping[str, Callable[[int, int], float]] = {

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.flops import call_target
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Graph, Ints
+from explorer.model.line_table import CountLimits
 
 
 def count_limits(graph: Graph) -> CountLimits:

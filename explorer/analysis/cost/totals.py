@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph
 
 _NAMES = {"flops": "flops", "bytes": "bytes accessed"}  # by measure, XLA's name of its sum

@@ -13,9 +13,8 @@ from explorer.analysis.diff.headline import headline
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.analysis.diff.value import Value, number_value, ratio_of
 from explorer.errors import ArgumentsError, UnknownNameError
-from explorer.model.cached import cached_property
+from explorer.model.attached import Displayable, cached_property
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
 from explorer.model.graph import Node
 
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])

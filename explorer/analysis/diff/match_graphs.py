@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.diff.unfused_dataflow import UnfusedDataflow, unfused_dataflow
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.model.types import parse_type
 
 Hashes = NDArray[np.uint64]

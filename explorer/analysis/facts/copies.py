@@ -8,8 +8,8 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.facts.lines import lines_of
+from explorer.model.answers import Fact
 from explorer.model.capture import Capture
-from explorer.model.facts import Fact
 from explorer.model.graph import Graph, Ints
 from explorer.model.units import share_text
 

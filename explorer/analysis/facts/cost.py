@@ -9,10 +9,9 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.limits import count_limits
 from explorer.analysis.facts.lines import line_text
+from explorer.model.answers import Fact
 from explorer.model.capture import Capture
-from explorer.model.count_limits import ONE_ITERATION
-from explorer.model.facts import Fact
-from explorer.model.line_table import LineRow, LineTable
+from explorer.model.line_table import ONE_ITERATION, LineRow, LineTable
 from explorer.model.units import count_text, share_text
 
 INTENSE = 10

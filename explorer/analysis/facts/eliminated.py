@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from explorer.analysis.facts.lines import lines_of
+from explorer.model.answers import Fact
 from explorer.model.capture import Capture
-from explorer.model.facts import Fact
 from explorer.model.fates import KINDS
 from explorer.model.units import count_text
 

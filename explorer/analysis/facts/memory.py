@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explorer.analysis.facts.lines import lines_of
+from explorer.model.answers import Fact
 from explorer.model.capture import Capture
-from explorer.model.facts import Fact
 from explorer.model.graph import Node
 from explorer.model.units import bytes_text
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from explorer.analysis.facts.lines import lines_of
+from explorer.model.answers import Fact
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
-from explorer.model.facts import Fact
 from explorer.model.graph import Graph, Node
+from explorer.model.links import EXACT
 from explorer.model.types import parse_type
 
 _PRODUCTS = frozenset(("dot_general", "conv_general_dilated"))

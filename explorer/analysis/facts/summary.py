@@ -9,8 +9,8 @@ from explorer.analysis.facts.eliminated import eliminated
 from explorer.analysis.facts.memory import memory
 from explorer.analysis.facts.precision import precision
 from explorer.analysis.facts.target import target
+from explorer.model.answers import Facts
 from explorer.model.capture import Capture
-from explorer.model.facts import Facts
 
 _FINDERS = (collectives, precision, copies, memory, eliminated)
 _MOST = 4  # a fifth sentence is read by nobody

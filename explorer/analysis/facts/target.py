@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from explorer.model.answers import Fact
 from explorer.model.capture import Capture
-from explorer.model.facts import Fact
 from explorer.model.units import count_text
 
 

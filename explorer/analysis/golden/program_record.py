@@ -14,11 +14,11 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.capture import Capture
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.golden import LineRecord, ProgramRecord
 from explorer.model.graph import Graph, Ints
-from explorer.model.program_memory import needed_bytes
-from explorer.model.source import is_library_file, library_of
+from explorer.model.live_memory import needed_bytes
+from explorer.model.stage import is_library_file, library_of
 from explorer.model.types import parse_type
 
 _MOVES_NOTHING = frozenset(

@@ -20,8 +20,7 @@ from explorer.analysis.outline.loop_context import Loop, group_loop_context
 from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
 from explorer.analysis.outline.repeats import Repeats
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
-from explorer.model.graph import Graph, Group, Ints
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Graph, Group, Hierarchy, Ints
 from explorer.model.types import parse_type
 from explorer.model.units import count_text
 

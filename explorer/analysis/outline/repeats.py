@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
 
 _Hashes = NDArray[np.uint64]

@@ -20,8 +20,8 @@ from explorer.analysis.profile.overhead import Overhead, overhead_of, undisturbe
 from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
 from explorer.analysis.profile.timeline import timeline_of
 from explorer.model.capture import Capture
-from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
+from explorer.model.line_table import CountLimits
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.results.profile_rows import LineTime, OpTime

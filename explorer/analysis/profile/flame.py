@@ -15,7 +15,7 @@ from explorer.model.graph import Frame
 from explorer.model.results.flame import By, Flame, FlameNode, depth_first
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpPart, OpTime
-from explorer.model.source import library_of
+from explorer.model.stage import library_of
 
 _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"
 

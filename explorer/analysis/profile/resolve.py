@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph
 from explorer.model.results.profile_events import THUNK, Events, Op
 

@@ -13,8 +13,8 @@ from explorer.analysis.facts.lines import line_text, lines_of
 from explorer.analysis.questions.reply import joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
+from explorer.model.links import EXACT
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
 

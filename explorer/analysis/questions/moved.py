@@ -14,8 +14,8 @@ from explorer.analysis.questions.reply import agree, joined, optimised, passes_h
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph
+from explorer.model.links import EXACT
 from explorer.model.passes import Passes
 from explorer.model.text import list_names
 from explorer.model.units import count_text, share_text

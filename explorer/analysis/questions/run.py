@@ -8,9 +8,9 @@ from explorer.analysis.facts.lines import lines_of
 from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, passes_hint, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Node
+from explorer.model.links import EXACT
 from explorer.model.types import parse_type
 
 _PRODUCTS = frozenset(("dot_general", "conv_general_dilated"))

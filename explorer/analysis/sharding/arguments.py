@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.sharding.subject import CUTS, LARGE, Subject, Waste
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import ComputationCall, Node
 
 _FORGOTTEN_SHARE = 0.1  # of the program's products, that those of a whole weight must have

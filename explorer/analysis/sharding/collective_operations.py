@@ -9,9 +9,7 @@ import numpy as np
 
 from explorer.analysis.sharding.operation import Operation, known_dims
 from explorer.analysis.sharding.spread import gathered, gathers, numbered, union
-from explorer.model.device_groups import Groups, axes_of_pairs, parse_groups
-from explorer.model.mesh import DeviceMesh
-from explorer.model.shardings import COMPUTED, Spread
+from explorer.model.shardings import COMPUTED, DeviceMesh, Groups, Spread, axes_of_pairs, parse_groups
 
 
 def _groups(operation: Operation) -> Groups:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from explorer.analysis.sharding.program import Gather
 from explorer.analysis.sharding.subject import CUTS, LARGE, Subject, Waste
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Node
-from explorer.model.mesh import Axes
+from explorer.model.shardings import Axes
 
 _OUTER = ("fusion", "call", "while", "conditional", "tuple", "parameter", "get-tuple-element")
 _LEAST_SHARE = 0.01  # of the program's products, that repeated ones must have

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.model.capture import Capture
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import Spread
+from explorer.model.shardings import Axes, DeviceMesh, Spread
 from explorer.model.types import ArrayType, parse_type
 
 _DIMENSIONS = re.compile(r"\[((?:\{[^{}]*\}(?:, )?)*)\]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.model.mesh import Axes, DeviceMesh
+from explorer.model.shardings import Axes, DeviceMesh
 from explorer.model.types import ArrayType, Type
 
 Dims = tuple[Axes, ...] | None

@@ -23,8 +23,7 @@ from explorer.analysis.sharding.spread import (
     source_of,
     union,
 )
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, Spread
+from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Spread
 
 _Rule = Callable[["Operation", Sequence[Spread]], Dims]
 

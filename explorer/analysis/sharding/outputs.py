@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.sharding.subject import CUTS, LARGE, Subject, Waste
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Node
 from explorer.model.shardings import CONSTANT
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import Spread
+from explorer.model.shardings import Axes, DeviceMesh, Spread
 from explorer.model.types import ArrayType, parse_type
 
 _GATHERS = ("all-gather", "all-gather-start")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from operator import mul
 
-from explorer.model.mesh import Axes
+from explorer.model.shardings import Axes
 from explorer.model.types import ArrayType
 
 

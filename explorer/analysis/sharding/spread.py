@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, CONSTANT, Spread, is_same
+from explorer.model.shardings import COMPUTED, CONSTANT, Axes, DeviceMesh, Spread, is_same
 
 
 def replicated(rank: int, source: int = CONSTANT) -> Spread:

@@ -9,10 +9,9 @@ import numpy as np
 
 from explorer.analysis.cost.flops import own_flops
 from explorer.analysis.sharding.program import Gather, ShardedProgram
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Node
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import Spread
+from explorer.model.shardings import Axes, DeviceMesh, Spread
 
 LARGE = 1_000_000  # bytes on one device: less is not worth a person's time
 PRODUCTS = ("dot", "convolution")

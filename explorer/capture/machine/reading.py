@@ -14,9 +14,9 @@ from explorer.capture.machine import assembly, bundles, cubin, launches, llvm, p
 from explorer.capture.machine.elf import ElfError
 from explorer.capture.machine.equal_kernels import equal_kernels
 from explorer.files.disk import LARGEST_DUMP, read_bytes, read_text
-from explorer.model.distribution import install_hint
 from explorer.model.graph import Graph, Node
 from explorer.model.machine_code import KernelCode, MachineCode
+from explorer.model.text import install_hint
 
 EXECUTABLE = "executable"  # the file with what a GPU's compiler serialises
 _TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")

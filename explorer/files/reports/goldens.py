@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.files.reports.report import fields_of, plain
-from explorer.model.bisection import Bisection
-from explorer.model.golden import Golden
+from explorer.model.golden import Bisection, Golden
 from explorer.model.units import count_text
 
 

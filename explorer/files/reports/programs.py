@@ -9,7 +9,7 @@ from explorer.analysis.diff.diff import Diff, Fusion
 from explorer.files.reports.report import fields_of, plain
 from explorer.model.capture import Capture
 from explorer.model.line_table import LineTable
-from explorer.model.program_memory import needed_bytes
+from explorer.model.live_memory import needed_bytes
 from explorer.model.results.targets import TargetRow, Targets
 from explorer.model.units import amount_text, bytes_text
 

@@ -41,7 +41,7 @@ from explorer.hotpath.proof.values import (
     join,
 )
 from explorer.hotpath.proof.walker import Walker
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value

@@ -15,7 +15,7 @@ from explorer.capture.safe_reading import attributes, kind_of
 from explorer.hotpath.proof.reads import Reads, buffer, contents
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import PLAIN_TYPES, Either, Fresh, Given, Items, Known, Made, Value
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _COMPARED = 4096  # bytes of a NumPy array that are compared at each call, in 0.4 µs
 _CONSTANT = (*PLAIN_TYPES, type(None), type(...), slice, range, np.dtype)

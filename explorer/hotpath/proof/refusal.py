@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import jax
 
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.sequences.identities import Identities
 from explorer.model.results.operations import Operation, Step
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _flatten: Callable[[Any], tuple[list[Any], Any]] = cast(Any, jax.tree).flatten
 _ShapedArray: Any = jax.core.ShapedArray

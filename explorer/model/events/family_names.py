@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.errors import NotRecordedError
 from explorer.model.events.family_counts import FamilyKey
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 Which = str | Callable[..., Any]
 _ID = re.compile(r"\[(.*?)(?:/\d+)?\]", re.DOTALL)

@@ -10,8 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from explorer.errors import NotRecordedError
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted, attached
 from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import BUILDING, FamilyCounts, FamilyKey, Summary, Totals, family_key

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Displayable
-from explorer.model.saved import Saved
+from explorer.model.attached import Displayable, Saved, attached
 
 if TYPE_CHECKING:
     import pandas as pd

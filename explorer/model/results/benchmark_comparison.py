@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.results.statistics import ratio_interval
 from explorer.model.results.timing import Samples
-from explorer.model.saved import Saved
 from explorer.model.units import duration_text, factor_text
 
 if TYPE_CHECKING:

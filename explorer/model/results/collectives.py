@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.device_groups import Groups
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable, attached
 from explorer.model.graph import Node
+from explorer.model.shardings import Groups
 from explorer.model.units import count_text
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
-from explorer.model.saved import Saved
+from explorer.model.attached import Charted, Saved, attached
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable
 from explorer.model.graph import Node
 from explorer.model.units import duration_text, least_duration_text
 

@@ -8,11 +8,9 @@ from math import isfinite, nan
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted, Saved, attached
 from explorer.model.results.named_rows import row_named
 from explorer.model.results.sequences import LeftStatement, ProposedFunction, RepeatedSequence
-from explorer.model.saved import Saved
 from explorer.model.units import count_text
 
 if TYPE_CHECKING:

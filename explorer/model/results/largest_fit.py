@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from explorer.model.attached import Displayable
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
 from explorer.model.units import bytes_text, count_text
 
 

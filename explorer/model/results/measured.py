@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from explorer.model.capture import Capture
-from explorer.model.program_memory import needed_bytes
+from explorer.model.live_memory import needed_bytes
 from explorer.model.results.timing import Samples
 from explorer.model.units import bytes_text
 

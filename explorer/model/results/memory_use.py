@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
+from explorer.model.attached import Charted, Saved, attached
 from explorer.model.capture import Capture
-from explorer.model.displayable import Charted
-from explorer.model.program_memory import USES, needed_bytes
+from explorer.model.live_memory import USES, needed_bytes
 from explorer.model.results.axis import Axis
-from explorer.model.saved import Saved
 from explorer.model.units import bytes_text
 
 if TYPE_CHECKING:

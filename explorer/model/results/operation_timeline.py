@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted
 from explorer.model.units import count_text, duration_text
 
 

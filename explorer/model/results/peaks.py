@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from explorer.model.displayable import Displayable
-from explorer.model.saved import Saved
+from explorer.model.attached import Displayable, Saved
 
 # What takes longer than a multiply-add, and the measured function that takes no longer than it does.
 SPECIAL = {

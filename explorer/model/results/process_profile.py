@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Displayable
-from explorer.model.saved import Saved
+from explorer.model.attached import Displayable, Saved, attached
 
 if TYPE_CHECKING:
     import pandas as pd

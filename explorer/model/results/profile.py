@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
+from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.capture import Capture
-from explorer.model.displayable import Charted
 from explorer.model.results.flame import By, Flame
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile_events import Events
 from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
 from explorer.model.results.timeline import Timeline
-from explorer.model.saved import Saved
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.results.peaks import Peaks
-from explorer.model.saved import Saved
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text, factor_text, least_duration_text, share_text
 

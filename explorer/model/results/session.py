@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, nan
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable, attached
 from explorer.model.text import did_you_mean
 from explorer.model.units import count_text
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted, Saved, attached
 from explorer.model.results.axis import Axis
 from explorer.model.results.measured import Measured, known_text, size_text
-from explorer.model.saved import Saved
 from explorer.model.units import duration_text
 
 if TYPE_CHECKING:

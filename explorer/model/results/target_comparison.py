@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached
+from explorer.model.attached import Displayable, attached
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
 from explorer.model.results.estimates import Estimates
 
 if TYPE_CHECKING:

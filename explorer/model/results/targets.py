@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explorer.errors import UnknownNameError
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable
 from explorer.model.target import Hardware
 
 

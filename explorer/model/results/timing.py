@@ -8,11 +8,8 @@ from math import ceil, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
-from explorer.model.displayable import Charted
+from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
-from explorer.model.saved import Saved
 from explorer.model.units import duration_text, factor_text, factors_text, range_text
 
 if TYPE_CHECKING:

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
+from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.capture import Capture
-from explorer.model.displayable import Charted
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, known_text, size_text
 from explorer.model.results.named_rows import row_named
 from explorer.model.results.sweep import text_table
-from explorer.model.saved import Saved
 from explorer.model.units import duration_text
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import Any
 
 from explorer.capture.sources import read_source
 from explorer.errors import NotRecordedError
-from explorer.model.findings.finding import Finding, Fix
-from explorer.model.findings.findings import Findings
-from explorer.model.source import Source
+from explorer.model.findings import Finding, Findings, Fix
+from explorer.model.stage import Source
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.proof import prove
 from explorer.pitfalls.fixes.rewrite import Rewrite, rewrites

@@ -18,8 +18,7 @@ from typing import Any
 import jax
 
 from explorer.capture.sources import parse, read_source
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.copies import FunctionCopies
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit

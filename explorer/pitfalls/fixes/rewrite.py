@@ -10,8 +10,7 @@ from pkgutil import iter_modules
 
 import libcst as cst
 
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import Unit
 

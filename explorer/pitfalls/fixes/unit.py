@@ -16,8 +16,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from explorer.capture.safe_reading import is_exactly, member
 from explorer.capture.sources import Span, parse
-from explorer.model.cached import cached_property
-from explorer.model.findings.finding import Finding
+from explorer.model.attached import cached_property
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.syntax_trees import first_line
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from explorer.capture.trace_errors import Refusal, refusal
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import list_traced, traced_in, traced_names
 from explorer.pitfalls.formats import as_format

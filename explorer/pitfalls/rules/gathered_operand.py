@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explorer.analysis.sharding.subject import Waste
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.sharded import DOCUMENTATION, along, argument_path, constraint, finding_of, lines_of, wastes

@@ -10,7 +10,7 @@ import jax
 
 from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in
 from explorer.pitfalls.function_source import FunctionSource

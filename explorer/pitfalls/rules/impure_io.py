@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.definite_prints import definite_prints
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import list_traced, traced_in

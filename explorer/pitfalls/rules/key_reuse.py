@@ -19,9 +19,9 @@ import numpy as np
 from explorer._jax.traces import called_through
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import syntax_at
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.key_holders import key_holder, mapped_object

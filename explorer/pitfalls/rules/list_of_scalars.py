@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, cast
 
 from explorer.capture.safe_reading import is_exactly
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import source_of
 from explorer.pitfalls.locations import span_location

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from explorer.capture.sources import syntax_at
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.constants import ConstantValues
 from explorer.pitfalls.equations import Equation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule

@@ -9,7 +9,7 @@ import jax
 from jax.errors import InconclusiveDimensionOperation
 
 from explorer.capture.safe_reading import is_a
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.units import bytes_text
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule

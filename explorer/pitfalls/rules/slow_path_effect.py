@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location

@@ -9,7 +9,7 @@ from typing import Any
 
 from explorer.capture.hot_functions import hot_status
 from explorer.capture.safe_reading import is_exactly
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.influence import is_private, reaches_program
 from explorer.pitfalls.later_assignments import LaterAssignment, later_assignments

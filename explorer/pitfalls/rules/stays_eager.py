@@ -7,7 +7,7 @@ from math import isfinite
 
 from explorer.capture.hot_functions import hot_status
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.units import count_text, duration_text
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location

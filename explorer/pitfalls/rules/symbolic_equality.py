@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explorer.model.findings.finding import Finding
-from explorer.model.source import is_library_file
+from explorer.model.findings import Finding
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, span_location
 from explorer.pitfalls.rule import Rule

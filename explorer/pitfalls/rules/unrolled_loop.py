@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location, span_of

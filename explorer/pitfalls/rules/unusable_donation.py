@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.evidence import Argument, Evidence
 from explorer.pitfalls.rule import Rule

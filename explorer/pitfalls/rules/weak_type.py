@@ -9,7 +9,7 @@ import jax
 
 from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.model.events.key import Function, Leaf
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule

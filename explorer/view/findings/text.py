@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 
 
 def to_text(findings: Findings, width: int = 100) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from html import escape
 
-from explorer.model.cached import cached_property
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.attached import cached_property
+from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 
 # What is never told by colour alone.
 SIGNS = {"error": "✖", "warning": "▲", "note": "●"}

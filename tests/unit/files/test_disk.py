@@ -22,7 +22,7 @@ from explorer.files.instruction_log import read_log
 from explorer.files.project_settings import project_settings
 from explorer.files.signals import read_signals
 from explorer.files.timeline import read_timeline
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.golden import Golden
 from tests import one_door
 from tests.corpus_hostile.formats import capture_parts, wire

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import libcst as cst
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parse_expression, replace_node
 

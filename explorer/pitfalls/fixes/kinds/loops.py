@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.kinds.values import pure
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import (

@@ -6,7 +6,7 @@ from functools import reduce
 
 import libcst as cst
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.print_formats import PrintFormat, call_with, is_text, literal, words
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parse_expression, replace_node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.kinds.loops import BINARY, range_of
 from explorer.pitfalls.fixes.kinds.values import pure
 from explorer.pitfalls.fixes.rewrite import Rewrite

@@ -9,7 +9,7 @@ import libcst as cst
 import numpy as np
 
 from explorer.capture.sources import as_arrays
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import (
     RewriteUncertain,

@@ -16,7 +16,7 @@ from explorer.analysis.profile.host import host_words
 from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.view.measure.profile.headline import headline, hottest, labels_of, sources_of
 
 VERSION = 1

@@ -15,7 +15,7 @@ import explorer as ex
 from explorer.analysis.sharding.given import given_arguments
 from explorer.analysis.sharding.propagate import propagate
 from explorer.analysis.sharding.reshaping import reshaped
-from explorer.model.mesh import DeviceMesh
+from explorer.model.shardings import DeviceMesh
 
 OUTPUTS = """
 import json

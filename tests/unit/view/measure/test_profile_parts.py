@@ -12,7 +12,7 @@ from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.view.measure.profile import message
 from explorer.view.measure.profile.chart import flame_picture
 from explorer.view.measure.profile.headline import headline, plain
