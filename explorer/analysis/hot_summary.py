@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from explorer.model.results.hot_paths import HotPaths, HotRow
+from explorer.model.text import aligned
 from explorer.model.units import count_text, duration_text, factor_text
 
 _SHOWN = 12  # functions in a repr
@@ -43,12 +44,11 @@ def hot_paths_text(paths: HotPaths) -> str:
     """The headline, and a line for each function."""
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    for function, row in zip(paths.functions, cells, strict=False):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        lines.append((_GAPS + _GAPS.join([*padded, row[-1]])).rstrip())
+    name = max((len(row[0]) for row in cells), default=0)
+    for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
+        lines.append(line)
         if function.cure:
-            lines.append(f"{_GAPS}{' ' * widths[0]}{_GAPS}cure: {function.cure}")
+            lines.append(f"{_GAPS}{' ' * name}{_GAPS}cure: {function.cure}")
     if len(paths.functions) > _SHOWN:
         lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _SHOWN, 'function')} more")
     return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])

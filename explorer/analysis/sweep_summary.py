@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite, log, sqrt
 
-from explorer.model.results.axis import Axis, Growth, growth_of
+from explorer.model.results.statistics import Axis, Growth, growth_of
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
 from explorer.model.units import factor_text, factors_text, range_text
 

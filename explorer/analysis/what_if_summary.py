@@ -6,9 +6,8 @@ from math import isfinite, isnan
 
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.errors import NotRecordedError
-from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.measured import Measured, size_text
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.sweep import Difference, Measured, Variant, WhatIf, size_text
+from explorer.model.results.timing import Ratio
 from explorer.model.units import factor_text, factors_text
 
 _HIDDEN = 0.1  # of the time: a saving as large that the intervals don't exclude is worth a word

@@ -25,7 +25,7 @@ from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
 from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 from explorer.padding.interpreter import Notes
 
 Key = tuple[int, ...]

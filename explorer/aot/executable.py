@@ -32,8 +32,7 @@ from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArchiveError, InputError, TransformationError
 from explorer.model.attached import Displayable
 from explorer.model.capture import Capture
-from explorer.model.results.dynamic_report import DynamicReport
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import DynamicReport, Specialization
 
 
 class Executable(CompiledSurface, Displayable):

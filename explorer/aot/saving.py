@@ -41,7 +41,7 @@ from explorer.files.disk import read_text
 from explorer.files.executable_archive import read_archive, write_archive
 from explorer.files.validate import integer, texts
 from explorer.model.capture import Capture
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 from explorer.model.stage import Durations, Stage
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.links import GRADES
-from explorer.model.results.collectives import Collectives
-from explorer.model.results.target_comparison import TargetComparison
+from explorer.model.results.estimates import Collectives
+from explorer.model.results.targets import TargetComparison
 from explorer.model.text import install_hint
 
 if TYPE_CHECKING:

@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Any
 from explorer.analysis.attribution import own_frame
 from explorer.errors import OptionError
 from explorer.files.frames import frame_of
-from explorer.model.results.benchmark_comparison import Comparison, Ratio
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.hot_paths import HotPaths, HotRow
-from explorer.model.results.measured import Measured
 from explorer.model.results.memory_use import MemoryUse
-from explorer.model.results.process_profile import ProcessOp, ProcessProfile
-from explorer.model.results.profile import Kind, Profile
-from explorer.model.results.profile_rows import EquationTime, LineTime, OpTime
+from explorer.model.results.profile import EquationTime, Kind, LineTime, OpTime, ProcessOp, ProcessProfile, Profile
 from explorer.model.results.roofline import Point, Roofline
-from explorer.model.results.sweep import Sweep
-from explorer.model.results.timing import STEPS, Samples, Timing
-from explorer.model.results.what_if import WhatIf
+from explorer.model.results.sweep import Measured, Sweep, WhatIf
+from explorer.model.results.timing import STEPS, Comparison, Ratio, Samples, Timing
 
 if TYPE_CHECKING:
     import pandas as pd

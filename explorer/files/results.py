@@ -45,20 +45,15 @@ from explorer.files.validate import boolean, integer, number, text
 from explorer.model.attached import Saved
 from explorer.model.capture import Capture
 from explorer.model.events.process_ledger import ProcessLedger
-from explorer.model.results.axis import Axis
-from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
 from explorer.model.results.hot_paths import HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.process_profile import ProcessProfile
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events
-from explorer.model.results.roofline import BOUNDS, Roofline
-from explorer.model.results.sweep import Sweep, SweepRow
-from explorer.model.results.timeline import Timeline
-from explorer.model.results.timing import Timing
-from explorer.model.results.what_if import WhatIf
+from explorer.model.results.profile import ProcessProfile, Profile
+from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Timeline
+from explorer.model.results.roofline import BOUNDS, Peaks, Roofline
+from explorer.model.results.statistics import Axis
+from explorer.model.results.sweep import Sweep, SweepRow, WhatIf
+from explorer.model.results.timing import Comparison, Timing
 from explorer.model.text import brief
 
 FORMAT = 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from explorer.errors import UnreadableTextError
 from explorer.files.instruction_log import LogLine, read_log
-from explorer.model.results.operation_timeline import LoggedCompile, OperationTimeline, ThreadOperations
+from explorer.model.results.hot_paths import LoggedCompile, OperationTimeline, ThreadOperations
 
 _PARTS = 240  # of the time: a picture has not many more pixels
 _COMPILED = "(COMPILED)"

@@ -13,9 +13,8 @@ from explorer.errors import UnknownTargetError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
-from explorer.model.results.collectives import Collectives
-from explorer.model.results.estimates import PEAKS, Estimate, Estimates
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.estimates import PEAKS, Collectives, Estimate, Estimates
+from explorer.model.results.roofline import Peaks
 from explorer.model.target import Hardware, Target
 
 

@@ -28,9 +28,8 @@ from explorer.hotpath.watched_loops import LoopOwner
 from explorer.hotpath.workers import at_once, beside
 from explorer.model.attached import Displayable, attached
 from explorer.model.capture import Capture
-from explorer.model.remembered import remembered
-from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
+from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow, LeftStatement, ProposedFunction
+from explorer.model.results.session import remembered
 from explorer.model.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from explorer.hotpath.origin import Origin, hot_copy
 from explorer.hotpath.proof import Proof
 from explorer.hotpath.results import Assembly, assembly_of
 from explorer.hotpath.warned import warnings_held
-from explorer.model.events.hot_copy import HotCopy, mark_hot_copy
+from explorer.model.events.event import HotCopy, mark_hot_copy
 
 _jax: Any = jax  # whose trees and stages have no types
 _evaluate: Callable[..., Any] = vars(jax.core)["eval_jaxpr"]

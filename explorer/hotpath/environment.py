@@ -18,7 +18,7 @@ from explorer.errors import OptionError
 from explorer.files.signals import read_signals
 from explorer.hotpath.auto import AutoCompile, auto_compile
 from explorer.hotpath.settings import Settings, checked
-from explorer.model.signals import SignalSettings
+from explorer.model.results.hot_paths import SignalSettings
 from explorer.model.text import did_you_mean
 
 AUTO, ALL, THRESHOLD = "EXPLORER_AUTO_COMPILE", "EXPLORER_COMPILE", "EXPLORER_COMPILE_THRESHOLD"

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 from explorer.capture.sources import label
 from explorer.files.log_file import LogFile, complain, open_log
 from explorer.hotpath.sequences.recorder import Recorder
-from explorer.model.results.hot_paths import HotEvent
-from explorer.model.results.operations import Step
+from explorer.model.results.hot_paths import HotEvent, Step
 from explorer.model.units import duration_text
 
 LOG, DEBUG = "EXPLORER_INSTRUCTION_LOG", "EXPLORER_DEBUG_COMPILE"

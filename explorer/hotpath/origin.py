@@ -19,8 +19,7 @@ from explorer.hotpath.codes import entered_by
 from explorer.hotpath.guards import Guards
 from explorer.hotpath.proof.reads import Read
 from explorer.model.capture import Capture
-from explorer.model.events.event import Place
-from explorer.model.events.hot_copy import HotCopy, WrittenCall
+from explorer.model.events.event import HotCopy, Place, WrittenCall
 from explorer.model.text import cut_middle
 
 _trees: Any = tree_util  # its annotations are partial

@@ -29,7 +29,7 @@ from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.results import assembly_of
 from explorer.hotpath.variant import Variant
-from explorer.model.events.hot_copy import mark_hot_copy
+from explorer.model.events.event import mark_hot_copy
 from explorer.padding import padded
 from explorer.padding import prove as prove_padded
 from explorer.padding.growing import GrowingProgram

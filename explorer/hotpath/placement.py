@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from explorer._jax import is_top_level
 from explorer.errors import SignalsError
 from explorer.hotpath.arrays import ARRAYS
-from explorer.model.signals import Shard, SignalSettings
+from explorer.model.results.hot_paths import Shard, SignalSettings
 
 AXIS = "workers"  # the name of the mesh's one axis
 

@@ -20,8 +20,7 @@ from explorer.hotpath.counting import functions_of, may_be_hot
 from explorer.hotpath.environment import ALL, configured, forced, is_turned_on
 from explorer.hotpath.placement import Placement
 from explorer.model.attached import cached_property
-from explorer.model.results.hot_paths import HotRow
-from explorer.model.signals import SignalSettings
+from explorer.model.results.hot_paths import HotRow, SignalSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from explorer.files.output_option import add_output
 from explorer.files.reports.shell import add_format, is_json, present, script_output
 from explorer.files.timeline import read_timeline
 from explorer.hotpath.commands import add_script
-from explorer.model.results.operation_timeline import OperationTimeline
+from explorer.model.results.hot_paths import OperationTimeline
 
 _WRITERS = {
     ".png": OperationTimeline.to_png,

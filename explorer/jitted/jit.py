@@ -21,7 +21,7 @@ from explorer.jitted.roots import check_root, name_of
 from explorer.jitted.surface import JaxSurface, check_function, copy_names
 from explorer.jitted.switch import on_change
 from explorer.model.capture import Capture
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 
 
 def jit(

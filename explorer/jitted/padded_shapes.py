@@ -19,7 +19,7 @@ import numpy as np
 
 from explorer._jax import is_top_level
 from explorer._jax.arguments import trace_context
-from explorer.model.events.call_left import CallLeft
+from explorer.model.events.event import CallLeft
 from explorer.padding import padded, prove
 from explorer.padding.growing import GrowingProgram
 from explorer.padding.patterns import Pattern

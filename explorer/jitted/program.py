@@ -35,7 +35,7 @@ from explorer.jitted.surface import also_jax_error, name_of_function
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
-from explorer.model.events.warned_functions import warned_functions
+from explorer.model.events.family_counts import warned_functions
 
 _CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
 _TIMES = 2  # that a state is read the long way before a short one is made: many a structure comes but once

@@ -13,7 +13,7 @@ from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.reading import Same
 from explorer.jitted.references import Method, Reference, is_dead, reference
 from explorer.jitted.warn import users_line, warn_user
-from explorer.model.events.warned_functions import warned_functions
+from explorer.model.events.family_counts import warned_functions
 
 _Site = tuple[str, int, str, int]  # where a function is defined, and where it was jitted
 _Key = tuple[Reference, Reference | None, Reference | None, Options]

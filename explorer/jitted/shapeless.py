@@ -32,7 +32,7 @@ from explorer.capture.trace_errors import users_place
 from explorer.jitted.captured import Captured
 from explorer.jitted.padded_shapes import Padding, Places, ServePadded, take_offer
 from explorer.jitted.reading import constant
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 from explorer.padding.patterns import Pattern, Shapes, patterns, varies
 
 _MOST = 16  # traces of one rank and dtype; past it the oldest goes

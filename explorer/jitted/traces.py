@@ -15,7 +15,7 @@ import jax
 from explorer._jax.steps import STEP_EVENTS
 from explorer.capture.readers.jaxpr import short_type
 from explorer.jitted.kinds import is_array
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 
 _LONGEST = 40
 

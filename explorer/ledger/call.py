@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from explorer._jax.calls import default_devices, devices_of
 from explorer.ledger.functions import name_of
-from explorer.model.events.hot_copy import hot_copy_of
+from explorer.model.events.event import hot_copy_of
 from explorer.model.events.key import Key
 
 

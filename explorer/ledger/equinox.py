@@ -14,7 +14,7 @@ from typing import Any
 from jax import tree_util
 
 from explorer.ledger.functions import argument_name
-from explorer.model.events.hot_copy import WrittenCall
+from explorer.model.events.event import WrittenCall
 
 _trees: Any = tree_util  # its annotations are partial
 _NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")

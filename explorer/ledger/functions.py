@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from explorer._jax.arguments import pmapped
 from explorer.ledger.identity import Equals, Identities
-from explorer.model.events.hot_copy import hot_copy_of
+from explorer.model.events.event import hot_copy_of
 from explorer.model.events.key import AHEAD, HOT, Function
 
 _COVER = "reraise_with_filtered_traceback"

@@ -33,9 +33,8 @@ from explorer.ledger.identity import Equals, Identities
 from explorer.ledger.leaf_reader import LeafReader
 from explorer.ledger.pytrees import argument_paths, named_paths, read_tree
 from explorer.ledger.wrappers import Wrapper, read_wrapper
-from explorer.model.events.hot_copy import WrittenCall, hot_copy_of
-from explorer.model.events.key import Function, Key, Static
-from explorer.model.events.pytree import TreeNode
+from explorer.model.events.event import WrittenCall, hot_copy_of
+from explorer.model.events.key import Function, Key, Static, TreeNode
 
 _MANY = 5_000  # wrappers that are remembered
 _TREES = 1_024

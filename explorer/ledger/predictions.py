@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.model.events.family_counts import Prediction
 from explorer.model.events.key import Key, Leaf
-from explorer.model.events.prediction import Prediction
 
 _NAME = re.compile(r"\w+")
 

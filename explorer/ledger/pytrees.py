@@ -13,7 +13,7 @@ from jax import tree_util
 from explorer.ledger.functions import argument_name, clean
 from explorer.ledger.identity import Equals
 from explorer.ledger.static_fields import graph_states, static_fields
-from explorer.model.events.pytree import LEAF, NONE, TreeNode, split_path
+from explorer.model.events.key import LEAF, NONE, TreeNode, split_path
 
 _trees: Any = tree_util  # its annotations are partial
 _LONGEST = 2_000  # characters of what one class keeps beside its arrays

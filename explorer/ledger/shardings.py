@@ -7,7 +7,7 @@ from typing import Any, cast
 from jax.sharding import NamedSharding
 
 from explorer.ledger.functions import clean
-from explorer.model.events.placement import spread_text
+from explorer.model.events.event import spread_text
 
 Parts = tuple[str, str, str]
 

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from explorer.errors import RecompilationWarning
 from explorer.model.events.event import Event
-from explorer.model.events.storm import Storm
-from explorer.model.events.warned_functions import warned_functions
+from explorer.model.events.family_counts import Storm, warned_functions
 
 
 class _Watching(Protocol):

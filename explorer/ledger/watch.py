@@ -25,11 +25,10 @@ from explorer.ledger.replay import Replay, Replays
 from explorer.ledger.storm_warning import StormWarning
 from explorer.model.answers import LIVE_ANSWERS
 from explorer.model.capture import Capture
-from explorer.model.events.event import Event
+from explorer.model.events.event import Event, Running
+from explorer.model.events.family_counts import STORM
 from explorer.model.events.ledger import LIMIT, Ledger
-from explorer.model.events.running import Running
-from explorer.model.events.storm import STORM
-from explorer.model.remembered import remembered
+from explorer.model.results.session import remembered
 
 _FAULTS = 20  # kept; more of them say no more
 

@@ -24,8 +24,7 @@ from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
-from explorer.model.results.collectives import Collectives
-from explorer.model.results.estimates import Estimates
+from explorer.model.results.estimates import Collectives, Estimates
 from explorer.model.shardings import Shardings
 from explorer.model.stage import Constant, Durations, Source, Stage
 

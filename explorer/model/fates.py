@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from explorer.model.attached import attached, cached_property
 from explorer.model.graph import Graph, Ints, Node
+from explorer.model.text import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,11 +214,7 @@ class FateTable(Sequence[FateRow]):
             (str(row.line or "?"), row.op, row.kind, _step(row.pass_name, row.pass_number), row.why) for row in self
         ]
         head = ("line", "equation", "fate", "by", "why")
-        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *cells)
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(aligned([head, *cells]))
 
 
 def _step(name: str, number: int | None) -> str:

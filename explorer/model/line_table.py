@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from explorer.model.attached import attached
+from explorer.model.text import aligned
 from explorer.model.units import amount_text, bytes_text, count_text
 
 if TYPE_CHECKING:
@@ -118,9 +119,8 @@ class LineTable(Sequence[LineRow]):
             rows = [(*row, text) for row, text in zip(rows, seconds, strict=True)]
         marks = ["", *(ONE_ITERATION if row.one_iteration else "" for row in self._rows), ""]
         rows = [(*row, mark) for row, mark in zip(rows, marks, strict=True)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        aligned = ("  ".join(_aligned(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows)
-        return "\n".join([*aligned, *(f"note: {note}" for note in self.notes)])
+        right = set(range(len(rows[0]))) - {1}
+        return "\n".join([*aligned(rows, right), *(f"note: {note}" for note in self.notes)])
 
 
 def _cells(row: LineRow) -> tuple[str, ...]:
@@ -129,10 +129,6 @@ def _cells(row: LineRow) -> tuple[str, ...]:
     share = (f"{row.flops_share:.1%}", f"{row.bytes_share:.1%}")
     count = (str(row.equations), str(row.kernels))
     return (str(row.line or ""), name, *count, amount_text(row.flops), share[0], bytes_text(row.bytes), share[1])
-
-
-def _aligned(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 1 else cell.rjust(width)
 
 
 ONE_ITERATION = "one iteration counted"

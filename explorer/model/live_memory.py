@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from explorer.errors import OutOfRangeError
 from explorer.model.attached import cached_property
 from explorer.model.graph import Frame, Graph, Ints, Node
+from explorer.model.text import aligned
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text
 
@@ -224,11 +225,7 @@ class LiveMemory:
             (bytes_text(b.bytes), _kind(b), b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))
             for b in alive[:rows]
         ]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [self.headline]
-        for first, *rest in cells:
-            row = "  ".join(cell.ljust(width) for cell, width in zip(rest, widths[1:], strict=True))
-            lines.append(f"  {first.rjust(widths[0])}  {row}".rstrip())
+        lines = [self.headline, *aligned(cells, (0,), "  ")]
         if len(alive) > rows:
             others = sum(b.bytes for b in alive[rows:] if not b.space)
             lines.append(f"  and {len(alive) - rows:,} more, together {bytes_text(others)}")

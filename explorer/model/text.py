@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from difflib import get_close_matches
+from itertools import zip_longest
 
 _WIDTH = 60
 _VOWEL = re.compile(
     r"(?!uint|uni[^mn]|us|uti|eu|one)[aeiou]"
 )  # `user`, `one` and `uint8` begin with a consonant's sound
 _CODE = re.compile(r"`([^`]*)`")
+_BAR = 12  # characters
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BEFORE = 24  # characters that are left before the first one that differs
 
 
@@ -105,6 +108,38 @@ def code_parts(text: str) -> list[tuple[str, bool]]:
         [('line 3, ', False), ('y = x @ w', True), (': 2 ms', False)]
     """
     return [(part, number % 2 == 1) for number, part in enumerate(_CODE.split(text)) if part]
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = (), indent: str = "") -> list[str]:
+    """Rows of cells as lines: each column as wide as its longest cell, two spaces apart.
+
+    Args:
+        rows: The head first; a row may be shorter than others.
+        right: The columns, from 0, whose cells end at the right.
+        indent: Stands before each line.
+
+    Example:
+        >>> aligned([("line", "time"), ("3", "41 ms"), ("120", "2 ms")], right=(1,))
+        ['line   time', '3     41 ms', '120    2 ms']
+    """
+    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+
+    def line(row: Sequence[str]) -> str:
+        cells = zip(row, widths, strict=False)
+        return "  ".join(cell.rjust(w) if at in right else cell.ljust(w) for at, (cell, w) in enumerate(cells))
+
+    return [(indent + line(row)).rstrip() for row in rows]
+
+
+def bar(share: float) -> str:
+    """Return a share of the whole, 0 to 1, in eighths of a character; a share from a file may be any number.
+
+    Example:
+        >>> bar(1.0), bar(0.5), bar(0.0)
+        ('████████████', '██████', '▏')
+    """
+    eighths = max(round(min(share, 1.0) * _BAR * 8), 1) if share > 0 else 1  # NaN too
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
 def list_names(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from explorer.model.results.largest_fit import LargestFit, Trial
+from explorer.model.results.targets import LargestFit, Trial
 from explorer.model.units import bytes_text, duration_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from math import isnan
 
-from explorer.model.results.target_comparison import TargetComparison, TargetResult
+from explorer.model.results.targets import TargetComparison, TargetResult
 from explorer.model.units import bytes_text, count_text, least_duration_text, rate_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View

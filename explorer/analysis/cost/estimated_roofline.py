@@ -14,8 +14,7 @@ from explorer.analysis.cost.least_time import copies_beside, least_times
 from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.stage import Stage
 from explorer.model.units import count_text, duration_text
 

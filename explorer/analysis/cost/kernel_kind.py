@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.analysis.cost.flops import call_target, sorted_length
 from explorer.model.graph import Graph, Ints
-from explorer.model.results.peaks import SPECIAL
+from explorer.model.results.roofline import SPECIAL
 from explorer.model.types import elements, parse_type, sort_flops
 
 _PRODUCTS = frozenset(("dot", "convolution", "triangular-solve", "cholesky"))

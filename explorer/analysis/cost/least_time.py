@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.kernel_kind import kernel_kinds
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.graph import Floats, Graph
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Peaks
 from explorer.model.types import parse_type
 
 _COPIES = frozenset(("async-start", "copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))

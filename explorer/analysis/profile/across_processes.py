@@ -7,9 +7,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from explorer.model.results.process_profile import ProcessOp, ProcessProfile
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
+from explorer.model.results.profile import OpTime, ProcessOp, ProcessProfile, Profile
 from explorer.model.units import duration_text
 
 # HLO's names of operations that wait for other devices, with what they begin with where they are in two halves.

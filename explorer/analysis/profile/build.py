@@ -22,9 +22,8 @@ from explorer.analysis.profile.timeline import timeline_of
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import CountLimits
-from explorer.model.results.profile import Profile
+from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
-from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.stage import Stage
 from explorer.model.units import duration_text
 

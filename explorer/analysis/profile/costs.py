@@ -17,9 +17,8 @@ from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Ints
-from explorer.model.results.profile import Profile
+from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import THUNK, Events
-from explorer.model.results.profile_rows import OpTime
 
 _SEVERAL = frozenset(("sort",))  # these are several events of their own name
 _NEAR = 0.1  # a call at the edge of what was recorded may lack some events: 2.97 is 3

@@ -6,8 +6,7 @@ import numpy as np
 
 from explorer.analysis.cost.lines import split_by_line
 from explorer.model.capture import Capture
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import EquationTime
+from explorer.model.results.profile import EquationTime, Profile
 
 
 def equation_times(profile: Profile) -> list[EquationTime]:

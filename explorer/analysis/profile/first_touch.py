@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
-from explorer.model.results.roofline import Point
+from explorer.model.results.roofline import Peaks, Point
 from explorer.model.units import bytes_text, rate_text
 
 _LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))

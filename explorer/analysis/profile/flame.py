@@ -12,9 +12,8 @@ from os.path import basename
 
 from explorer.errors import OptionError
 from explorer.model.graph import Frame
-from explorer.model.results.flame import By, Flame, FlameNode, depth_first
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpPart, OpTime
+from explorer.model.results.profile import OpPart, OpTime, Profile
+from explorer.model.results.profile_events import By, Flame, FlameNode, depth_first
 from explorer.model.stage import library_of
 
 _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"

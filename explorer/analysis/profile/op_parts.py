@@ -10,8 +10,7 @@ from explorer.analysis.cost.lines import split_by_line
 from explorer.analysis.outline.source_paths import named_scopes, phase
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpPart
+from explorer.model.results.profile import OpPart, Profile
 
 
 def op_parts(profile: Profile) -> list[OpPart]:

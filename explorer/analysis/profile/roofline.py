@@ -11,10 +11,8 @@ from explorer.analysis.attribution import own_frame
 from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
 from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
 from explorer.analysis.profile.first_touch import first_touch_note
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.profile import OpTime, Profile
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import duration_text
 
 _MUCH = 0.02  # of the time: what is worth a note

@@ -7,6 +7,7 @@ from os.path import basename
 
 from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import Profile
+from explorer.model.text import aligned, cut_end
 from explorer.model.units import count_text, duration_text
 
 _LINES, _KERNELS, _HOST = 12, 6, 4
@@ -19,10 +20,10 @@ def profile_text(profile: Profile) -> str:
     """What `repr` gives: the lines that took longest with their share, then kernels, the rest, the host."""
     lines, ops = _line_cells(profile), _op_cells(profile)
     head = ("time", "share", "", "line" if lines else "", "source" if lines else "")
-    table = _aligned([head, *lines, *ops])
+    table = aligned([head, *lines, *ops], (0, 1, 3))
     above = [_headline(profile), "", *table[: len(lines) + 1]]
     below = ["", *table[len(lines) + 1 :]] if ops else []
-    return "\n".join(line.rstrip() for line in (*above, *below, "", *_rest(profile)))
+    return "\n".join((*above, *below, "", *_rest(profile)))
 
 
 def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
@@ -32,7 +33,7 @@ def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for line in profile.lines[:_LINES]:
         place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
-        rows.append((*_time(line.seconds, line.share), place, _short(line.text)))
+        rows.append((*_time(line.seconds, line.share), place, cut_end(line.text, _WIDEST)))
     rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "line")
     if profile.unattributed > 0:
         share = profile.unattributed / profile.device_seconds
@@ -77,16 +78,3 @@ def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, 
         return []
     total = sum(seconds)
     return [(*_time(total, total / whole if whole else 0.0), "", count_text(len(seconds), f"more {what}"))]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(_cell(cell, widths[i], i) for i, cell in enumerate(row)) for row in rows]
-
-
-def _cell(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column in (2, 4) else cell.rjust(width)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.profile.attribution import Segments
-from explorer.model.results.profile_events import Events
-from explorer.model.results.timeline import Timeline
+from explorer.model.results.profile_events import Events, Timeline
 
 _MOST = 20_000
 

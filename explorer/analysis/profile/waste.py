@@ -13,9 +13,8 @@ from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime, OpTime
+from explorer.model.results.profile import LineTime, OpTime, Profile
+from explorer.model.results.roofline import Peaks
 from explorer.model.stage import Stage
 
 BOUNDS = ("unknown", "memory", "compute", "overhead")

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from explorer.model.events.family_counts import Prediction, type_text
 from explorer.model.events.key import Function, Leaf
-from explorer.model.events.prediction import Prediction, type_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from heapq import merge as merged
 
 from explorer.errors import OptionError
 from explorer.model.events.event import Event
+from explorer.model.events.family_counts import STORM
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.storm import STORM
 
 
 def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import BUILDING, family_key
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.stack_tree import StackTree
+from explorer.model.events.variations import StackTree
 
 
 def stack_tree(ledger: Ledger) -> StackTree:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from explorer.model.events.event import Event, Reason
-from explorer.model.events.family_counts import FamilyCounts, family_key
+from explorer.model.events.family_counts import FamilyCounts, Storm, family_key
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.storm import Storm
 
 # A model's construction runs one line of a layer for every shape there is; only far more than that is a loop's.
 _EAGER = 4

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explorer.model.events.key import Key
-from explorer.model.events.pytree import TreeNode, split_path
+from explorer.model.events.key import Key, TreeNode, split_path
 from explorer.model.text import cut_middle, cut_middles
 
 

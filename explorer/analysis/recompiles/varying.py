@@ -7,13 +7,11 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from explorer.errors import NotRecordedError
-from explorer.model.events.compaction import Form, forms_of
 from explorer.model.events.event import Event
-from explorer.model.events.family_counts import BUILDING, FamilyKey, family_key
-from explorer.model.events.family_names import Which
-from explorer.model.events.key import Key
+from explorer.model.events.family_counts import BUILDING, FamilyKey, Which, family_key
+from explorer.model.events.key import Key, TreeNode
+from explorer.model.events.leaves import Form, forms_of
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import TreeNode
 from explorer.model.events.variations import Value, Variation, Variations
 
 ABSENT = "(absent)"

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from explorer.analysis.repeats.suffixes import find_repeats
-from explorer.model.results.operations import Operation, Step
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.results.hot_paths import Operation, RepeatedSequence, Step
 
 _Wiring = tuple[tuple[tuple[int, int], ...], ...]
 _OUTSIDE, _NO_ARRAY = -1, (-2, 0)

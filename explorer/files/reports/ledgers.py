@@ -6,9 +6,9 @@ from typing import Any
 
 from explorer.files.reports.report import fields_of, plain
 from explorer.model.events.event import Event
+from explorer.model.events.family_counts import Storm
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger
-from explorer.model.events.storm import Storm
 
 _FUNCTION = ("name", "file", "line", "process", "eager", "compiles", "cache_hits", "recompiles", "seconds", "share")
 

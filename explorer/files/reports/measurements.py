@@ -7,8 +7,7 @@ from typing import Any
 from explorer.files.reports.report import fields_of, plain
 from explorer.files.result_frames import hot_rows, timing_rows
 from explorer.model.results.dynamic_report import DynamicReport
-from explorer.model.results.hot_paths import HotPaths
-from explorer.model.results.operation_timeline import OperationTimeline
+from explorer.model.results.hot_paths import HotPaths, OperationTimeline
 from explorer.model.results.profile import Profile
 from explorer.model.results.timing import Timing
 

@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 
 from explorer.hotpath.sequences.cutting import instrument, with_target
 from explorer.hotpath.sequences.turns import HotPaths, Turns
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
+from explorer.model.results.hot_paths import LeftStatement, ProposedFunction
 
 Compile = Callable[[ast.Module, str, str], CodeType]  # as Python's own, and IPython's
 

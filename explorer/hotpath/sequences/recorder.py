@@ -18,7 +18,7 @@ from explorer._jax.eager import Described, described, eager_hooks, identity_of, 
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.sequences.identities import Identities
-from explorer.model.results.operations import Operation, Step
+from explorer.model.results.hot_paths import Operation, Step
 from explorer.model.stage import is_library_file
 
 _flatten: Callable[[Any], tuple[list[Any], Any]] = cast(Any, jax.tree).flatten

@@ -6,7 +6,7 @@ from threading import Lock, current_thread
 
 from explorer.analysis.repeats.steps import repeated_sequences
 from explorer.hotpath.sequences.recorder import Recorder
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.results.hot_paths import RepeatedSequence
 
 # Operations: some dozens of a training loop's turns, which are folded in 50 ms. To record one takes some 10 µs.
 MOST = 2_048

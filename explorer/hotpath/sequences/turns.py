@@ -23,7 +23,7 @@ from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.sequences.cutting import Run
 from explorer.hotpath.sequences.pieces import Names, make_function, name_of, names_of, text_of
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
+from explorer.model.results.hot_paths import LeftStatement, ProposedFunction
 
 _leaves: Callable[[Any], list[Any]] = cast(Any, jax.tree).leaves
 _TURNS = 3  # before anything is looked at

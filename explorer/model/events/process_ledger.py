@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import Displayable, Saved, attached
+from explorer.model.results.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +113,7 @@ class ProcessDifference:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ProcessLedger(Displayable, Saved):
+class ProcessLedger(Rows[ProcessProgram], Displayable, Saved):
     """What many processes compiled, equal programs folded into one row.
 
     Args:
@@ -137,12 +138,6 @@ class ProcessLedger(Displayable, Saved):
     differences: tuple[ProcessDifference, ...] = ()
     events: int = 0
     notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[ProcessProgram]:
-        return iter(self.rows)
 
     def named(self, ranges: Ranges) -> str:
         """Processes in words: `process 417`, `processes 0–3 and 7`."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import Charted, Saved, attached
 from explorer.model.capture import Capture
 from explorer.model.live_memory import USES, needed_bytes
-from explorer.model.results.axis import Axis
+from explorer.model.results.rows import Rows
+from explorer.model.results.statistics import Axis
+from explorer.model.text import aligned
 from explorer.model.units import bytes_text
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ class Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryUse(Charted, Saved):
+class MemoryUse(Rows[MemoryRow], Charted, Saved):
     """What `explorer.memory` found; as text, of a single size, also what is alive at its peak.
 
     Args:
@@ -119,12 +121,6 @@ class MemoryUse(Charted, Saved):
     limit: int
     largest: Largest | None = None
     notes: Sequence[str] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[MemoryRow]:
-        return iter(self.rows)
 
     def parts(self, row: MemoryRow) -> dict[str, int]:
         """Bytes by use, which add up to what it takes: an output that lies where an argument was takes nothing.
@@ -218,9 +214,7 @@ class MemoryUse(Charted, Saved):
 
     def __repr__(self) -> str:
         rows = self.table()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        text = [self.headline, *(f"  {line}" for line in lines)]
+        text = [self.headline, *aligned(rows, range(len(rows[0])), "  ")]
         capture = self.rows[0].capture if len(self.rows) == 1 else None
         if capture is not None and not math.isnan(self.rows[0].live):
             text.append(capture.live_memory.table())

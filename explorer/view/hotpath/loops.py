@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from explorer.model.results.hot_paths import HotPaths
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.results.hot_paths import HotPaths, RepeatedSequence
 from explorer.model.units import count_text
 from explorer.view.chart import Table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.model.results.benchmark_comparison import Comparison, Ratio
+from explorer.model.results.timing import Comparison, Ratio
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Peaks
 from explorer.model.units import bytes_text, duration_text, rate_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from explorer.analysis.profile.across_processes import headline
-from explorer.model.results.process_profile import ProcessProfile
+from explorer.model.results.profile import ProcessProfile
 from explorer.model.units import duration_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os.path import basename
 
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime
+from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text

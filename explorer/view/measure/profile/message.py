@@ -13,9 +13,8 @@ import numpy as np
 
 from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.host import host_words
-from explorer.model.results.flame import By, Flame
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
+from explorer.model.results.profile import OpTime, Profile
+from explorer.model.results.profile_events import By, Flame
 from explorer.model.stage import Source
 from explorer.view.measure.profile.headline import headline, hottest, labels_of, sources_of
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime
+from explorer.model.results.profile import LineTime, Profile
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.drawing import box, canvas, text

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.family_counts import Storm
 from explorer.model.events.key import Function, Key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
-from explorer.model.events.storm import Storm
+from explorer.model.text import bar
 from explorer.view.ledger import processes
 from explorer.view.ledger.calls import calls_of, group_by_family
 from explorer.view.ledger.clock import Clock
@@ -19,7 +20,7 @@ from explorer.view.ledger.picture import picture
 from explorer.view.ledger.terminal import tree
 from explorer.view.ledger.verdict import cause_of, cause_of_storm, cure_of, plain, varied, verdict_of
 from explorer.view.ledger.wire import AGAIN, HIT, MISS, Tables
-from explorer.view.rich_text import bar, render
+from explorer.view.rich_text import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 AT = Place("train.py", 12, "train.py", "y = f(x)")
@@ -321,7 +322,16 @@ def test_in_a_terminal_each_recompile_has_its_change_of_many_the_first_six_and_t
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0.0, "▏"), (0.5, "██████"), (1.0, "████████████"), (1 / 96, "▏"), (9 / 96, "█▏"), (7 / 96, "▉")],
+    [
+        (0.0, "▏"),
+        (0.5, "██████"),
+        (1.0, "████████████"),
+        (2.0, "████████████"),
+        (1 / 96, "▏"),
+        (9 / 96, "█▏"),
+        (7 / 96, "▉"),
+        (0.001, "▏"),
+    ],
 )
 def test_a_bar_in_a_terminal_is_twelve_letters_in_eighths_and_never_nothing(share, shown):
     assert bar(share) == shown

@@ -9,9 +9,8 @@ import pytest
 from explorer import MissingPackageError, NotRecordedError
 from explorer.files.ledger_frame import COLUMNS
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import TreeNode
 from tests.support.ledger_events import FULL, HERE, MAIN, call, first, storm
 
 # Frame ---------------------------------------------------------------------------------------------------------------

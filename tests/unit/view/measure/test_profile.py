@@ -22,8 +22,8 @@ from explorer._jax.uncached_traces import uncached_traces
 from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
-from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
+from explorer.model.results.profile_events import By, Flame
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.profile.chart import flame_picture

@@ -10,8 +10,7 @@ import pytest
 
 from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime
+from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source
 from explorer.view.measure.profile import message
 from explorer.view.measure.profile.chart import flame_picture
