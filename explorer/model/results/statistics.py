@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, isfinite, lgamma, log, nan
+from statistics import correlation, linear_regression
 
 import numpy as np
 
@@ -229,12 +230,8 @@ def growth_of(x: Sequence[float], y: Sequence[float]) -> Growth | None:
     if len(set(x)) < 3 or not all(value > 0 and isfinite(value) for pair in pairs for value in pair):
         return None
     xs, ys = [log(a) for a, _ in pairs], [log(b) for _, b in pairs]
-    centre_x, centre_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    across = sum((a - centre_x) ** 2 for a in xs)
-    if not across:  # different numbers, so near to each other that their logarithms are one
+    if len(set(xs)) == 1:  # different numbers, so near to each other that their logarithms are one
         return None
-    power = sum((a - centre_x) * (b - centre_y) for a, b in zip(xs, ys, strict=True)) / across
-    whole = sum((b - centre_y) ** 2 for b in ys)
-    left = sum((b - centre_y - power * (a - centre_x)) ** 2 for a, b in zip(xs, ys, strict=True))
-    fit = max(0.0, 1 - left / whole) if whole else 1.0
+    power = linear_regression(xs, ys).slope
+    fit = correlation(xs, ys) ** 2 if len(set(ys)) > 1 else 1.0
     return Growth(round(power, 9) + 0.0, round(fit, 9), max(y) / min(y))
