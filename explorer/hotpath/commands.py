@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
-from explorer.files.reports.shell import add_format, present, script_output
+from explorer.files.reports import add_format, present, script_output
 
 _WIDE = 120  # characters, where no terminal says how many there are
 _MODES = ("default", "reduce-overhead", "max-autotune")

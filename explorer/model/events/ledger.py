@@ -292,7 +292,7 @@ class Ledger(Charted):
 
     @attached
     def to_frame(self) -> pd.DataFrame:
-        """A row for each event; `explorer.files.ledger_frame.COLUMNS` says what the columns hold.
+        """A row for each event; `explorer.files.frames.EVENT` says what the columns hold.
 
         Raises:
             MissingPackageError: pandas is not installed.
