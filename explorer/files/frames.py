@@ -256,7 +256,10 @@ _TABLES: Mapping[str, tuple[Callable[[Any], Iterable[Any]], Columns]] = {
 
 def to_frame(value: object) -> pd.DataFrame:
     """A row for each row of a result that has one table."""
-    rows, columns = _TABLES[type(value).__name__]
+    name = type(value).__name__
+    if name in _FRAMES:
+        return _FRAMES[name](value)
+    rows, columns = _TABLES[name]
     return frame_of(rows(value), columns)
 
 
@@ -344,3 +347,10 @@ def signature(key: Key | None) -> str:
         return ""
     arrays = [f"{leaf.path}: {leaf.dtype}[{','.join(map(str, leaf.shape))}]" for leaf in key.leaves]
     return ", ".join([*arrays, *(f"{static.path}={static.value}" for static in key.statics)])
+
+
+_FRAMES: Mapping[str, Callable[[Any], pd.DataFrame]] = {
+    "MemoryUse": memory_frame,
+    "ProcessLedger": process_frame,
+    "ProcessProfile": process_profile_frame,
+}

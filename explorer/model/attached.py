@@ -59,6 +59,8 @@ def attached(declaration: Callable[P, R]) -> Callable[P, R]:
 
 if TYPE_CHECKING:
     from functools import cached_property as cached_property  # noqa: TID251
+
+    import pandas as pd
 else:
 
     class cached_property(_with_lock):
@@ -167,6 +169,27 @@ class Charted(Pictured):
 
         Raises:
             MissingPackageError: plotly is not installed: the extra `lab`.
+        """
+        ...
+
+
+class Framed:
+    """A result whose rows are a table of pandas too."""
+
+    __slots__ = ()
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a `pandas.DataFrame`; its columns are what the class of the rows documents.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> frame = explorer.explore(lambda x: x @ x, jnp.ones((64, 64))).lines().to_frame()
+            >>> list(frame.columns)[:3], len(frame)
+            (['file', 'line', 'text'], 1)
         """
         ...
 

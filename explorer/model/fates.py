@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import attached, cached_property
+from explorer.model.attached import Framed, cached_property
 from explorer.model.graph import Graph, Ints, Node
 from explorer.model.text import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KINDS = (
     *("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),
@@ -176,7 +173,7 @@ class FateRow:
     inferred: bool
 
 
-class FateTable(Sequence[FateRow]):
+class FateTable(Sequence[FateRow], Framed):
     """Fates by source line; those without a line are last.
 
     Args:
@@ -203,11 +200,6 @@ class FateTable(Sequence[FateRow]):
     def __getitem__(self, at: slice) -> Sequence[FateRow]: ...
     def __getitem__(self, at: int | slice) -> FateRow | Sequence[FateRow]:
         return self._rows[at]
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; MissingPackageError without pandas."""
-        ...
 
     def __repr__(self) -> str:
         cells = [

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-from explorer.model.attached import Displayable, attached
-
-if TYPE_CHECKING:
-    import pandas as pd
+from explorer.model.attached import Displayable, Framed, attached
 
 # error: the result is wrong or the call fails. warning: it surprises or costs. note: worth knowing.
 SEVERITIES = ("error", "warning", "note")
@@ -117,7 +114,7 @@ class Finding(Displayable):
         return f"Finding({self.rule}{where}: {self.message})"
 
 
-class Findings(Sequence[Finding], Displayable):
+class Findings(Sequence[Finding], Displayable, Framed):
     """What was found, the gravest first, then by line.
 
     As text each has its place, severity and rule, its line, the evidence and the cure.
@@ -281,15 +278,6 @@ class Findings(Sequence[Finding], Displayable):
 
     def __str__(self) -> str:
         return self.to_text()
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each finding.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
 
     @attached
     def to_sarif(self) -> str:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
-from explorer.model.attached import attached
+from explorer.model.attached import Framed
 from explorer.model.text import aligned
 from explorer.model.units import amount_text, bytes_text, count_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PATH = re.compile(r"[/\\]")
 _WIDEST = 48  # characters of a line's text in a repr
@@ -55,7 +52,7 @@ class LineRow:
     one_iteration: bool = False
 
 
-class LineTable(Sequence[LineRow]):
+class LineTable(Sequence[LineRow], Framed):
     """The rows, by file and line; what no line is known for is last.
 
     Args:
@@ -94,21 +91,6 @@ class LineTable(Sequence[LineRow]):
 
     def __iter__(self) -> Iterator[LineRow]:
         return iter(self._rows)
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """The same as a pandas DataFrame, with one row a line.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-
-        Example:
-            >>> import explorer, jax.numpy as jnp
-            >>> frame = explorer.explore(lambda x: x @ x, jnp.ones((64, 64))).lines().to_frame()
-            >>> list(frame.columns)[:3], len(frame)
-            (['file', 'line', 'text'], 1)
-        """
-        ...
 
     def __repr__(self) -> str:
         head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import Displayable, Saved, attached
+from explorer.model.attached import Displayable, Framed, Saved, attached
 from explorer.model.results.rows import Rows
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Ranges = tuple[tuple[int, int], ...]
 """Indices of processes, as first and last of each run of them."""
@@ -113,7 +109,7 @@ class ProcessDifference:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ProcessLedger(Rows[ProcessProgram], Displayable, Saved):
+class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
     """What many processes compiled, equal programs folded into one row.
 
     Args:
@@ -149,15 +145,6 @@ class ProcessLedger(Rows[ProcessProgram], Displayable, Saved):
         more = len(ranges) - len(runs)
         text = ", ".join(runs[:-1]) + " and " + runs[-1] if len(runs) > 1 and not more else ", ".join(runs)
         return f"process{'es' * several} {text}" + (f" and {more:,} more runs" if more else "")
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """As a `pandas.DataFrame`, a row for each program.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
 
     @attached
     def __repr__(self) -> str: ...

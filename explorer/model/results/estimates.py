@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
+from explorer.model.attached import Framed
 from explorer.model.graph import Node
 from explorer.model.results.rows import RowSequence
 from explorer.model.shardings import Groups
 from explorer.model.units import count_text, duration_text, least_duration_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PEAKS = "published peaks"
 
@@ -130,7 +126,7 @@ class Collective:
 
 
 @dataclass(frozen=True)
-class Collectives(RowSequence[Collective]):
+class Collectives(RowSequence[Collective], Framed):
     """All collectives of a program, the one that sends most first.
 
     Args:
@@ -153,11 +149,6 @@ class Collectives(RowSequence[Collective]):
     def wire(self) -> float:
         """Bytes that a device sends in one run of the program, at the least."""
         return sum(row.wire * row.runs for row in self.rows)
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """As a `pandas.DataFrame`, a row for each."""
-        ...
 
     def __repr__(self) -> str:
         return f"Collectives({len(self.rows)} between {count_text(self.devices, 'device')})"

@@ -6,14 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from explorer.model.attached import Charted, Saved, attached
+from explorer.model.attached import Charted, Framed, Saved, attached
 from explorer.model.results.rows import row_named
 from explorer.model.units import count_text, duration_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +381,7 @@ class HotEvent:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class HotPaths(Charted, Saved):
+class HotPaths(Charted, Framed, Saved):
     """What `explorer.auto_compile` saw and did: the functions that were called often, and each step.
 
     Args:
@@ -454,15 +451,6 @@ class HotPaths(Charted, Saved):
     @attached
     def headline(self) -> str:
         """All of it in a sentence."""
-        ...
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each function.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
         ...
 
     @attached

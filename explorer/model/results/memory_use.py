@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import Charted, Saved, attached
+from explorer.model.attached import Charted, Framed, Saved
 from explorer.model.capture import Capture
 from explorer.model.live_memory import USES, needed_bytes
 from explorer.model.results.rows import Rows
 from explorer.model.results.statistics import Axis
 from explorer.model.text import aligned
 from explorer.model.units import bytes_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RUNTIME = ("runtime", "the runtime besides, measured")  # what a process of its own took beside these
 
@@ -94,7 +90,7 @@ class Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryUse(Rows[MemoryRow], Charted, Saved):
+class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
     """What `explorer.memory` found; as text, of a single size, also what is alive at its peak.
 
     Args:
@@ -189,15 +185,6 @@ class MemoryUse(Rows[MemoryRow], Charted, Saved):
     def label(self, row: MemoryRow) -> str:
         """`n = 128`: a row in words."""
         return ", ".join(f"{axis.name} = {row.values.get(axis.name, '?')}" for axis in self.axes)
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """A table for pandas, a row a size: what was varied by name, then bytes by use.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
 
     def table(self) -> list[tuple[str, ...]]:
         """A head and the rows, as text."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.attached import Charted, Displayable, Saved, attached, cached_property
+from explorer.model.attached import Charted, Displayable, Framed, Saved, attached, cached_property
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame
 from explorer.model.results.profile_events import By, Events, Flame, Timeline
@@ -371,7 +371,7 @@ class ProcessOp:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ProcessProfile(Displayable, Saved):
+class ProcessProfile(Displayable, Framed, Saved):
     """One function's profiles of many processes as one.
 
     A collective ends everywhere as the last process has come to it; so what it takes longer than where it is shortest
@@ -421,15 +421,6 @@ class ProcessProfile(Displayable, Saved):
         """Seconds of a call that each process computes: all but collectives."""
         which = [at for at, op in enumerate(self.ops) if not op.is_collective]
         return np.nansum(self.seconds[which], axis=0) if which else np.zeros(len(self.processes))
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """As a `pandas.DataFrame`, a row for each instruction, a column for each process.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
 
     @attached
     def __repr__(self) -> str: ...

@@ -9,14 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from explorer.model.attached import Charted, Displayable, Saved, attached, cached_property
+from explorer.model.attached import Charted, Displayable, Framed, Saved, cached_property
 from explorer.model.text import aligned, cut_end
 from explorer.model.units import count_text, duration_text, factor_text, least_duration_text, share_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What takes longer than a multiply-add, and the measured function that takes no longer than it does.
 SPECIAL = {
@@ -279,7 +276,7 @@ class Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class Roofline(Charted, Saved):
+class Roofline(Charted, Framed, Saved):
     """The kernels of a function against the peaks of the machine; its chart has each as a point under the roofs.
 
     Args:
@@ -408,15 +405,6 @@ class Roofline(Charted, Saved):
         where = f"line {loss.line}" if loss.line else "in kernels that no line is known for"
         text = f", `{cut_end(loss.text, _WIDEST)}`" if loss.text else ""
         return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """A table for pandas, a row a kernel: what a `Point` has, with `efficiency` and `wasted`.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
 
     def table(self, rows: int = _SHOWN) -> str:
         """The kernels that take longest, as text."""

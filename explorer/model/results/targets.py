@@ -6,17 +6,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import Displayable, attached
+from explorer.model.attached import Displayable, Framed
 from explorer.model.capture import Capture
 from explorer.model.results.estimates import Estimates
 from explorer.model.results.rows import RowSequence, row_at
 from explorer.model.target import Hardware
 from explorer.model.units import bytes_text, count_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,7 @@ class TargetResult:
 
 
 @dataclass(frozen=True)
-class TargetComparison(RowSequence[TargetResult]):
+class TargetComparison(RowSequence[TargetResult], Framed):
     """One program for several targets, in the order asked for; by position, or by the target's name.
 
     Args:
@@ -149,11 +145,6 @@ class TargetComparison(RowSequence[TargetResult]):
 
     function: str
     rows: tuple[TargetResult, ...]
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """As a `pandas.DataFrame`, a row for each target."""
-        ...
 
     def __getitem__(self, at: int | str) -> TargetResult:  # pyright: ignore[reportIncompatibleMethodOverride]
         return row_at(self.rows, at, "target", "no target is")
