@@ -28,9 +28,7 @@ from explorer.files.container import (
     with_entry,
 )
 from explorer.files.disk import read_bytes, write_whole
-from explorer.files.equation_sets import read_exact_sets
-from explorer.files.machine_code import unpack_machine_code
-from explorer.files.passes import unpack_passes
+from explorer.files.passes import read_exact_sets, unpack_machine_code, unpack_passes
 from explorer.files.unpacking import LARGEST, Unpacker
 from explorer.files.validate import (
     are_row_starts,

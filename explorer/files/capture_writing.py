@@ -19,9 +19,7 @@ from explorer.files.container import (
     pack,
     table,
 )
-from explorer.files.equation_sets import pack_sets
-from explorer.files.machine_code import pack_machine_code
-from explorer.files.passes import pack_passes
+from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
 from explorer.model.answers import Fact
 from explorer.model.attributes import AttributeColumns
 from explorer.model.attribution import Attribution, SourceLine

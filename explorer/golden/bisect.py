@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from explorer.errors import MissingPackageError, OptionError
-from explorer.files.cache_folder import cache_folder
+from explorer.files.disk import cache_folder
 from explorer.hardware.pip_folder import install_into
 from explorer.model.golden import FAILS, PASSES, UNKNOWN, Bisection, Verdict
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from explorer.errors import MissingCompilerError, MissingPackageError
-from explorer.files.cache_folder import cache_folder
+from explorer.files.disk import cache_folder
 from explorer.hardware.names import parse_target
 from explorer.hardware.pip_folder import distrust, install_into, is_whole
 

@@ -13,8 +13,7 @@ from stat import S_ISVTX, S_IWGRP, S_IWOTH
 from tempfile import mkdtemp
 
 from explorer.errors import MissingPackageError
-from explorer.files.cache_folder import cache_folder
-from explorer.files.disk import write_text
+from explorer.files.disk import cache_folder, write_text
 
 _DONE = "installed-by-explorer"  # written last: a folder without it is half of one
 _PATIENCE = 1800.0  # seconds for 200 MB over a slow line

@@ -16,7 +16,7 @@ from time import time
 import jax.numpy as jnp
 
 from explorer.capture.sources import label
-from explorer.files.log_file import LogFile, complain, open_log
+from explorer.files.instruction_log import LogFile, complain, open_log
 from explorer.hotpath.sequences.recorder import Recorder
 from explorer.model.results.hot_paths import HotEvent, Step
 from explorer.model.units import duration_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from explorer.analysis.profile import across_processes
 from explorer.errors import OptionError
-from explorer.files.process_files import process_names, with_files
+from explorer.files.disk import process_names, with_files
 from explorer.model.results.profile import ProcessProfile, Profile
 
 Source = Profile | str | PathLike[str]

@@ -19,7 +19,7 @@ import numpy as np
 
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import ResultFileError
-from explorer.files.cache_folder import cache_folder
+from explorer.files.disk import cache_folder
 from explorer.measure import probes
 from explorer.measure.device import default_device
 from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor

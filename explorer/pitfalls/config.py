@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from explorer.errors import OptionError
-from explorer.files.project_settings import project_settings
+from explorer.files.disk import project_settings
 from explorer.model.findings import SEVERITIES
 from explorer.model.text import brief
 from explorer.pitfalls.rule import Rule, all_rules

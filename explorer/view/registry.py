@@ -27,7 +27,7 @@ _VIEWS = {
     "Session": "explorer.view.sessions:SessionView",
     "SessionReport": "explorer.view.sessions:SessionReportView",
     "Timing": "explorer.view.measure.timing:TimingView",
-    "Comparison": "explorer.view.measure.comparison:ComparisonView",
+    "Comparison": "explorer.view.measure.timing:ComparisonView",
     "Profile": "explorer.view.measure.profile:ProfileView",
     "Roofline": "explorer.view.measure.roofline:RooflineView",
     "MemoryUse": "explorer.view.measure.memory:MemoryView",
@@ -61,10 +61,10 @@ _TERMINAL: dict[str, str] = {
 }
 # What `to_text` gives where that is not what a terminal shows, by class: a function of the value and a width.
 _TEXT = {
-    "Finding": "explorer.view.findings.text:finding_text",
-    "Findings": "explorer.view.findings.text:to_text",
-    "Session": "explorer.view.sessions.text:session_text",
-    "SessionReport": "explorer.view.sessions.text:report_text",
+    "Finding": "explorer.view.findings.text_parts:finding_text",
+    "Findings": "explorer.view.findings.text_parts:to_text",
+    "Session": "explorer.view.sessions.html:session_text",
+    "SessionReport": "explorer.view.sessions.html:report_text",
 }
 
 

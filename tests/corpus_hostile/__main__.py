@@ -25,8 +25,8 @@ import explorer as ex
 from explorer._jax import binary_reader
 from explorer.analysis.golden.compare import compared
 from explorer.files.golden import from_toml, to_toml
+from explorer.files.instruction_log import read_timeline
 from explorer.files.signals import read_signals
-from explorer.files.timeline import read_timeline
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import Golden
 from explorer.pitfalls.config import severities

@@ -9,9 +9,8 @@ from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Table, static_html
-from explorer.view.measure.profile.headline import labels_of
 from explorer.view.measure.profile.message import message, packed
-from explorer.view.measure.profile.picture import described, picture
+from explorer.view.measure.profile.picture import described, labels_of, picture
 from explorer.view.page import interactive
 
 _MOST = 100  # rows of a table

@@ -16,7 +16,7 @@ from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import By, Flame
 from explorer.model.stage import Source
-from explorer.view.measure.profile.headline import headline, hottest, labels_of, sources_of
+from explorer.view.measure.profile.picture import headline, hottest, labels_of, sources_of
 
 VERSION = 1
 _KERNELS = 1_000  # the longest

@@ -14,8 +14,7 @@ from explorer.model.results.profile import LineTime, Profile
 from explorer.model.stage import Source
 from explorer.view.measure.profile import message
 from explorer.view.measure.profile.chart import flame_picture
-from explorer.view.measure.profile.headline import headline, plain
-from explorer.view.measure.profile.picture import described, hot, picture
+from explorer.view.measure.profile.picture import described, headline, hot, picture, plain
 from tests.examples.profiles import ops_of
 
 SVG = "{http://www.w3.org/2000/svg}"
