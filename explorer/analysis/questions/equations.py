@@ -90,7 +90,8 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     fates = equations.fates
-    kinds = [(row, KINDS[code]) for row, code in zip(rows, fates.kind[list(rows)].tolist(), strict=True)]
+    codes: list[int] = fates.kind[list(rows)].tolist()
+    kinds = [(row, KINDS[code]) for row, code in zip(rows, codes, strict=True)]
     gone = [row for row, kind in kinds if kind in _GONE]
     lost = [row for row, kind in kinds if kind == "unknown"]
     kept = [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
