@@ -356,7 +356,6 @@ _lock = threading.RLock()
 
 
 def active() -> AutoCompile | None:
-    """The hot paths at work; None where there are none."""
     return _stack[-1] if _stack else None
 
 
@@ -416,7 +415,6 @@ _ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 def is_turned_on(name: str) -> bool:
-    """Whether a variable is set to yes."""
     value = os.environ.get(name, "")
     if value.strip().lower() not in (*_ON, *_OFF):
         allowed = ", ".join(_ON + _OFF[1:])

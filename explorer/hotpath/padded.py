@@ -48,14 +48,11 @@ _making = _Making()
 
 @dataclass(eq=False)
 class PaddedCopy:
-    """One padded copy."""
-
     variant: Variant  # it, as any other
     program: GrowingProgram  # its buckets
     pattern: Pattern  # the sizes that vary
 
     def is_ready(self, shapes: Shapes) -> bool:
-        """Whether calls with such arrays can be served now."""
         sizes = self.pattern.sizes(shapes)
         return sizes is not None and self.program.is_ready(sizes)
 

@@ -32,7 +32,6 @@ _OURS = 3  # references to a function: its HotFunction's, the table's, and that 
 
 
 def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
-    """A function as a value."""
     code, refusal = hot.original.__code__, hot.refusal
     variants = {id(variant) for variant in list(hot.variants.values())}  # a padded one serves many sizes
     costs = _costs_of(hot)
@@ -66,7 +65,7 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
 
 def _costs_of(hot: HotFunction) -> FunctionCosts:
     """What its calls take; of a function that was never compiled it is known only when they returned."""
-    costs = together(hot.costs)
+    costs = together(hot.clock.costs)
     if costs is not None:
         return costs
     seconds, count = hot.times.median("eager", "missed")
@@ -212,7 +211,6 @@ class LogListener:
             self._recorder.__enter__()
 
     def stop(self) -> None:
-        """Write no more operations."""
         self._is_over = self._until < inf and self._seconds < inf
         if self._recorder is not None:
             self._recorder.__exit__(None, None, None)
