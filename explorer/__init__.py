@@ -390,7 +390,7 @@ def _watch_if_requested() -> None:
     """A session that the environment wants a log of is watched from here on; that must not cost the user's program."""
     if any(map(os.environ.get, ("EXPLORER_INSTRUCTION_LOG", "EXPLORER_DEBUG_COMPILE"))):
         try:
-            import_module("explorer.ledger.session").watch_if_requested()
+            import_module("explorer.ledger.watch").watch_if_requested()
         except Exception as error:
             print(f"explorer: there will be no log: {type(error).__name__}: {error}", file=sys.stderr)
 

@@ -1,7 +1,7 @@
 """Reads compiler modules in binary form, for who can't know whether their bytes were made to hurt.
 
 XLA's and MLIR's own readers end the process on some damaged bytes (7 of 8,000 programs with up to 20 bytes changed), so
-`explorer._jax.modules` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
+`explorer._jax.native` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
 a sixth of a second, and nothing of Explorer.
 """
 

@@ -15,8 +15,8 @@ import numpy as np
 from jax.extend.core import Literal, jaxpr_as_fun
 
 from explorer._jax import Undecided, at_sizes, freeze_rules, undecided_equalities
-from explorer._jax.suppress_recording import suppress_recording
-from explorer._jax.uncached_traces import uncached_programs
+from explorer._jax.calls import suppress_recording
+from explorer._jax.traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.encoding import OwnConstants
 from explorer.aot.inputs import InputInfo, OutputInfo

@@ -15,7 +15,7 @@ from jax import export
 from jax.core import Tracer
 from jax.export import is_symbolic_dim
 
-from explorer._jax.dimensions import is_at_least
+from explorer._jax.symbolic import is_at_least
 from explorer.aot.inputs import Bounds, Dimension, DimensionInputInfo, InputInfo, NamedDimension, bounds_of
 from explorer.capture.sources import called_at
 from explorer.errors import (

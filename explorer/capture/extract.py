@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from explorer._jax.modules import is_hlo_text, printed_hlo
+from explorer._jax.native import is_hlo_text, printed_hlo
 from explorer.analysis.post_order import post_order
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError

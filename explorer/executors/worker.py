@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.compilation_cache import compilation_cache
 
-from explorer._jax.jitted import is_jitted, jit_options
+from explorer._jax.arguments import is_jitted, jit_options
 from explorer._jax.settings import named_settings, settings_by_name, with_settings
 from explorer.errors import ArgumentsError, ExplorerError, MissingPackageError
 from explorer.files import capture as capture_file

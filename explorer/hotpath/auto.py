@@ -25,7 +25,7 @@ from time import perf_counter
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from explorer._jax.levels import LazyOptions, measured_options
+from explorer._jax.settings import LazyOptions, measured_options
 from explorer.capture.hot_functions import HotStatus, register_lookup
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.files.signals import read_signals

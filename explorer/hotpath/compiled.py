@@ -25,7 +25,7 @@ import jax
 import jax.core
 from jax import tree_util
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.capture.call_sites import user_places
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.safe_reading import kind_of

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import jax
 
 from explorer._jax import is_top_level, local_settings, shows_compiled, with_settings
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.errors import NotRecordedError
 from explorer.hotpath.arguments import Call, parameters_of, unfollowed
 from explorer.hotpath.comparison import Comparison, Kinds, NoTree, Variant

@@ -17,7 +17,7 @@ from weakref import ref
 import jax
 
 from explorer._jax import at_sizes, local_settings, undecided_equalities, with_settings
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.hotpath.arguments import Call, Parameters, assembly_of, struct_of, unfollowed
 from explorer.hotpath.comparison import Variant
 from explorer.hotpath.compiled import NotCompiled, Origin, OtherSettings, hot_copy, traced

@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from explorer._jax import is_top_level
-from explorer._jax.levels import LazyOptions, level_options
+from explorer._jax.settings import LazyOptions, level_options
 from explorer.errors import NotCallableError, OptionError, SignalsError, UnknownSignalWarning
 from explorer.hotpath.arguments import ARRAYS
 from explorer.hotpath.auto import ALL, AutoCompile, configured, forced, is_turned_on

@@ -28,7 +28,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import at_sizes, foreign_tracers, is_top_level, undecided_equalities
 from explorer._jax.arguments import trace_context
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import jax
 
-from explorer._jax.steps import STEP_EVENTS
+from explorer._jax.calls import STEP_EVENTS
 from explorer.capture.donated import explain_donated
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at

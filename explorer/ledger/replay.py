@@ -23,7 +23,7 @@ from explorer.analysis.recompiles.reasons import relatives
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
-from explorer.ledger.call import Call
+from explorer.ledger.causes import Call
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.events.event import Event

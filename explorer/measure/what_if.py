@@ -10,7 +10,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.differences import difference_of

@@ -16,8 +16,8 @@ from jax import lax
 from jax.core import Tracer
 from jax.extend.core import Literal
 
-from explorer._jax.dimensions import read_dimension
-from explorer._jax.equations import at_equation, bind_with, variable_of
+from explorer._jax.resharded import at_equation, bind_with, variable_of
+from explorer._jax.symbolic import read_dimension
 from explorer.padding.sizes import Factors, Refused, Sizes, at_bucket, grows, mentions_symbols, symbols_of
 from explorer.padding.values import RULES, UNIFORM, Fill, Layout, Value, check_parameters, make_value
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax import inner_jaxprs, user_stack
-from explorer._jax.dimensions import bounds_of
+from explorer._jax.symbolic import bounds_of
 from explorer.capture.sources import place
 from explorer.padding import rules
 from explorer.padding.interpreter import Interpreter, Notes, Tally

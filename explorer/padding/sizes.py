@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
 
-from explorer._jax.dimensions import Factor, Polynomial, read_dimension
+from explorer._jax.symbolic import Factor, Polynomial, read_dimension
 
 
 class Refused(Exception):

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.one_device import is_of_one_device
+from explorer._jax.traces import is_of_one_device
 from explorer.analysis.sharding.program import ShardedProgram
 from explorer.analysis.sharding.subject import Waste
 from explorer.analysis.sharding.waste import find_waste

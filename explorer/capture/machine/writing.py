@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.capture.backends import Backend
 from explorer.capture.machine.reading import read_machine_code
 from explorer.capture.readers.hlo import read_hlo

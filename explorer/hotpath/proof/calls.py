@@ -12,7 +12,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from explorer._jax.jitted import is_jitted
+from explorer._jax.arguments import is_jitted
 from explorer.capture.safe_reading import attributes, kind_of
 from explorer.hotpath.proof import builtin, known
 from explorer.hotpath.proof.attributes import attribute, elements, is_structured

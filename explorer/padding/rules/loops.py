@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer._jax import scan_inputs
-from explorer._jax.equations import expanded
+from explorer._jax.resharded import expanded
 from explorer.padding.interpreter import Call
 from explorer.padding.sizes import Refused, is_symbolic
 from explorer.padding.values import Layout, Value, make_value, rule

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from explorer._jax.dimensions import is_at_least
+from explorer._jax.symbolic import is_at_least
 from explorer.padding.interpreter import Call, scalar_fill
 from explorer.padding.sizes import Factors, Refused, grows, is_symbolic
 from explorer.padding.values import UNIFORM, Fill, Value, make_value, rule
