@@ -54,8 +54,6 @@ _NOMINATED = 3  # calls after which a function is looked at: before that, nothin
 
 
 class Counter(Protocol):
-    """Sees which functions are called, between `start` and `stop`."""
-
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -349,9 +347,8 @@ def auto_compile(
 
 
 _stack: list[AutoCompile] = []  # those that are on; the last one is at work
-_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(
-    maxlen=_REMEMBERED
-)  # those that were on, the latest last
+# Those that were on, the latest last.
+_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(maxlen=_REMEMBERED)
 _lock = threading.RLock()
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from math import inf, isfinite
 from sys import getrefcount
 from threading import current_thread
@@ -156,17 +157,12 @@ def debug_line(event: HotEvent, is_background: bool) -> str:
             return ""
 
 
-class DebugListener:
-    """Prints `[COMPILE] Detected hot function: step (train.py, line 12)` and so on to stderr."""
-
-    def __init__(self, is_background: bool) -> None:
-        self._is_background = is_background
-
-    def __call__(self, event: HotEvent) -> None:
-        line = debug_line(event, self._is_background)
-        if line:
-            with suppress(OSError, ValueError):  # nobody reads it
-                print(f"[COMPILE] {line}", file=sys.stderr, flush=True)
+def _print_line(event: HotEvent, is_background: bool) -> None:
+    """Print `[COMPILE] Detected hot function: step (train.py, line 12)` and so on to stderr."""
+    line = debug_line(event, is_background)
+    if line:
+        with suppress(OSError, ValueError):  # nobody reads it
+            print(f"[COMPILE] {line}", file=sys.stderr, flush=True)
 
 
 _LOGGED = {"detected": "Detected", "compile": "Starting", "compiled": "Complete", "speedup": "Speedup",
@@ -248,7 +244,7 @@ def requested_listeners(is_background: bool) -> list[Callable[[HotEvent], None]]
     """What the environment asks for; a log that can't be written is reported on stderr."""
     listeners: list[Callable[[HotEvent], None]] = []
     if os.environ.get(DEBUG, "").lower() not in _OFF:
-        listeners.append(DebugListener(is_background))
+        listeners.append(partial(_print_line, is_background=is_background))
     path = os.environ.get(LOG, "")
     if path.lower() not in _OFF:
         try:

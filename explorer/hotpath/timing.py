@@ -243,8 +243,6 @@ Listener = Callable[[HotEvent], None]
 
 
 class Function(Protocol):
-    """Something that steps are about: `hot.HotFunction`."""
-
     name: str
     original: FunctionType
     refusal: Refusal | None
