@@ -13,9 +13,8 @@ from explorer.errors import *  # noqa: F403 - every error is public, and errors.
 from explorer.model.capture import Capture
 
 if TYPE_CHECKING:
-    from explorer.analysis.diff.diff import Diff, Fusion, diff
+    from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
     from explorer.analysis.diff.stage_diff import StageDiff
-    from explorer.analysis.diff.value import Value
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.aot.binaries import Binary
     from explorer.aot.inputs import Bounds, ShapeBounds
@@ -283,8 +282,7 @@ __version__ = "0.2.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _NAMES = {
-    "explorer.analysis.diff.diff": "Diff Fusion diff",
-    "explorer.analysis.diff.value": "Value",
+    "explorer.analysis.diff.diff": "Diff Fusion Value diff",
     "explorer.analysis.diff.stage_diff": "StageDiff",
     "explorer.model.pass_history": "History HistoryEvent PassLink",
     "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",

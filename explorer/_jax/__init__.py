@@ -2,7 +2,16 @@
 
 from explorer._jax.arguments import registered_fields
 from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
-from explorer._jax.native import Native, called_targets, hlo_text, load_native, mlir_text, native_code, stable_targets
+from explorer._jax.native import (
+    Native,
+    called_targets,
+    hlo_text,
+    load_native,
+    mlir_text,
+    native_code,
+    printed_again,
+    stable_targets,
+)
 from explorer._jax.numbering import NUMBERED_SCOPE, NumberedProgram, keep_executable, kept_lowering, number_equations
 from explorer._jax.profiling import may_profile
 from explorer._jax.rules import freeze_rules
@@ -43,6 +52,7 @@ __all__ = [
     "mlir_text",
     "native_code",
     "number_equations",
+    "printed_again",
     "registered_fields",
     "scan_inputs",
     "shows_compiled",

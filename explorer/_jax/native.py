@@ -164,13 +164,6 @@ def load_code(code: bytes) -> Callable[[Sequence[jax.Array]], None]:
     return run
 
 
-_parse: Any
-try:
-    # Non-public: XLA's own parser of HLO text. It parses; it never touches a backend.
-    from jaxlib._hlo import hlo_module_from_text as _parse  # pyright: ignore
-except (ImportError, AttributeError):  # pragma: no cover - said when a proto is opened
-    _parse = None
-
 _PATIENCE = 300.0  # seconds for a file of hundreds of megabytes
 
 
@@ -196,6 +189,15 @@ def mlir_text(data: bytes) -> str:
         return _read_apart("mlir_text", data)
     except ValueError as error:
         raise OpenError(f"this MLIR bytecode can't be read: {error}.") from error
+
+
+def printed_again(text: str, *, is_hlo: bool) -> str:
+    """A text of any spelling as its compiler prints it: HLO by XLA, other text by MLIR.
+
+    Raises:
+        ValueError: The compiler's parser refuses it; the message has the line.
+    """
+    return _read_apart("printed_hlo" if is_hlo else "printed_mlir", text.encode("utf-8", "replace"))
 
 
 _MOST_KNOWN = 256
@@ -243,20 +245,6 @@ def _read_apart(reader: str, data: bytes) -> str:
     if answer.startswith("no"):
         raise ValueError(answer[2:])
     return answer[2:]
-
-
-def printed_hlo(text: str) -> str:
-    """A module's text as XLA prints it, an instruction a line; empty where its parser refuses it or isn't there."""
-    try:
-        printed: str = _parse(text).to_string()
-    except Exception:  # XLA's own, of whatever kind
-        return ""
-    return printed
-
-
-def is_hlo_text(text: str) -> bool:
-    """Whether XLA's own parser takes a text; where there is none, it can't be told and counts as taken."""
-    return _parse is None or bool(printed_hlo(text))
 
 
 @cache

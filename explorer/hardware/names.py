@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.collectives.collectives import collectives as all_collectives
+from explorer.analysis.collectives import collectives as all_collectives
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.least_time import least_times
 from explorer.errors import UnknownTargetError

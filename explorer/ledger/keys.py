@@ -21,7 +21,7 @@ from explorer._jax.arguments import (
     trace_context,
 )
 from explorer._jax.traces import is_uncached_mark
-from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.ledger.functions import (
     Equals,
     Functions,

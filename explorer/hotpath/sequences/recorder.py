@@ -16,7 +16,7 @@ import jax
 import jax.core
 
 from explorer._jax.eager import Described, described, eager_hooks, identity_of, is_seen, is_traced
-from explorer.analysis.repeats.steps import repeated_sequences
+from explorer.analysis.repeated_sequences import repeated_sequences
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.arguments import ARRAYS
 from explorer.model.results.operations import Operation, Step
