@@ -128,7 +128,6 @@ class Call:
         return self._parameters.handed(in_order(_tree.unflatten(self.structure, leaves), self._order))
 
     def unpacker(self) -> Unpack:
-        """What finds the arrays in the values of calls like this one."""
         return unpacker(self.structure, self._others, self.places)
 
     @property
@@ -151,7 +150,6 @@ class Call:
 
 
 def struct_of(array: Any) -> jax.ShapeDtypeStruct:
-    """An array without its numbers."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
@@ -224,7 +222,6 @@ class Assembly:
         return self.order is None and len(self.computed) == len(self.leaves)
 
     def assembled(self, computed: Sequence[Any], read: Sequence[Any], arrays: Sequence[Any]) -> Any:
-        """The result, of what was computed, what was read and what was given."""
         sources: dict[Source, Sequence[Any]] = {"computed": computed, "argument": arrays, "read": read}
         leaves = [sources[source][at] for source, at in self.leaves]
         return in_order(_tree.unflatten(self.structure, leaves), self.order)

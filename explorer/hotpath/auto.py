@@ -51,8 +51,6 @@ _NOMINATED = 3  # calls after which a function is looked at: before that, nothin
 
 
 class Counter(Protocol):
-    """Sees which functions are called, between `start` and `stop`."""
-
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -346,14 +344,12 @@ def auto_compile(
 
 
 _stack: list[AutoCompile] = []  # those that are on; the last one is at work
-_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(
-    maxlen=_REMEMBERED
-)  # those that were on, the latest last
+# Those that were on, the latest last.
+_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(maxlen=_REMEMBERED)
 _lock = threading.RLock()
 
 
 def active() -> AutoCompile | None:
-    """The hot paths at work; None where there are none."""
     return _stack[-1] if _stack else None
 
 
@@ -413,7 +409,6 @@ _ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 def is_turned_on(name: str) -> bool:
-    """Whether a variable is set to yes."""
     value = os.environ.get(name, "")
     if value.strip().lower() not in (*_ON, *_OFF):
         allowed = ", ".join(_ON + _OFF[1:])

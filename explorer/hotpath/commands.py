@@ -20,7 +20,6 @@ _MODES = ("default", "reduce-overhead", "max-autotune")
 
 
 def add_hot(verbs: Any) -> None:
-    """Add the verb that runs a script with hot paths on."""
     about = (
         "Run a script as Python would; functions that are called often run compiled, where that is proven safe and "
         "measured faster. At the end, on stderr: which, what it brought, and why others stay as they are."
@@ -37,7 +36,6 @@ def add_hot(verbs: Any) -> None:
 
 
 def add_script(verb: Any) -> None:
-    """Add a script and its arguments to a verb."""
     verb.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
     verb.add_argument("script", metavar="SCRIPT", help="what to run")
     verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="what to pass to it")
@@ -104,7 +102,6 @@ _WRITERS = {
 
 
 def add_trace(verbs: Any) -> None:
-    """Add the verb that records what a script runs."""
     about = (
         "Run a script as Python would, and log each operation that it runs for some seconds, from the first one on; "
         "afterwards it goes on without a log. With EXPLORER_AUTO_COMPILE=1 its hot functions run compiled."
@@ -118,7 +115,6 @@ def add_trace(verbs: Any) -> None:
 
 
 def add_visualize(verbs: Any) -> None:
-    """Add the verb that draws a log."""
     about = "Draw an instruction log over time: operations one by one, compiled functions, and compiles."
     verb = verbs.add_parser("visualize", help="draw an instruction log", description=about)
     verb.add_argument("log", metavar="LOG", help="what trace wrote, or EXPLORER_INSTRUCTION_LOG")

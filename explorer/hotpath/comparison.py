@@ -127,8 +127,6 @@ class Variants(dict[Any, Variant]):
 
 
 class Kinds:
-    """The kinds of calls of one function."""
-
     def __init__(self) -> None:
         self.variants = Variants()
         self._signature: list[Callable[[Any], Any]] = [attrgetter("aval")]
@@ -196,16 +194,12 @@ Outcome = Literal["open", "trusted", "missed", "other settings"]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What came of a call."""
-
     result: Any = None  # as it was written; None where it is to run by itself
     outcome: Outcome = "open"  # what follows for the copy,
     refusal: Refusal | None = None  # and why the function stays eager, if that follows
 
 
 class Comparison:
-    """Compares the copies of one function with it."""
-
     def __init__(self, original: FunctionType, parameters: Parameters, is_forced: bool) -> None:
         self._original, self._parameters, self._is_forced = original, parameters, is_forced
 
@@ -235,7 +229,8 @@ class Comparison:
         if both.result is None or not _is_same(read, variant.guards.check()):  # another thread changed it meanwhile
             return Compared(both.result)
         variant.note(both.eager, both.left, both.compiled)
-        refusal = unfit(values, both.result) or _refusal_for(difference(both.result, both.copy))
+        differs = difference(both.result, both.copy)
+        refusal = unfit(values, both.result) or (Refusal(f"compiled, {differs}") if differs else None)
         return self._judged(variant, both.result, refusal)
 
     def _judged(self, variant: Variant, result: Any, refusal: Refusal | None) -> Compared:
@@ -253,10 +248,6 @@ def _is_same(before: tuple[Any, ...], after: tuple[Any, ...] | None) -> bool:
     return after is not None and all(one is two for one, two in zip(before, after, strict=True))
 
 
-def _refusal_for(differs: str) -> Refusal | None:
-    return Refusal(f"compiled, {differs}") if differs else None
-
-
 def unfit(values: Any, result: Any) -> Refusal | None:
     """Why a call like this can't be compiled, by what came in and out."""
     given = jax.tree.leaves(result)
@@ -269,8 +260,6 @@ def unfit(values: Any, result: Any) -> Refusal | None:
 
 @dataclass(slots=True)
 class BothWays:
-    """What a call gave."""
-
     result: Any = None  # (result, eager) as it was written, with its seconds; None where it raised
     eager: float = 0.0
     left: float = 0.0  # those seconds of it that it went on after it had returned
@@ -348,7 +337,6 @@ def shared_container(args: Any, kwargs: Any, result: Any) -> bool:
 
 
 def _containers(tree: Any) -> list[Any]:
-    """The lists and dicts in a tree, and objects that can be changed."""
     containers: list[Any] = []
 
     def note(node: Any) -> bool:

@@ -188,7 +188,6 @@ def call_stack(owner: object) -> tuple[Place, ...]:
 
 
 def hot_copy(call: Call, guards: Guards, origin: Origin, trace_seconds: float) -> HotCopy:
-    """What the ledger knows of a copy."""
     held = weakref.ref(call)
     return HotCopy(
         _written(call, guards), _changed(guards, origin.missed), origin.stack, trace_seconds, lambda: _capture(held())
@@ -238,18 +237,13 @@ def _described(read: Read) -> str:
     if read.where == "contents":
         is_mapping = isinstance(read.holder, Mapping)
         return f"{kind_of(read.holder).__name__} of {len(read.value) // (1 + is_mapping)}"
-    return _text(read.value) if type(read.value) in _PRINTED else _kind_text(read.value)
+    return cut_middle(repr(read.value)) if type(read.value) in _PRINTED else _kind_text(read.value)
 
 
 def _kind_text(value: Any) -> str:
     if isinstance(value, _NAMED):
         return f"{'class' if isinstance(value, type) else 'function'} {value.__name__}"
     return kind_of(value).__name__
-
-
-def _text(value: Any) -> str:
-    """A value that prints without running anything of the user's; of others their class."""
-    return cut_middle(repr(value)) if type(value) in _PRINTED else kind_of(value).__name__
 
 
 def capture_of(function: FunctionType, call: Call, arrays: Sequence[jax.ShapeDtypeStruct]) -> Capture:
@@ -266,7 +260,6 @@ def capture_of(function: FunctionType, call: Call, arrays: Sequence[jax.ShapeDty
 
 
 def _is_static(value: Any) -> bool:
-    """Whether an argument is a single thing that is no array."""
     return jax.tree.leaves(value) == [value] if not isinstance(value, jax.ShapeDtypeStruct) else False
 
 
@@ -311,28 +304,24 @@ _AGAIN = 0.001  # seconds, until it is looked whether the last work is done
 class _Worker:
     def __init__(self) -> None:
         self._works: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._is_working = self._is_over = False
+        self._is_working = self.is_over = False
         start_new_thread(self._run, ())
         atexit.register(self._end)
 
     def add(self, work: Callable[[], None]) -> None:
         self._works.put(work)
 
-    @property
-    def is_over(self) -> bool:
-        return self._is_over
-
     def _run(self) -> None:
         while True:
             work = self._works.get()
             self._is_working = True  # before it is seen whether it is over: `_end` looks in the other order
-            if not self._is_over:
+            if not self.is_over:
                 work()
             self._is_working = False
 
     def _end(self) -> None:
         """The program is over: what was begun ends, as a compile can't be cut off; nothing else is needed any more."""
-        self._is_over = True
+        self.is_over = True
         while self._is_working:
             sleep(_AGAIN)
 

@@ -37,7 +37,6 @@ class _Counts:
         self._counts: dict[int, list[Any]] = {}
 
     def add(self, code: CodeType) -> int:
-        """One more; and how many that makes."""
         entry = self._counts.get(id(code))
         if entry is None:
             if len(self._counts) >= _MOST:

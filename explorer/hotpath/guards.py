@@ -24,8 +24,6 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The checks of one proof."""
-
     # gives the arrays that were read, as they are now, as a tuple; None where anything else has changed
     check: Callable[[], tuple[jax.Array, ...] | None]
     arrays: tuple[jax.Array, ...]  # those at the time of the proof, in the same order
@@ -70,7 +68,6 @@ def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
 
 
 def is_unchanged(read: Read) -> bool:
-    """Whether a read gives what it gave."""
     guards = _Writer(())
     guards.add(0, read)
     return guards.compiled()() is not None

@@ -36,7 +36,7 @@ from explorer.hotpath.padded import PaddedCopies
 from explorer.hotpath.proof import Proof, Refusal, check_of, prove
 from explorer.hotpath.proof.values import Read, refusal_of
 from explorer.hotpath.swap import NotSwappable, entered_by, original_of, restore, swap
-from explorer.hotpath.timing import CallCosts, Clock, Journal, Times, Trigger
+from explorer.hotpath.timing import Clock, Journal, Times, Trigger
 from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
 from explorer.model.units import count_text
@@ -46,8 +46,6 @@ Mode = Literal["default", "reduce-overhead", "max-autotune"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """When a function is compiled, and how."""
-
     calls: int  # so many, and
     seconds: float  # so long in all, before
     submit: Callable[[Callable[[], None]], object]  # what runs a compile: beside the program, or at once
@@ -121,17 +119,12 @@ class HotFunction:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it may be compiled, and isn't yet."""
         return self.state not in ("eager", "compiled")
 
     @property
     def times(self) -> Times:
         self.clock.settle()
         return self.clock.times
-
-    @property
-    def costs(self) -> list[CallCosts]:
-        return self.clock.costs
 
     def leave(self, refusal: Refusal) -> None:
         """It runs as it was written, from now on."""
@@ -260,7 +253,6 @@ class HotFunction:
         return stands_for
 
     def _is_time(self, key: Any) -> bool:
-        """Whether calls of a kind are to be compiled now."""
         before = sum(self.calls.values()) - 1
         if (
             self.state == "eager"
@@ -280,7 +272,6 @@ class HotFunction:
             self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
-        """It is time: prove it, and have it compiled."""
         refusal = unfollowed(values, self.original.__code__.co_varnames)
         args, kwargs = self._parameters.handed(values)
         proof = refusal or prove(self.original, args, kwargs)
@@ -379,7 +370,6 @@ class HotFunction:
         return result
 
     def _missed(self, variant: Variant, key: Any) -> tuple[Any, Any]:
-        """A call that guards hold back runs as it was written."""
         self._calls["eager"] += 1
         try:
             self._note_miss(variant, key)
@@ -388,7 +378,6 @@ class HotFunction:
         return None, self.clock.begin("missed")
 
     def _note_miss(self, variant: Variant, key: Any) -> None:
-        """Something that was read has changed."""
         changed = variant.guards.changed()
         if changed is None:  # the copy is as good as before for arguments like those that it was made for
             return self._hold_back(_OTHER_ARGUMENTS, None, key)

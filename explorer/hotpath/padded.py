@@ -18,7 +18,6 @@ import jax
 
 from explorer._jax import at_sizes, local_settings, undecided_equalities, with_settings
 from explorer._jax.calls import suppress_recording
-from explorer.capture.agreement import differ
 from explorer.hotpath.arguments import Call, Parameters, assembly_of, struct_of, unfollowed
 from explorer.hotpath.comparison import Variant
 from explorer.hotpath.compiled import NotCompiled, Origin, OtherSettings, hot_copy, traced
@@ -29,6 +28,7 @@ from explorer.model.events.event import mark_hot_copy
 from explorer.padding import padded
 from explorer.padding import prove as prove_padded
 from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns
+from explorer.runtime.traces import disagreement
 
 if TYPE_CHECKING:
     from explorer.hotpath.hot import HotFunction, Options
@@ -48,14 +48,11 @@ _making = _Making()
 
 @dataclass(eq=False)
 class PaddedCopy:
-    """One padded copy."""
-
     variant: Variant  # it, as any other
     program: GrowingProgram  # its buckets
     pattern: Pattern  # the sizes that vary
 
     def is_ready(self, shapes: Shapes) -> bool:
-        """Whether calls with such arrays can be served now."""
         sizes = self.pattern.sizes(shapes)
         return sizes is not None and self.program.is_ready(sizes)
 
@@ -232,7 +229,7 @@ def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]
             continue
         if undecided:
             reason = f"`{undecided[0].text}` holds for some sizes only"
-        elif structure != of_single or (str(given) != str(single) and differ(given, single)):
+        elif structure != of_single or disagreement(given, single):
             reason = "a size is asked for in a way that can't be seen"
         else:
             return pattern, closed, structure

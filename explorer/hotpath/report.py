@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from math import inf, isfinite
 from sys import getrefcount
 from threading import current_thread
@@ -31,7 +32,6 @@ _OURS = 3  # references to a function: its HotFunction's, the table's, and that 
 
 
 def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
-    """A function as a value."""
     code, refusal = hot.original.__code__, hot.refusal
     variants = {id(variant) for variant in list(hot.variants.values())}  # a padded one serves many sizes
     costs = _costs_of(hot)
@@ -65,7 +65,7 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
 
 def _costs_of(hot: HotFunction) -> FunctionCosts:
     """What its calls take; of a function that was never compiled it is known only when they returned."""
-    costs = together(hot.costs)
+    costs = together(hot.clock.costs)
     if costs is not None:
         return costs
     seconds, count = hot.times.median("eager", "missed")
@@ -156,17 +156,12 @@ def debug_line(event: HotEvent, is_background: bool) -> str:
             return ""
 
 
-class DebugListener:
-    """Prints `[COMPILE] Detected hot function: step (train.py, line 12)` and so on to stderr."""
-
-    def __init__(self, is_background: bool) -> None:
-        self._is_background = is_background
-
-    def __call__(self, event: HotEvent) -> None:
-        line = debug_line(event, self._is_background)
-        if line:
-            with suppress(OSError, ValueError):  # nobody reads it
-                print(f"[COMPILE] {line}", file=sys.stderr, flush=True)
+def _print_line(event: HotEvent, is_background: bool) -> None:
+    """Print `[COMPILE] Detected hot function: step (train.py, line 12)` and so on to stderr."""
+    line = debug_line(event, is_background)
+    if line:
+        with suppress(OSError, ValueError):  # nobody reads it
+            print(f"[COMPILE] {line}", file=sys.stderr, flush=True)
 
 
 _LOGGED = {"detected": "Detected", "compile": "Starting", "compiled": "Complete", "speedup": "Speedup",
@@ -211,7 +206,6 @@ class LogListener:
             self._recorder.__enter__()
 
     def stop(self) -> None:
-        """Write no more operations."""
         self._is_over = self._until < inf and self._seconds < inf
         if self._recorder is not None:
             self._recorder.__exit__(None, None, None)
@@ -249,7 +243,7 @@ def requested_listeners(is_background: bool) -> list[Callable[[HotEvent], None]]
     """What the environment asks for; a log that can't be written is reported on stderr."""
     listeners: list[Callable[[HotEvent], None]] = []
     if os.environ.get(DEBUG, "").lower() not in _OFF:
-        listeners.append(DebugListener(is_background))
+        listeners.append(partial(_print_line, is_background=is_background))
     path = os.environ.get(LOG, "")
     if path.lower() not in _OFF:
         try:

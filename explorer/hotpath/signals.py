@@ -35,13 +35,13 @@ _QUIET = 3  # entries of a signal without a new function, after which nobody loo
 class CallsOfThread:
     """Sees each function of the user's that one thread calls, at its first call; what runs often is known soon."""
 
-    def __init__(self, nominate: Callable[[FunctionType], None]) -> None:
-        self._nominate = nominate
+    def __init__(self, nominate: Callable[[FunctionType], None], looks: bool) -> None:
+        self._nominate, self._looks = nominate, looks
         self._seen: set[CodeType] = set()
         self._quiet, self._is_on, self._is_new = 0, False, False
 
     def start(self) -> None:
-        if self._quiet < _QUIET and sys.getprofile() is None:  # a profiler that is on keeps its place
+        if self._looks and self._quiet < _QUIET and sys.getprofile() is None:  # a profiler that is on keeps its place
             self._is_on, self._is_new = True, False
             sys.setprofile(self._called)
 
@@ -67,19 +67,12 @@ class SignalPaths(AutoCompile):
     """Hot paths of the functions that a signal calls; with `compile: false` there are none, nor those around."""
 
     def __init__(self, settings: SignalSettings) -> None:
-        is_on = bool(settings.compile)
         xla = LazyOptions(lambda: [level_options(settings.optimization_level)])
         super().__init__(forced(), xla, settings.name)
-        self._calls = CallsOfThread(self.nominate) if is_on else None
+        self._calls = CallsOfThread(self.nominate, looks=bool(settings.compile))
 
     def _new_counter(self) -> Any:
-        return self._calls or _NoCounter()
-
-
-class _NoCounter:
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
+        return self._calls
 
 
 class Signal:

@@ -69,7 +69,6 @@ def restore(function: FunctionType, swapped: CodeType) -> None:
 
 
 def _with_entrance(code: CodeType, target: Callable[..., Any], owner: object) -> CodeType:
-    """The code, with a call of `target` before it."""
     at = _start(code)
     added = _entrance(code, len(code.co_consts))
     if len(code.co_consts) >= _MOST or len(added) > _MOST * _UNIT:

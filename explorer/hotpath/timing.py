@@ -40,7 +40,7 @@ class Trigger:
         self.is_wanted = False
         self._calls, self._seconds = calls, seconds
         self._counts: dict[int, int] = {}
-        self._is_waiting = False
+        self.is_waiting = False  # whether it was tried, and put off
         self._waits, self._wait_until = 0, 0
 
     def is_time(self, kind: int, before: int, seconds: float) -> bool:
@@ -53,14 +53,9 @@ class Trigger:
         is_often = before >= max(self._calls, self._wait_until) and count >= min(self._calls, _OFTEN)
         return is_often and seconds >= self._seconds
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it was tried, and put off."""
-        return self._is_waiting
-
     def wait(self, seconds: float) -> None:
         """It isn't time before calls took so long in all."""
-        self._seconds, self._is_waiting, self.is_wanted = max(self._seconds, seconds), True, False
+        self._seconds, self.is_waiting, self.is_wanted = max(self._seconds, seconds), True, False
 
     def must_wait(self, owner: object, before: int) -> bool:
         """Whether a function that may be compiled calls this one just now: compiled, it would do without this one."""
@@ -119,7 +114,6 @@ class Clock:
         return ended
 
     def settle(self) -> None:
-        """Note the calls that ended meanwhile."""
         for (way, stands_for, kind), begun, ended in self._ended():
             if kind is not None:
                 self.costs_of(kind).note_before(ended - begun)
@@ -147,8 +141,6 @@ _KEPT = 64  # seconds of each sort
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Estimate of the seconds of a call."""
-
     seconds: float = nan  # the median
     low: float = nan  # the ends of its interval, as far as the samples say
     high: float = nan
@@ -205,7 +197,6 @@ class CallCosts:
         return {basis: seconds for basis, seconds in samples if seconds}
 
     def compiled(self) -> Estimate:
-        """What a compiled call takes, with the results there."""
         return _estimate(self._compiled.copy()) if self._compiled else Estimate()
 
 
@@ -252,8 +243,6 @@ Listener = Callable[[HotEvent], None]
 
 
 class Function(Protocol):
-    """Something that steps are about: `hot.HotFunction`."""
-
     name: str
     original: FunctionType
     refusal: Refusal | None

@@ -26,10 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax import at_sizes, foreign_tracers, inner_jaxprs, is_top_level, undecided_equalities
+from explorer._jax import at_sizes, foreign_tracers, is_top_level, undecided_equalities
 from explorer._jax.arguments import trace_context
 from explorer._jax.calls import suppress_recording
-from explorer.capture.agreement import differ
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place
@@ -39,6 +38,7 @@ from explorer.model.events.event import CallLeft
 from explorer.model.results.dynamic_report import Specialization
 from explorer.padding import padded, prove
 from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns, varies
+from explorer.runtime.traces import derivatives_need_python, disagreement
 
 _KEPT = 1024  # kinds of calls that are known to be padded
 Answer = tuple[Any, Any, Any]  # of what jax.jit's dispatcher asks: the result, its entry for such calls, and a flag
@@ -426,11 +426,9 @@ class Shapeless:
                 single, single_structure = call.trace(call.shapes)
         except Exception as error:
             return None, f"a trace for these sizes fails: {type(error).__name__}"
-        if structure.num_leaves != single_structure.num_leaves or (
-            str(given) != str(single.jaxpr) and _differ(given, single.jaxpr)
-        ):
+        if structure.num_leaves != single_structure.num_leaves or disagreement(given, single.jaxpr):
             return None, "a trace for one shape computes something else: a size is asked in a way that can't be seen"
-        return _Trace(pattern, traced.jaxpr, structure, _needs_python(traced.jaxpr)), ""
+        return _Trace(pattern, traced.jaxpr, structure, derivatives_need_python(traced.jaxpr)), ""
 
 
 def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> Specialization:
@@ -438,11 +436,6 @@ def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> S
         name: tuple(bucket.get(size, size) for size in shape) for name, shape in record.shapes.items()
     }
     return Specialization(shapes, "padded: for these shapes, and all that are smaller", seconds)
-
-
-def _differ(one: Any, other: Any) -> bool:
-    with jax.ensure_compile_time_eval():  # a trace is under way
-        return differ(one, other)
 
 
 def alike(run: Callable[..., Any], shapeless: Shapeless) -> Callable[..., Any]:
@@ -455,13 +448,3 @@ def alike(run: Callable[..., Any], shapeless: Shapeless) -> Callable[..., Any]:
     run_shapeless.__name__, run_shapeless.__qualname__ = run.__name__, run.__qualname__
     run_shapeless.__dict__.update(vars(run))
     return run_shapeless
-
-
-def _needs_python(closed: Any) -> bool:
-    """Whether its derivatives are not those of a trace with sizes: custom ones, and those of a loop over a size."""
-    return any(
-        e.primitive.name == "while"
-        or e.primitive.name.startswith("custom_")
-        or any(_needs_python(inner) for _, inner in inner_jaxprs(e.params))
-        for e in getattr(closed, "jaxpr", closed).eqns
-    )

@@ -43,7 +43,6 @@ _CONTAINERS = (list, tuple, dict)
 
 
 def classify(example: Any) -> Value:
-    """What is known of an argument, or a part of one."""
     if isinstance(example, (jax.Array, np.generic)):
         return DATA
     if type(example) in _CONTAINERS or is_structured(example):
@@ -224,7 +223,6 @@ def read_value(value: Any, walker: Walker, text: str) -> Value:
 
 
 def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: str) -> Value:
-    """A method or constant of an object's class."""
     if isinstance(owner, Known):
         walker.reads.add("absent", owner.value, name, None, text)
     for base in kind.__mro__:

@@ -181,7 +181,6 @@ def is_wrapper(value: Any) -> bool:
 
 
 def is_pure_itself(value: Any) -> bool:
-    """Whether this very object is listed as one that only computes."""
     return id(value) in _pure_ids()
 
 
@@ -242,7 +241,6 @@ def note_all(held: Any, reads: Reads, text: str) -> None:
 
 
 def note_buffer(array: Any, reads: Reads, text: str) -> None:
-    """Note what is in a NumPy array from outside."""
     if type(array) is not np.ndarray or array.nbytes > _COMPARED or array.dtype.hasobject:
         raise NotProven(
             f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",

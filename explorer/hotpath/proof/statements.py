@@ -46,8 +46,6 @@ _RETURN = "return the new value instead of changing the old one"
 
 
 class Interpreter(Expressions):
-    """Goes through functions, and notes what they read."""
-
     def __init__(self) -> None:
         super().__init__()
         self.learned = 0  # how often a container of the call's own got something; a loop is followed until that stays

@@ -25,7 +25,6 @@ class Piece:
 
 
 def set_piece(function: FunctionType, piece: Piece) -> None:
-    """Note what a function is made of."""
     function.__dict__[_KEY] = piece
 
 

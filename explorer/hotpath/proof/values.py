@@ -26,8 +26,6 @@ class Refusal:
 
 
 class NotProven(Exception):
-    """The proof ends here."""
-
     def __init__(self, reason: str, cure: str = "", file: str = "", line: int = 0) -> None:
         super().__init__(reason)
         self.refusal = Refusal(reason, file, line, cure)
@@ -329,7 +327,6 @@ class Arguments:
 def parameters(
     node: ast.FunctionDef | ast.Lambda, defaults: Mapping[str, Value], given: Arguments, text: str
 ) -> dict[str, Value]:
-    """The parameters' values, as Python binds them."""
     arguments = node.args
     positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     every = [*positional, *(a.arg for a in arguments.kwonlyargs)]

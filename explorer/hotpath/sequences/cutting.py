@@ -37,8 +37,6 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """A module with its questions."""
-
     body: list[ast.stmt]  # its statements
     runs: tuple[Run, ...]  # what is asked about, in the order of the text
 
@@ -148,8 +146,6 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that statements read and give."""
-
     # those whose value from before the statements may be read, in the order of the text; free names of functions and
     # comprehensions inside included
     reads: tuple[str, ...]
@@ -157,7 +153,6 @@ class Names:
 
 
 def names_of(statements: Iterable[ast.stmt]) -> Names:
-    """The names of some assignments, one after another."""
     reads: dict[str, None] = {}
     gives: dict[str, None] = {}
     for statement in statements:

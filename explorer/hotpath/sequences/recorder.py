@@ -142,7 +142,6 @@ class Recorder:
     # What the hooks tell ----------------------------------------------------------------------------------------------
 
     def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """An operation was dispatched."""
         results = (result,) if type(result) in ARRAYS else tuple(_flatten(result)[0])
         if any(map(is_traced, results)):
             return
@@ -225,7 +224,6 @@ class _Inputs:
         self._static: list[tuple[int | str, Any]] = []
 
     def add(self, at: int | str, value: Any, is_static: bool) -> None:
-        """The next argument, by position or name."""
         if is_static:
             self._static.append((at, value))
             self.parts.append((at, None, *_exactly(value)))

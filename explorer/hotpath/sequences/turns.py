@@ -278,7 +278,6 @@ class Prepared:
 
     @property
     def proposed(self) -> tuple[ProposedFunction, ...]:
-        """The functions that were made of statements so far."""
         return tuple(self._turns.proposed) if self._turns is not None else ()
 
     @property
