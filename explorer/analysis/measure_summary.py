@@ -11,7 +11,7 @@ from explorer.model.results.axis import Axis, Growth, growth_of
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, size_text
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.what_if import Difference, Variant, WhatIf
 from explorer.model.units import factor_text, factors_text, range_text
 
 _GOOD = 0.98  # R² from which growth is described as a power
@@ -236,11 +236,14 @@ def verdict(row: Variant, plain: Measured) -> str:
         for verb, sign in (("saves", 1), ("costs", -1))
         if (texts := [text for amount, text in amounts if sign * amount > 0])
     ]
-    text = ", but ".join(parts) or _no_difference(row, plain)
-    if row.difference is None or row.difference.relative <= _ROUNDING:
-        return text
-    differ = "can't be compared" if isnan(row.difference.relative) else f"differ by {row.difference} of the largest"
-    return f"{text} (results {differ})"
+    return (", but ".join(parts) or _no_difference(row, plain)) + _of_results(row.difference)
+
+
+def _of_results(difference: Difference | None) -> str:
+    if difference is None or difference.relative <= _ROUNDING:
+        return ""
+    differ = "can't be compared" if isnan(difference.relative) else f"differ by {difference} of the largest"
+    return f" (results {differ})"
 
 
 def variant_diff(row: Variant) -> Diff:

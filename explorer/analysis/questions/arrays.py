@@ -167,8 +167,7 @@ def gathered(capture: Capture) -> Answer:
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
-    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
-    mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
+    mistakes = _mistakes(capture)
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
     whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_SHOWN]])
@@ -176,6 +175,11 @@ def gathered(capture: Capture) -> Answer:
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
     return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
+
+
+def _mistakes(capture: Capture) -> str:
+    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
 
 
 def collectives(capture: Capture) -> Answer:
