@@ -117,10 +117,7 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     if not factors:
         return ""
     factor, rows = max(factors, key=lambda pair: max(pair[0], 1 / pair[0]))
-    before, after = rows[0].steady, rows[-1].steady
-    ends = None  # the factor at least and at most, by the intervals of both
-    if figure == "seconds" and before is not None and after is not None and before.low > 0:
-        ends = after.low / before.high, after.high / before.low
+    ends = _factor_interval(rows) if figure == "seconds" else None
     if ends is not None and ends[0] <= 1 <= ends[1]:
         return f"whether {name} depends on {axis.name} can't be told"
     way, times = ("grows", factor) if factor >= 1 else ("falls", 1 / factor)
@@ -132,6 +129,13 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
         f"{name} {way} {factor_text(times)}{between} from {axis.name} = {first} to {last}"
         f"{_at_last(sweep, axis, figure, rows)}"
     )
+
+
+def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
+    first, last = rows[0].steady, rows[-1].steady
+    if first is None or last is None or not first.low > 0:
+        return None
+    return last.low / first.high, last.high / first.low
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
