@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from statistics import median
@@ -108,7 +108,7 @@ def build_profile(
         ],
         lines=lines,
         # Measures are rounded to single precision, and that is no rest.
-        unattributed=rest if (rest := device - sum(row.seconds for row in lines)) > _ROUNDING * device else 0.0,
+        unattributed=_rest(device, sum(row.seconds for row in lines)),
     )
 
 
@@ -273,6 +273,10 @@ def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
     """Which loops count once still: the profiler didn't see inside them, as where one was compiled as one kernel."""
     limits = [count_limits(capture.hlo.graph) for capture in captures]
     return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
+
+
+def _rest(whole: float, part: float) -> float:
+    return whole - part if whole - part > _ROUNDING * whole else 0.0
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:

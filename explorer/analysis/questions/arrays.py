@@ -128,7 +128,7 @@ def donated(capture: Capture) -> Answer:
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
     given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
-    refused = [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
+    refused = _refused(capture)
     could = [donation.argument for donation in live.donations]
     sentences = [_given(given), *refused]
     if not any(sentences):
@@ -142,6 +142,10 @@ def donated(capture: Capture) -> Answer:
     nodes = [buffer.node for buffer in given] or could
     hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
+
+
+def _refused(capture: Capture) -> list[str]:
+    return [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
 
 
 def _could(live: LiveMemory) -> str:
