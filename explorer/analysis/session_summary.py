@@ -80,12 +80,15 @@ def headline(paths: HotPaths) -> str:
     # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
     rows = [row for row in rows if not row.inside] or rows
     decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
-    parts = [_gained(paths, decided)]
-    if stayed := sum(row.state == "eager" for row in decided):
-        parts.append(f"{stayed} stay{'s' if stayed == 1 else ''} eager")
+    parts = [_gained(paths, decided), *_stayed(decided)]
     if len(decided) < len(rows):
         parts.append(f"{len(rows) - len(decided)} undecided when it ended")
     return "; ".join(parts)
+
+
+def _stayed(rows: Sequence[HotRow]) -> list[str]:
+    stayed = sum(row.state == "eager" for row in rows)
+    return [f"{stayed} stay{'s' if stayed == 1 else ''} eager"] if stayed else []
 
 
 def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:

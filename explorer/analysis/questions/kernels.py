@@ -84,7 +84,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
     if not lines:
         return reply("made", f"The compiler names no line for {graph.names[kernel]}.", "unknown", "hlo", (kernel,))
     texts = [
-        line_text(capture, *place) + (f" ({', '.join(dict.fromkeys(ops))})" if ops else "")
+        line_text(capture, *place) + f" ({', '.join(dict.fromkeys(ops))})" * bool(ops)
         for place, ops in sorted(lines.items())
     ]
     text = f"{graph.names[kernel]} is made of {list_names(texts)}."

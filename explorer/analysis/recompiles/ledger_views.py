@@ -248,12 +248,8 @@ def ledger_repr(ledger: Ledger) -> str:
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
     parts = [_compiles(own, operations)]
     worst = min(own, key=lambda row: (-row.recompiles, row.name, row.file, row.line), default=None)
-    if worst is not None and worst.recompiles and worst.varying:
-        leaf, count = worst.varying[0]
-        parts.append(f"{worst.name}: {leaf} changed {often(count)}")
-    elif worst is not None and worst.recompiles:
-        kind, count = worst.reasons[0]
-        parts.append(f"{worst.name}: compiled again {often(count)} ({kind})")
+    if worst is not None and worst.recompiles:
+        parts.append(_why(worst))
     if ledger.dropped:
         parts.append(f"the oldest {count_text(ledger.dropped, 'event')} dropped")
     if ledger.spilled:
@@ -271,6 +267,14 @@ def _compiles(own: list[Summary], operations: int) -> str:
     if hits:
         text += f", {'all' if hits == compiled else hits} from the persistent cache"
     return text + (f", {operations} of single operations" if operations else "")
+
+
+def _why(worst: Summary) -> str:
+    if worst.varying:
+        leaf, count = worst.varying[0]
+        return f"{worst.name}: {leaf} changed {often(count)}"
+    kind, count = worst.reasons[0]
+    return f"{worst.name}: compiled again {often(count)} ({kind})"
 
 
 def often(count: int) -> str:
