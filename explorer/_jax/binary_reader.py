@@ -2,7 +2,7 @@
 
 XLA's and MLIR's own readers end the process on some damaged bytes (7 of 8,000 programs with up to 20 bytes changed) and
 some damaged text (MLIR aborts on 1 of 33,348 texts with a few words changed, and on any nested deep enough), so
-`explorer._jax.modules` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
+`explorer._jax.native` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
 a sixth of a second, and nothing of Explorer.
 """
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
+from explorer._jax.calls import steps_done
 from explorer._jax.numbering import with_argument_names
-from explorer._jax.steps import steps_done
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside

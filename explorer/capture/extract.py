@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from explorer._jax import printed_again
-from explorer.analysis.post_order import post_order
+from explorer.analysis.graphs import post_order
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node

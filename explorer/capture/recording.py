@@ -28,8 +28,8 @@ from weakref import WeakKeyDictionary
 import jax
 
 from explorer._jax import keep_executable, kept_lowering, number_equations
+from explorer._jax.calls import suppress_recording
 from explorer._jax.settings import metadata_in_cache_key
-from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.backends import Backend, CompiledProgram
 from explorer.capture.equation_paths import (
     EquationPaths,
@@ -49,7 +49,7 @@ from explorer.model.equation_sets import EquationSets
 from explorer.model.passes import Passes
 
 _PATIENCE = 2.0  # seconds
-_PREFIX = "explorer-passes-"
+DUMP_PREFIX = "explorer-passes-"
 _ABANDONED = 3600.0  # seconds since anything was written to a folder
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
@@ -338,13 +338,13 @@ def _folder_in(place: str) -> TemporaryDirectory[str] | None:
     for parent in (place or None, None):
         with suppress(OSError):
             _remove_abandoned(Path(parent or gettempdir()))
-            return TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
+            return TemporaryDirectory(prefix=DUMP_PREFIX, dir=parent, ignore_cleanup_errors=True)
     return None
 
 
 def _remove_abandoned(place: Path) -> None:
     """Remove the dumps of this user that killed processes left: nothing packs a dump for as long as an hour."""
-    for folder in place.glob(f"{_PREFIX}*"):
+    for folder in place.glob(f"{DUMP_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             is_own = S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()

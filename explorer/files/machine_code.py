@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from explorer.analysis.kernel_facts import kernel_facts
+from explorer.analysis.facts import kernel_facts
 from explorer.files.container import BlobReader, Blobs
 from explorer.files.validate import integer, number, text, texts
 from explorer.model.machine_code import LANGUAGES, KernelCode, MachineCode

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.placement import innermost_own
+from explorer.analysis.graphs import innermost_own
 from explorer.files.container import BlobReader, Blobs, read_column, read_numbers, read_table, table
 from explorer.files.equation_sets import pack_sets, read_sets
 from explorer.files.validate import are_row_starts, boolean, check_frames, text, texts

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from explorer._jax import Undecided
-from explorer.analysis.sharding.subject import Waste
+from explorer.analysis.sharding.program import Waste
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import is_tracer
 from explorer.capture.sources import Span

@@ -16,8 +16,8 @@ from typing import Any
 import jax
 
 from explorer._jax import undecided_equalities
-from explorer._jax.jitted import is_jitted
-from explorer._jax.uncached_traces import uncached_traces
+from explorer._jax.arguments import is_jitted
+from explorer._jax.traces import uncached_traces
 from explorer.capture.backends import HereBackend, TargetBackend
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Described

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from explorer.analysis.collectives.collectives import group_text
+from explorer.analysis.collectives import group_text
 from explorer.model.results.collectives import Collective, Collectives
 from explorer.model.units import bytes_text, count_text, least_duration_text
 from explorer.view.chart import Table, html_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from explorer.analysis.kernel_facts import kernel_facts
+from explorer.analysis.facts import kernel_facts
 from explorer.model.machine_code import LANGUAGES, KernelCode, MachineCode
 from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table

@@ -199,7 +199,12 @@ def _effects(passes: Passes) -> dict[int, tuple[int, Effect]]:
 
 
 def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
-    """The effect of a pass that only counted names anew: line follows line."""
+    """The effect of a pass that only counted names anew: line follows line.
+
+    In a dump that no compiler wrote, names may stand twice and lines come or go unseen: then nothing is paired.
+    """
+    if len(before) != len(after):
+        return Effect()
     pairs = zip(before.tolist(), after.tolist(), strict=True)
     return Effect(changed=tuple((old, new) for old, new in pairs if old != new and program.key[old] >= 0))
 

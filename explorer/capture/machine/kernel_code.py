@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.occupancy import GpuLimits, occupancy
+from explorer.analysis.cost.least_time import GpuLimits, occupancy
 from explorer.capture.backends import Backend
 from explorer.capture.dump import dumps_in
 from explorer.capture.machine import binaries, listings
@@ -32,8 +32,7 @@ _NOT_A_NAME = re.compile(r"[^\w]")
 _NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
 _BYTES_OF_INSTRUCTION = 16_000  # of what is written for each
 # What makes no difference to the code: names, and where it is from.
-_NAMES = {"metadata", "calls", "to_apply", "backend_config", "sharding", "frontend_attributes"}
-_NAMES |= {"control-predecessors", "root"}
+_NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_attributes|control-predecessors|root")
 
 
 def code_writer(
@@ -334,7 +333,7 @@ def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
         (
             *_head(graph, node),
             tuple(at.get(operand, -1) for operand in _operands(graph, node)),
-            tuple((key, value) for key, value in Node(graph, node).attributes.items() if key not in _NAMES),
+            tuple((key, value) for key, value in Node(graph, node).attributes.items() if not _NAMES.fullmatch(key)),
         )
         for node in nodes
     ]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from explorer._jax.jitted import is_jitted
+from explorer._jax.arguments import is_jitted
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence

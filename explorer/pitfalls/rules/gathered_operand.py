@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.analysis.sharding.subject import Waste
+from explorer.analysis.sharding.program import Waste
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.model.events.key import Function, Leaf
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import parameter_location

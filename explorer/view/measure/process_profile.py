@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from explorer.analysis.profile.across_processes import headline
+from explorer.analysis.profile.views import headline
 from explorer.model.results.process_profile import ProcessProfile
 from explorer.model.units import duration_text
 from explorer.view.chart import Table, html_table

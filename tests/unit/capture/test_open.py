@@ -14,7 +14,7 @@ import pytest
 from jax.export import export
 
 import explorer as ex
-from explorer._jax.modules import called_targets
+from explorer._jax.native import called_targets
 from tests.support.functions import FUNCTIONS, compiled_text, loss
 from tests.support.xla_oracle import SPELLINGS, _hlo, spelled
 

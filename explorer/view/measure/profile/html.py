@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from html import escape
 
-from explorer.analysis.profile.host import host_words
+from explorer.analysis.profile.recording import host_words
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
 from explorer.model.units import duration_text, fine_share_text
