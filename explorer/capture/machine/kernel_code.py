@@ -32,10 +32,7 @@ _NOT_A_NAME = re.compile(r"[^\w]")
 _NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
 _BYTES_OF_INSTRUCTION = 16_000  # of what is written for each
 # What makes no difference to the code: names, and where it is from.
-_NAMES = {
-    *("metadata", "calls", "to_apply", "backend_config", "sharding", "frontend_attributes"),
-    *("control-predecessors", "root"),
-}
+_NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_attributes|control-predecessors|root")
 
 
 def code_writer(
@@ -336,7 +333,7 @@ def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
         (
             *_head(graph, node),
             tuple(at.get(operand, -1) for operand in _operands(graph, node)),
-            tuple((key, value) for key, value in Node(graph, node).attributes.items() if key not in _NAMES),
+            tuple((key, value) for key, value in Node(graph, node).attributes.items() if not _NAMES.fullmatch(key)),
         )
         for node in nodes
     ]
