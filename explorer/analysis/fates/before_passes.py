@@ -243,11 +243,7 @@ class _Import:
     def _rows_of_operations(self) -> list[int]:
         """Of each operation the row of the first snapshot that does it, -1 if there is none, or not one alone."""
         evidence, ops, count = self._evidence, self.versions.ops, len(self.graph.names)
-        is_there = np.zeros(len(self.versions.lines), bool)
-        is_there[[*self.row_of_key.values()]] = True
-        row, of = evidence.lines.certain()
-        counts = (row < len(is_there)) & is_there[np.minimum(row, max(len(is_there) - 1, 0))]
-        row, of = row[counts], of[counts]
+        row, of = evidence.lines.certain(among=np.asarray([*self.row_of_key.values()], np.int32))
         keys, at, times = np.unique(
             of.astype(np.int64) * len(ops) + self.versions.op[row], return_index=True, return_counts=True
         )
