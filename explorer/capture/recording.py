@@ -277,12 +277,17 @@ class PassDump:
 
     def _pack(self, folder: TemporaryDirectory[str]) -> None:
         pack = zlib.compressobj(1)
-        for file in self._files:
-            content = read_bytes(file.path, LARGEST_DUMP, "a dump")
-            self._lengths.append(len(content))
-            self._packed.write(pack.compress(content))
-        self._packed.write(pack.flush())
-        folder.cleanup()
+        try:
+            for file in self._files:
+                content = read_bytes(file.path, LARGEST_DUMP, "a dump")
+                self._lengths.append(len(content))
+                self._packed.write(pack.compress(content))
+            self._packed.write(pack.flush())
+        except ValueError:  # the process ends meanwhile, and has closed the file
+            if not self._packed.closed:
+                raise
+        finally:
+            folder.cleanup()
 
 
 @dataclass

@@ -3,6 +3,8 @@
 import gc
 import os
 import re
+import subprocess
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -528,6 +530,23 @@ def test_dumps_that_killed_processes_left_are_removed_by_the_next_one(monkeypatc
     os.utime(abandoned, (0, 0))
     ex.explore(lambda x: twice(x) * 9, X)
     assert [path.name for path in tmp_path.iterdir()] == ["explorer-passes-new"]
+
+
+ENDS_WHILE_PACKING = """
+import random, tempfile
+from pathlib import Path
+from explorer.capture.passes import PassFile
+from explorer.capture.recording import PassDump
+folder = tempfile.TemporaryDirectory()
+path = Path(folder.name, "module_0001.jit_f.txt")
+path.write_bytes(random.Random(0).randbytes(30_000_000))
+dump = PassDump(folder, [PassFile(path, "", "")] * 8, [])
+"""
+
+
+def test_a_process_may_end_while_a_large_dump_is_packed():
+    run = subprocess.run([sys.executable, "-c", ENDS_WHILE_PACKING], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_passes_that_were_not_dumped_are_recorded_when_they_are_asked_for(monkeypatch):
