@@ -231,8 +231,6 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
     _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)
     backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
-    if any(read.is_printed_again for read in reads):
-        environment |= {"text": "as the compiler prints it; other spellings than its own were in what was opened"}
     failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
     return Capture(
         function=next((part for part in header.groups() if part), "") if header else name or "module",
@@ -240,7 +238,7 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
         signature=_signature(last.graph),
         stages=tuple(Stage(read.stage, lambda read=read: (read.text, read.graph)) for read in reads),
         durations=Durations(),
-        environment=environment | ({"backend": backend} if backend else {}) | _left_out(reads, sources),
+        environment=environment | ({"backend": backend} if backend else {}) | _notes(reads, sources),
         failure="; ".join(failures),
         cost=TotalCost(last.graph) if last.stage == "hlo" else {},
         read_source=cache(sources.read),
@@ -256,14 +254,17 @@ def _check_types(reads: list[_ParsedText]) -> None:
         raise OpenError(f"this module is refused: {error}") from error
 
 
-def _left_out(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
-    """What to say of the sources that could be shown, and are not; nothing if there are none."""
+def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
+    """What to say of text that was printed again, and of sources that could be shown, and are not."""
+    notes: dict[str, str] = {}
+    if any(read.is_printed_again for read in reads):
+        notes["text"] = "as the compiler prints it; other spellings than its own were in what was opened"
     files = dict.fromkeys(frame.file for read in reads for frame in read.graph.frames)
     left_out = sources.left_out(file for file in files if not is_library_file(file))
     if not left_out:
-        return {}
+        return notes
     names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3:,} more" if len(left_out) > 3 else "")
-    return {"sources": f"left out, not below {sources.folder}: {names}. Hint: open_hlo(…, sources=FOLDER)"}
+    return notes | {"sources": f"left out, not below {sources.folder}: {names}. Hint: open_hlo(…, sources=FOLDER)"}
 
 
 def _users_file(graph: Graph) -> str:

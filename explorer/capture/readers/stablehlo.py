@@ -63,6 +63,7 @@ _PART = re.compile(
     r'|[^,\s]\s++%[\w$.]++(?::\d++)?(?:\s*+,\s*+%[\w$.]++(?::\d++)?)*+\s*+=\s*+["a-zA-Z_]|\S\s+"?(?:\w++\.)?return\b'
     r"|\{\s*+[%^]|\(\{."
 )
+_LONGEST_RETURN = len('"stablehlo.')  # before the word, where it is a line's own operation
 _PAIRS = ("()", "{}", "[]")
 _UNFINISHED = ("=", ",", ":", "->", "(", "[", "<", "applies", "private", "br")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
@@ -170,6 +171,16 @@ class _Reader:
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
 
     def read(self) -> Graph:
+        self.read_lines()
+        self.nest_functions()
+        skeletons = list(self.skeletons)
+        attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
+        graph = self.with_later_parts(self.builder.build(attributes, self.module))
+        if self.aliases:
+            graph = replace(graph, types=[_ALIAS.sub(self.meant, type_) for type_ in graph.types])
+        return replace(graph, unread=tuple(self.unread))
+
+    def read_lines(self) -> None:
         for number, line in enumerate(self.lines):
             line = line.strip()
             if line.startswith("{-#"):  # the data of large constants
@@ -181,13 +192,6 @@ class _Reader:
                 self.aliases[alias.strip()] = type_.strip()
             elif line and line[0] != "#" and not line.startswith("//"):
                 self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
-        self.nest_functions()
-        skeletons = list(self.skeletons)
-        attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
-        graph = self.with_later_parts(self.builder.build(attributes, self.module))
-        if self.aliases:
-            graph = replace(graph, types=[_ALIAS.sub(self.meant, type_) for type_ in graph.types])
-        return replace(graph, unread=tuple(self.unread))
 
     def meant(self, alias: re.Match[str]) -> str:
         """The type that an alias stands for."""
@@ -418,7 +422,11 @@ def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
 def _is_statement(line: str) -> bool:
     """Whether a line is one as MLIR prints it: neither part of an operation nor several."""
     plain = _without_strings(line)
-    if "//" in plain or _PART.search(plain) or (line[0] != "^" and line.endswith(_UNFINISHED)):
+    if "//" in plain or (line[0] != "^" and line.endswith(_UNFINISHED)):
+        return False
+    # Looked for only where there is a sign for it: of most lines it would be in vain.
+    has_sign = "{" in plain or plain.count("=") != (line[0] == "%") or plain.find("return", _LONGEST_RETURN) >= 0
+    if has_sign and _PART.search(plain):
         return False
     plain = plain.removesuffix("{").removesuffix("(")
     return line[0] == "}" or all(plain.count(opening) == plain.count(closing) for opening, closing in _PAIRS)
