@@ -31,7 +31,7 @@ ALLOWED = {
     ("explorer/capture/script.py", "open_code"): "a script runs as Python would run it, from a pipe too",
     ("explorer/files/executable_archive.py", "zipfile.ZipFile"): "in memory: the bytes are those of disk.read_bytes",
     ("explorer/files/ledger_lines.py", ".open"): "events are appended to it for as long as a ledger lives",
-    ("explorer/files/log_file.py", "open"): "several processes append to it, line by line",
+    ("explorer/files/instruction_log.py", "open"): "several processes append to it, line by line",
     ("explorer/hardware/child.py", "os.fdopen"): "a pipe to the parent",
     ("explorer/hardware/process.py", "TemporaryFile"): "what a child prints, without a name",
     ("explorer/measure/disturbance.py", "os.open"): "/proc/stat, which stays open: to open it takes longer",

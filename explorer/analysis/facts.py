@@ -11,13 +11,12 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.graphs import graph_of, is_op
+from explorer.model.answers import Fact, Facts
 from explorer.model.capture import Capture
-from explorer.model.count_limits import ONE_ITERATION
-from explorer.model.equation_sets import EXACT
-from explorer.model.facts import Fact, Facts
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.line_table import LineRow
+from explorer.model.line_table import ONE_ITERATION, LineRow
+from explorer.model.links import EXACT
 from explorer.model.machine_code import KernelCode
 from explorer.model.text import list_names
 from explorer.model.types import parse_type
@@ -184,7 +183,7 @@ def precision(capture: Capture) -> Iterator[Fact]:
     for (before, after), products in widened.items():
         where = lines_of(capture, capture.jaxpr.graph, [row for row, _ in products])
         which = f"The {before} product runs" if len(products) == 1 else f"{len(products):,} {before} products run"
-        text = f"{which} in {after} here" + (f", of {where}." if where else ".")
+        text = f"{which} in {after} here{f', of {where}' * bool(where)}."
         nodes = sorted({node for _, run in products for node in run})
         yield Fact("precision", text, len(products) / len(rows), "hlo", tuple(nodes))
 
@@ -285,18 +284,23 @@ def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
 def _gpu(row: KernelCode) -> list[tuple[str, str]]:
     block = math.prod(row.block)
     launch = f"{math.prod(row.grid):,} × {count_text(block, 'thread')}" if row.grid else "not known"
-    spills = "not known" if row.stack is None else f"at most {bytes_text(row.stack)} a thread" if row.stack else "none"
     occupancy = "not known" if row.occupancy is None else f"≤ {share_text(row.occupancy)}"
     if row.occupancy is not None and row.registers is None:
         occupancy += ", registers not known"
     return [
         ("blocks", launch if row.grid or not block else f"{count_text(block, 'thread')} each"),
         ("registers", "not known" if row.registers is None else f"{row.registers} a thread"),
-        ("spills", spills),
+        ("spills", _gpu_spills(row)),
         ("shared memory", "not known" if row.shared is None else f"{bytes_text(row.shared)} a block"),
         ("occupancy", occupancy),
         ("tensor cores", _names(row.matrix_instructions) or "not used"),
     ]
+
+
+def _gpu_spills(row: KernelCode) -> str:
+    if row.stack is None:
+        return "not known"
+    return f"at most {bytes_text(row.stack)} a thread" if row.stack else "none"
 
 
 def _cpu(row: KernelCode) -> list[tuple[str, str]]:

@@ -7,11 +7,19 @@ from math import isfinite, isnan, log, sqrt
 
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.errors import NotRecordedError
-from explorer.model.results.axis import Axis, Growth, growth_of
-from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.measured import Measured, size_text
-from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.statistics import Axis, Growth, growth_of
+from explorer.model.results.sweep import (
+    FIGURES,
+    Difference,
+    Measured,
+    Series,
+    Sweep,
+    SweepRow,
+    Variant,
+    WhatIf,
+    size_text,
+)
+from explorer.model.results.timing import Ratio
 from explorer.model.units import factor_text, factors_text, range_text
 
 _GOOD = 0.98  # R² from which growth is described as a power
@@ -117,10 +125,7 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     if not factors:
         return ""
     factor, rows = max(factors, key=lambda pair: max(pair[0], 1 / pair[0]))
-    before, after = rows[0].steady, rows[-1].steady
-    ends = None  # the factor at least and at most, by the intervals of both
-    if figure == "seconds" and before is not None and after is not None and before.low > 0:
-        ends = after.low / before.high, after.high / before.low
+    ends = _factor_interval(rows) if figure == "seconds" else None
     if ends is not None and ends[0] <= 1 <= ends[1]:
         return f"whether {name} depends on {axis.name} can't be told"
     way, times = ("grows", factor) if factor >= 1 else ("falls", 1 / factor)
@@ -132,6 +137,13 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
         f"{name} {way} {factor_text(times)}{between} from {axis.name} = {first} to {last}"
         f"{_at_last(sweep, axis, figure, rows)}"
     )
+
+
+def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
+    first, last = rows[0].steady, rows[-1].steady
+    if first is None or last is None or not first.low > 0:
+        return None
+    return last.low / first.high, last.high / first.low
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
@@ -236,11 +248,14 @@ def verdict(row: Variant, plain: Measured) -> str:
         for verb, sign in (("saves", 1), ("costs", -1))
         if (texts := [text for amount, text in amounts if sign * amount > 0])
     ]
-    text = ", but ".join(parts) or _no_difference(row, plain)
-    if row.difference is None or row.difference.relative <= _ROUNDING:
-        return text
-    differ = "can't be compared" if isnan(row.difference.relative) else f"differ by {row.difference} of the largest"
-    return f"{text} (results {differ})"
+    return (", but ".join(parts) or _no_difference(row, plain)) + _of_results(row.difference)
+
+
+def _of_results(difference: Difference | None) -> str:
+    if difference is None or difference.relative <= _ROUNDING:
+        return ""
+    differ = "can't be compared" if isnan(difference.relative) else f"differ by {difference} of the largest"
+    return f" (results {differ})"
 
 
 def variant_diff(row: Variant) -> Diff:

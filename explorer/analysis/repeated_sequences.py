@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import numpy
 
-from explorer.model.results.operations import Step
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.results.hot_paths import RepeatedSequence, Step
 
 _Wiring = tuple[tuple[tuple[int, int], ...], ...]
 _OUTSIDE, _NO_ARRAY = -1, (-2, 0)
@@ -77,7 +76,7 @@ def _sequence(steps: Sequence[Step], starts: Sequence[int], wiring: _Wiring) -> 
     operations = tuple(step.operation for step in part if step.operation is not None)
     files = {step.file for step in part}
     lines = [step.top_line or step.line for step in part]
-    is_one = len(files) == 1 and len({bool(step.top_line) for step in part}) == 1
+    is_one = (len(files), len({bool(step.top_line) for step in part})) == (1, 1)
     file, first, last = (part[0].file, min(lines), max(lines)) if is_one else ("", 0, 0)
     numbers = tuple(steps[start].number for start in starts)
     texts = [f"{operation} {wires}" for operation, wires in zip(operations, wiring, strict=True)]

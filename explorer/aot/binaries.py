@@ -26,9 +26,9 @@ from explorer.aot.program import Program
 from explorer.capture.explore import CompileRequest, compile_with_findings
 from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 from explorer.padding.interpreter import Notes
 
 Key = tuple[int, ...]

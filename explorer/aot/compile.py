@@ -22,8 +22,8 @@ from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
 from explorer.errors import ArgumentsError, ExploreError, NotCallableError, OptionError, TracedPerShapeWarning
-from explorer.model.remembered import remember
 from explorer.model.results.dynamic_report import DynamicChoice
+from explorer.model.results.session import remember
 
 
 def compile(

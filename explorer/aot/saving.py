@@ -39,10 +39,8 @@ from explorer.files.disk import read_text
 from explorer.files.executable_archive import read_archive, write_archive
 from explorer.files.validate import boolean, integer, text, texts
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.results.dynamic_report import DynamicChoice
-from explorer.model.specialization import Specialization
-from explorer.model.stage import Stage
+from explorer.model.results.dynamic_report import DynamicChoice, Specialization
+from explorer.model.stage import Durations, Stage
 from explorer.padding.program import Proof
 from explorer.padding.values import Fill
 

@@ -28,7 +28,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from explorer._jax.calls import suppress_recording
 from explorer.errors import AmbiguousOptionWarning, ArgumentsError, OptionError
-from explorer.model.remembered import remember
+from explorer.model.results.session import remember
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -29,13 +29,11 @@ from explorer.capture.recording import RecordedProgram, numbered_program
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.graph import Graph
-from explorer.model.source import Source
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
 from explorer.view.progress_bar import StepCallback, step_progress
 

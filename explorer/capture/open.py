@@ -24,10 +24,8 @@ from explorer.errors import OpenError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
 from explorer.model.graph import Graph
-from explorer.model.source import is_library_file
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage, is_library_file
 from explorer.model.types import measure_types
 
 _GZIP = b"\x1f\x8b"

@@ -21,8 +21,7 @@ from stat import S_ISVTX, S_IWGRP, S_IWOTH
 from tempfile import mkdtemp
 
 from explorer.errors import MissingCompilerError, MissingPackageError
-from explorer.files.cache_folder import cache_folder
-from explorer.files.disk import write_text
+from explorer.files.disk import cache_folder, write_text
 from explorer.hardware.names import parse_target
 
 _DONE = "installed-by-explorer"  # written last: a folder without it is half of one

@@ -21,9 +21,8 @@ from explorer.files.disk import parse_toml, read_text
 from explorer.hardware.cpu_features import ARM
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
-from explorer.model.results.collectives import Collectives
-from explorer.model.results.estimates import PEAKS, Estimate, Estimates
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.estimates import PEAKS, Collectives, Estimate, Estimates
+from explorer.model.results.roofline import Peaks
 from explorer.model.target import Hardware, Target
 
 _FILE = Path(__file__).with_name("figures.toml")

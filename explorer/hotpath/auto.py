@@ -36,13 +36,10 @@ from explorer.hotpath.report import LogListener, by_time, callers, labels_of, no
 from explorer.hotpath.sequences.recorder import Stream
 from explorer.hotpath.sequences.turns import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.timing import Journal
-from explorer.model.attached import attached
+from explorer.model.attached import Displayable, attached
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
-from explorer.model.remembered import remembered
-from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
-from explorer.model.signals import SignalSettings
+from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow, LeftStatement, ProposedFunction, SignalSettings
+from explorer.model.results.session import remembered
 from explorer.model.text import did_you_mean
 
 if TYPE_CHECKING:

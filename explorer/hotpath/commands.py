@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
+from explorer.files.instruction_log import read_timeline
 from explorer.files.output_option import add_output
-from explorer.files.reports.shell import add_format, is_json, present, script_output
-from explorer.files.timeline import read_timeline
-from explorer.model.results.operation_timeline import OperationTimeline
+from explorer.files.reports import add_format, is_json, present, script_output
+from explorer.model.results.hot_paths import OperationTimeline
 
 _WIDE = 120  # characters, where no terminal says how many there are
 _MODES = ("default", "reduce-overhead", "max-autotune")
@@ -125,7 +125,7 @@ def add_visualize(verbs: Any) -> None:
 
 
 def _trace(given: argparse.Namespace) -> int:
-    from explorer.files.log_file import open_log
+    from explorer.files.instruction_log import open_log
     from explorer.hotpath.auto import active
     from explorer.hotpath.report import LogListener
 

@@ -35,8 +35,7 @@ from explorer.hotpath.proof import Proof
 from explorer.hotpath.proof.values import Read
 from explorer.hotpath.swap import entered_by
 from explorer.model.capture import Capture
-from explorer.model.events.event import Place
-from explorer.model.events.hot_copy import HotCopy, WrittenCall, mark_hot_copy
+from explorer.model.events.event import HotCopy, Place, WrittenCall, mark_hot_copy
 from explorer.model.text import cut_middle
 
 _jax: Any = jax  # whose trees and stages have no types

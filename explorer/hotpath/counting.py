@@ -14,7 +14,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from explorer.hotpath.swap import is_copy, own_code
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.runtime.generated import GENERATED
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR

@@ -24,7 +24,7 @@ from explorer.hotpath.compiled import NotCompiled, Origin, OtherSettings, hot_co
 from explorer.hotpath.guards import guards_of
 from explorer.hotpath.proof import Proof, Refusal, check_of, prove
 from explorer.hotpath.timing import CallCosts
-from explorer.model.events.hot_copy import mark_hot_copy
+from explorer.model.events.event import mark_hot_copy
 from explorer.padding import padded
 from explorer.padding import prove as prove_padded
 from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns

@@ -19,14 +19,13 @@ from time import time
 import jax.numpy as jnp
 
 from explorer.capture.sources import label
-from explorer.files.log_file import LogFile, complain, open_log
+from explorer.files.instruction_log import LogFile, complain, open_log
 from explorer.hotpath.arguments import ARRAYS, may_be_replaced
 from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.proof import Refusal
 from explorer.hotpath.sequences.recorder import Recorder
 from explorer.hotpath.timing import Estimate, FunctionCosts, together
-from explorer.model.results.hot_paths import HeldValue, HotEvent, HotRow
-from explorer.model.results.operations import Step
+from explorer.model.results.hot_paths import HeldValue, HotEvent, HotRow, Step
 from explorer.model.units import duration_text
 
 _OURS = 3  # references to a function: its HotFunction's, the table's, and that of who counts them

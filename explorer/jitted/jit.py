@@ -23,8 +23,8 @@ from explorer.jitted.surface import JaxSurface, Passed, check_function, copy_nam
 from explorer.jitted.switch import on_change
 from explorer.jitted.traces import users_line, warn_user
 from explorer.model.capture import Capture
-from explorer.model.events.warned_functions import warned_functions
-from explorer.model.specialization import Specialization
+from explorer.model.events.family_counts import warned_functions
+from explorer.model.results.dynamic_report import Specialization
 
 
 def jit(

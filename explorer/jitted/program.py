@@ -39,7 +39,7 @@ from explorer.jitted.traces import (
     why,
 )
 from explorer.jitted.trial import Captured, Plan, Structure, Trial
-from explorer.model.events.warned_functions import warned_functions
+from explorer.model.events.family_counts import warned_functions
 
 _CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
 _TIMES = 2  # that a state is read the long way before a short one is made: many a structure comes but once

@@ -34,8 +34,8 @@ from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place
 from explorer.jitted.state import constant
 from explorer.jitted.trial import Captured
-from explorer.model.events.call_left import CallLeft
-from explorer.model.specialization import Specialization
+from explorer.model.events.event import CallLeft
+from explorer.model.results.dynamic_report import Specialization
 from explorer.padding import padded, prove
 from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns, varies
 from explorer.runtime.traces import derivatives_need_python, disagreement

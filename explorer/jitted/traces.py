@@ -27,7 +27,7 @@ from explorer.errors import (
     UnwrittenStateWarning,
 )
 from explorer.jitted.state import is_array
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 
 _LONGEST = 40
 

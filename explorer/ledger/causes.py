@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of
 from explorer.analysis.recompiles.reasons import History, explain, explain_raised
 from explorer.ledger.functions import is_primitive, name_of
-from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.hot_copy import hot_copy_of
+from explorer.model.events.event import Event, Place, Reason, hot_copy_of
 from explorer.model.events.key import Function, Key, Leaf
 
 

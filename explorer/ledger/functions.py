@@ -16,9 +16,8 @@ from typing import Any, cast
 from jax.sharding import NamedSharding
 
 from explorer._jax.arguments import pmapped, unspecified
-from explorer.model.events.hot_copy import hot_copy_of
+from explorer.model.events.event import hot_copy_of, spread_text
 from explorer.model.events.key import AHEAD, HOT, Function
-from explorer.model.events.placement import spread_text
 
 
 class Identities:

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, cast
 from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
 from explorer.ledger.watch import Watch, watch
 from explorer.model.events.event import Event, Reason
-from explorer.model.events.family_counts import FamilyKey, family_key
-from explorer.model.events.family_names import Which, families_of
+from explorer.model.events.family_counts import FamilyKey, Which, families_of, family_key
 from explorer.model.units import duration_text
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -35,10 +35,9 @@ from explorer.ledger.functions import (
 )
 from explorer.ledger.leaf_reader import LeafReader
 from explorer.ledger.trees import argument_paths, filtered_call, named_paths, read_tree
-from explorer.model.events.hot_copy import WrittenCall, hot_copy_of
-from explorer.model.events.key import Function, Key, Leaf, Static
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.pytree import TreeNode
+from explorer.model.events.event import WrittenCall, hot_copy_of
+from explorer.model.events.family_counts import Prediction
+from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode
 
 _MANY = 5_000  # wrappers that are remembered
 _TREES = 1_024

@@ -32,11 +32,8 @@ from explorer.ledger.causes import (
 from explorer.ledger.keys import Keys, predict_recompiles
 from explorer.ledger.log import EventListener
 from explorer.ledger.replay import Replay
-from explorer.model.events.call_left import CallLeft
-from explorer.model.events.event import Event
-from explorer.model.events.hot_copy import hot_copy_of
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.running import Running
+from explorer.model.events.event import CallLeft, Event, Running, hot_copy_of
+from explorer.model.events.family_counts import Prediction
 
 
 class Sink(Protocol):

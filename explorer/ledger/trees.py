@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, cast
 from jax import tree_util
 
 from explorer.ledger.functions import Equals, argument_name, clean
-from explorer.model.events.hot_copy import WrittenCall
-from explorer.model.events.pytree import LEAF, NONE, TreeNode, split_path
+from explorer.model.events.event import WrittenCall
+from explorer.model.events.key import LEAF, NONE, TreeNode, split_path
 
 _trees: Any = tree_util  # its annotations are partial
 _LONGEST = 2_000  # characters of what one class keeps beside its arrays

@@ -27,12 +27,10 @@ from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.model.answers import LIVE_ANSWERS, Answer
 from explorer.model.capture import Capture
-from explorer.model.events.event import Event
+from explorer.model.events.event import Event, Running
+from explorer.model.events.family_counts import STORM, Storm, warned_functions
 from explorer.model.events.ledger import LIMIT, Ledger
-from explorer.model.events.running import Running
-from explorer.model.events.storm import STORM, Storm
-from explorer.model.events.warned_functions import warned_functions
-from explorer.model.remembered import remembered
+from explorer.model.results.session import remembered
 from explorer.model.units import count_text
 
 _FAULTS = 20  # kept; more of them say no more

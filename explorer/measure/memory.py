@@ -26,8 +26,8 @@ from explorer.measure.own_process import peak_of_process
 from explorer.measure.sizes import abstract_maker, flattened, is_described, ranges_of, sized_maker
 from explorer.measure.subject import name_of
 from explorer.model.capture import Capture
-from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+from explorer.model.results.statistics import Axis
 from explorer.model.target import Target
 
 _TRIES = 20  # compilations to find the largest size that fits

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from explorer.analysis.profile.views import merge_profiles as merged_profiles
 from explorer.errors import OptionError
-from explorer.files.process_files import process_names, with_files
-from explorer.model.results.process_profile import ProcessProfile
-from explorer.model.results.profile import Profile
+from explorer.files.disk import process_names, with_files
+from explorer.model.results.profile import ProcessProfile, Profile
 
 Source = Profile | str | PathLike[str]
 

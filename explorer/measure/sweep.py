@@ -22,7 +22,7 @@ from explorer.measure.grid import Grid, grid_of
 from explorer.measure.machine import busy_note
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
-from explorer.model.results.axis import Axis
+from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples
 from explorer.model.target import Target

@@ -30,7 +30,7 @@ from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import PLAIN, Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.sweep import Variant, WhatIf
 from explorer.model.target import Target
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 

@@ -16,7 +16,7 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.errors import ExplorerError, ExpressionError
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.notebook.calls import split_options
 from explorer.notebook.magics import callables, writable_file
 from explorer.notebook.shell import CallMagics, calling_frame, ended_in_users_code

@@ -21,7 +21,7 @@ from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import is_tracer, member
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program

@@ -22,7 +22,7 @@ from explorer._jax.traces import uncached_traces
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.safe_reading import is_users_object, kind_of
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.recorder import record_calls

@@ -18,15 +18,13 @@ from explorer.ledger.watch import session as session_watch
 from explorer.model.capture import Capture
 from explorer.model.events.family_counts import FamilyCounts
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.findings import Findings
-from explorer.model.remembered import remembered_values
-from explorer.model.results.measured import Measured
+from explorer.model.findings import Findings
 from explorer.model.results.memory_use import MemoryUse
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Roofline
-from explorer.model.results.session import SessionItem, SessionReport, SessionRow
+from explorer.model.results.session import SessionItem, SessionReport, SessionRow, remembered_values
+from explorer.model.results.sweep import Measured, WhatIf
 from explorer.model.results.timing import EARLIER, Timing
-from explorer.model.results.what_if import WhatIf
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text
 

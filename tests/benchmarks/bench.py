@@ -21,8 +21,7 @@ import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.capture_writing import encode
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

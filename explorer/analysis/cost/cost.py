@@ -144,13 +144,19 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
             if not call.is_control and call.times:
                 flops[call.node] += call.times * total[call.group]
                 total[group] += call.times * total[call.group]
-    counted = _starts(graph).astype(np.float64)
+    return flops, *_runs(_starts(graph), of_group, order[::-1])
+
+
+def _runs(
+    starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]
+) -> tuple[Floats, Floats]:
+    counted = starts.astype(np.float64)
     exact = counted.copy()
-    for group in reversed(order):
+    for group in callers_first:
         for call in of_group[group]:
             counted[call.group] += counted[group] * call.times
             exact[call.group] += exact[group] * (call.times if call.is_known else np.nan)
-    return flops, counted, exact
+    return counted, exact
 
 
 def _starts(graph: Graph) -> NDArray[np.bool_]:

@@ -27,7 +27,7 @@ from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.model.types import elements
 
 WEIGHTS: Mapping[str, float] = {
@@ -111,14 +111,13 @@ class LineSplit:
         sums = {name: _sums(of.line, of.amount, len(places)) for name, of in rows_of.items()}
         flops, bytes_, seconds = sums["flops"], sums["bytes"], sums.get("seconds")
         totals = float(flops.sum()), float(bytes_.sum())
-        sources = {file: self.read_source(file) for file, _ in self.places if file}
-        texts = {file: source.text.splitlines() for file, source in sources.items() if source is not None}
+        texts = self._texts()
         open_ended = set((self.line[is_one_iteration(self.graph)] % len(places)).tolist())
         rows: list[LineRow] = []
         for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
             file, line = places[i]
             time = None if seconds is None else float(seconds[i])
-            if not (self.equations[i] or self.kernels[i] or flops[i] or bytes_[i] or time):
+            if not any((self.equations[i], self.kernels[i], flops[i], bytes_[i], time)):
                 continue
             rows.append(
                 LineRow(
@@ -132,11 +131,15 @@ class LineSplit:
                     bytes=float(bytes_[i]),
                     bytes_share=float(bytes_[i]) / (totals[1] or 1.0),
                     seconds=time,
-                    one_iteration=i in open_ended and bool(flops[i] > 0 or bytes_[i] > 0),
+                    one_iteration=i in open_ended and bool(max(flops[i], bytes_[i]) > 0),
                 )
             )
         whole = None if seconds is None else float(seconds.sum())
         return LineTable(rows, *totals, whole, count_limits(self.graph).sentences)
+
+    def _texts(self) -> Mapping[str, Sequence[str]]:
+        sources = {file: self.read_source(file) for file, _ in self.places if file}
+        return {file: source.text.splitlines() for file, source in sources.items() if source is not None}
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
         """What each line has of each kernel's measured time: see `line_parts`."""

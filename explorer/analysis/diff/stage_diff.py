@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.diff.match_graphs import Alignment, Side, match_graphs
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group, Ints, Node
 from explorer.model.passes import Pass, Passes, measured
@@ -210,7 +210,7 @@ class _Overlay:
     def same_row(self, line: WrittenLine, held: Sequence[int]) -> int:
         """The line of `a` that says the same of the same nodes, about the same operands; -1 if there is none."""
         partners = [int(self.back[node]) for node in held]
-        row = self.old.row_of.get(partners[0], -1) if min(partners) >= 0 else -1
+        row = self.old.row_of.get(partners[0], -1)
         if row < 0 or self.old.nodes[row] != partners:  # it must hold these nodes and no others
             return -1
         ours = [key for node in held for key in self.key_of_b[_operands(self.b.graph, node)].tolist()]

@@ -145,10 +145,13 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
         if dies and operand not in kept and operand not in outputs and reuse.output not in written:
             end[operand] -= 1
             written.add(reuse.output)
-    # The outputs that are written to where a donated argument was.
-    places = [max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", ""))]
-    aliased = {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
-    return Lifetimes(start, end, arguments, donated, outputs, aliased)
+    return Lifetimes(start, end, arguments, donated, outputs, _aliased(schedule))
+
+
+def _aliased(schedule: Schedule) -> set[int]:
+    """The outputs that are written to where a donated argument was."""
+    places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
+    return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
 
 
 def _reuses(schedule: Schedule) -> Iterator[Reuse]:
@@ -275,12 +278,20 @@ def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
         return [(number, -1)] if number < len(operands) and operands.count(operands[number]) == 1 else []
     if op != "fusion":
         return []
-    root = code.root(code.fused(node)) if code.fusion_kind(node) == "kCustom" else -1
-    if root >= 0 and code.op[root] == "sort":  # a GPU's compiler wraps a sort with the indices that it sorts along
-        arrays = code.operands(root)
+    sort = _wrapped_sort(code, node)
+    if sort >= 0:
+        arrays = code.operands(sort)
         numbers = [code.parameter_number[array] if arrays.count(array) == 1 else -1 for array in arrays]
         return [(number, output) for output, number in enumerate(numbers) if number >= 0]
     return [(number, -1) for number in _shareable_parameters(code, node)]
+
+
+def _wrapped_sort(code: Instructions, node: int) -> int:
+    """The sort that a fusion is, as a GPU's compiler wraps it with the indices that it sorts along; -1 for none."""
+    if code.fusion_kind(node) != "kCustom":
+        return -1
+    root = code.root(code.fused(node))
+    return root if root >= 0 and code.op[root] == "sort" else -1
 
 
 def _shareable_parameters(code: Instructions, node: int) -> list[int]:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
-from explorer.model.graph import Graph, Group, Ints
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Graph, Group, Hierarchy, Ints
 
 _MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
 
@@ -170,10 +169,7 @@ class Tree:
         """The groups from the outside in, without those that hold nothing or only one thing."""
         order = self._order()
         held = self._counts(order)
-        # These go where they hold one thing; a phase that is a repetition alone stays.
-        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
-        made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
-        removable = {index for index in made if self.kind[index] != "phase" or index not in repeats}
+        removable = self._removable(order)
         new = np.full(len(self.name) + 1, -1, np.int32)
         labels: dict[int, tuple[str, str]] = {}  # of a group that went for holding one thing: its name and kind
         groups: list[Group] = []
@@ -183,9 +179,7 @@ class Tree:
         for index in order:
             parent, may_go = self.parent[index], index in removable
             is_empty = not held[index] and self.caller[index] < 0
-            # An iteration or a part that holds nothing but this one group needs no group in it.
-            is_all = parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
-            if is_empty or self._is_of_everything(index) or (may_go and is_all):
+            if is_empty or self._is_of_everything(index) or (may_go and self._is_all_of(parent, held)):
                 new[index] = new[parent]
                 if self._is_of_everything(index) and parent in labels:
                     labels[index] = labels[parent]
@@ -209,6 +203,16 @@ class Tree:
             if held[index] and self.parent[index] >= 0:
                 held[self.parent[index]] += held[index] if self._is_of_everything(index) else 1
         return held
+
+    def _removable(self, order: list[int]) -> set[int]:
+        """The groups that go where they hold one thing; a phase that is a repetition alone stays."""
+        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
+        made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
+        return {index for index in made if self.kind[index] != "phase" or index not in repeats}
+
+    def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
+        """Does an iteration or a part hold nothing but this one group?"""
+        return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
 
     def _is_of_everything(self, index: int) -> bool:
         """Is it a function that everything was made in?"""

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Ints
-from explorer.model.pass_history import PassLink
-from explorer.model.passes import Effect, Passes
+from explorer.model.passes import Effect, Passes, PassLink
 from explorer.model.text_versions import Versions
 
 _NAMES = re.compile(r"%[\w.\-]+|^\s*(?:ROOT )?|/\*index=\d+\*/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from statistics import median
@@ -27,11 +27,10 @@ from explorer.analysis.profile.recording import (
 )
 from explorer.analysis.profile.roofline import OpCost, op_costs, with_counted_loops
 from explorer.model.capture import Capture
-from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.results.profile import Profile
+from explorer.model.line_table import CountLimits
+from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
-from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.units import duration_text
 
 _SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
@@ -79,9 +78,6 @@ def build_profile(
     }
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     ops = _op_rows(ran, device, by_program)
-    # The profiler didn't see inside these loops, as where one was compiled as one kernel: they count once still.
-    limits = [count_limits(capture.hlo.graph) for capture in timed.values()]
-    uncounted = [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
     profile = Profile(
         function=function,
         signature=signature,
@@ -94,7 +90,7 @@ def build_profile(
         unattributed=device,
         captures=timed,
         host=host_times(events, kept),
-        notes=[*_disturbed_note(kept), *overhead_notes(overhead, wall, plain), *uncounted],
+        notes=[*_disturbed_note(kept), *overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())],
         timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
         events=events,
         plain_seconds=plain,
@@ -111,7 +107,7 @@ def build_profile(
         ],
         lines=lines,
         # Measures are rounded to single precision, and that is no rest.
-        unattributed=rest if (rest := device - sum(row.seconds for row in lines)) > _ROUNDING * device else 0.0,
+        unattributed=_rest(device, sum(row.seconds for row in lines)),
     )
 
 
@@ -270,6 +266,16 @@ def _disturbed_note(kept: NDArray[np.bool_]) -> list[str]:
     out = len(kept) - int(kept.sum())
     note = f"{out} of {len(kept)} runs left out: they took much longer or shorter than the others"
     return [note] if out else []
+
+
+def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
+    """Which loops count once still: the profiler didn't see inside them, as where one was compiled as one kernel."""
+    limits = [count_limits(capture.hlo.graph) for capture in captures]
+    return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
+
+
+def _rest(whole: float, part: float) -> float:
+    return whole - part if whole - part > _ROUNDING * whole else 0.0
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:

@@ -14,7 +14,7 @@ from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.live_memory import Buffer, LiveMemory
-from explorer.model.results.collectives import Collective
+from explorer.model.results.estimates import Collective
 from explorer.model.text import list_names
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text, count_text, share_text
@@ -128,7 +128,7 @@ def donated(capture: Capture) -> Answer:
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
     given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
-    refused = [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
+    refused = _refused(capture)
     could = [donation.argument for donation in live.donations]
     sentences = [_given(given), *refused]
     if not any(sentences):
@@ -136,14 +136,22 @@ def donated(capture: Capture) -> Answer:
             _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
         ]
     if could:
-        size = bytes_text(sum(donation.bytes for donation in live.donations))
-        types = agree(could, "its type", "their types")
-        sentences.append(f"{_names(could)} of {size} could be: a result has {types}.")
+        sentences.append(_could(live))
     elif not given and not refused:
         sentences.append("None could be: no result has the type of one.")
     nodes = [buffer.node for buffer in given] or could
     hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
+
+
+def _refused(capture: Capture) -> list[str]:
+    return [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
+
+
+def _could(live: LiveMemory) -> str:
+    could = [donation.argument for donation in live.donations]
+    size = bytes_text(sum(donation.bytes for donation in live.donations))
+    return f"{_names(could)} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
 
 
 def _given(given: Sequence[Buffer]) -> str:
@@ -167,8 +175,7 @@ def gathered(capture: Capture) -> Answer:
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
-    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
-    mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
+    mistakes = _mistakes(capture)
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
     whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_SHOWN]])
@@ -176,6 +183,11 @@ def gathered(capture: Capture) -> Answer:
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
     return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
+
+
+def _mistakes(capture: Capture) -> str:
+    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
 
 
 def collectives(capture: Capture) -> Answer:

@@ -90,10 +90,7 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     fates = equations.fates
-    kinds = [(row, KINDS[code]) for row, code in zip(rows, fates.kind[list(rows)].tolist(), strict=True)]
-    gone = [row for row, kind in kinds if kind in _GONE]
-    lost = [row for row, kind in kinds if kind == "unknown"]
-    kept = [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
+    gone, lost, kept = _by_fate(fates, rows)
     is_short = what and len(kept) <= _MOST
     text = joined(
         _gone(equations, gone, len(rows), what),
@@ -105,6 +102,14 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
         certainty = "unknown"
     hint = passes_hint(equations.capture) if lost else ""
     return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
+
+
+def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    codes: list[int] = fates.kind[list(rows)].tolist()
+    kinds = [(row, KINDS[code]) for row, code in zip(rows, codes, strict=True)]
+    gone = [row for row, kind in kinds if kind in _GONE]
+    lost = [row for row, kind in kinds if kind == "unknown"]
+    return gone, lost, [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
 
 
 def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:

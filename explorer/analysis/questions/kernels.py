@@ -14,8 +14,8 @@ from explorer.analysis.questions.catalogue import agree, joined, no_program, pas
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
+from explorer.model.links import EXACT
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.text import list_names
@@ -84,7 +84,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
     if not lines:
         return reply("made", f"The compiler names no line for {graph.names[kernel]}.", "unknown", "hlo", (kernel,))
     texts = [
-        line_text(capture, *place) + (f" ({', '.join(dict.fromkeys(ops))})" if ops else "")
+        line_text(capture, *place) + f" ({', '.join(dict.fromkeys(ops))})" * bool(ops)
         for place, ops in sorted(lines.items())
     ]
     text = f"{graph.names[kernel]} is made of {list_names(texts)}."

@@ -9,16 +9,21 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.events.compaction import Form, forms_of
 from explorer.model.events.event import Event, Reason
-from explorer.model.events.family_counts import BUILDING, FamilyCounts, FamilyKey, Summary, family_key
-from explorer.model.events.family_names import Which
-from explorer.model.events.key import Key
+from explorer.model.events.family_counts import (
+    BUILDING,
+    STORM,
+    FamilyCounts,
+    FamilyKey,
+    Storm,
+    Summary,
+    Which,
+    family_key,
+)
+from explorer.model.events.key import Key, TreeNode
+from explorer.model.events.leaves import Form, forms_of
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import TreeNode
-from explorer.model.events.stack_tree import StackTree
-from explorer.model.events.storm import STORM, Storm
-from explorer.model.events.variations import Value, Variation, Variations
+from explorer.model.events.variations import StackTree, Value, Variation, Variations
 from explorer.model.units import count_text
 
 # A model's construction runs one line of a layer for every shape there is; only far more than that is a loop's.
@@ -243,12 +248,8 @@ def ledger_repr(ledger: Ledger) -> str:
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
     parts = [_compiles(own, operations)]
     worst = min(own, key=lambda row: (-row.recompiles, row.name, row.file, row.line), default=None)
-    if worst is not None and worst.recompiles and worst.varying:
-        leaf, count = worst.varying[0]
-        parts.append(f"{worst.name}: {leaf} changed {often(count)}")
-    elif worst is not None and worst.recompiles:
-        kind, count = worst.reasons[0]
-        parts.append(f"{worst.name}: compiled again {often(count)} ({kind})")
+    if worst is not None and worst.recompiles:
+        parts.append(_why(worst))
     if ledger.dropped:
         parts.append(f"the oldest {count_text(ledger.dropped, 'event')} dropped")
     if ledger.spilled:
@@ -266,6 +267,14 @@ def _compiles(own: list[Summary], operations: int) -> str:
     if hits:
         text += f", {'all' if hits == compiled else hits} from the persistent cache"
     return text + (f", {operations} of single operations" if operations else "")
+
+
+def _why(worst: Summary) -> str:
+    if worst.varying:
+        leaf, count = worst.varying[0]
+        return f"{worst.name}: {leaf} changed {often(count)}"
+    kind, count = worst.reasons[0]
+    return f"{worst.name}: compiled again {often(count)} ({kind})"
 
 
 def often(count: int) -> str:

@@ -28,9 +28,7 @@ from explorer.analysis.sharding.spread import (
     source_of,
     union,
 )
-from explorer.model.device_groups import Groups, axes_of_pairs, parse_groups
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, Spread
+from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Groups, Spread, axes_of_pairs, parse_groups
 
 
 def _groups(operation: Operation) -> Groups:
@@ -119,11 +117,15 @@ def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     is_complete = len({pair[1] for pair in pairs if len(pair) == 2}) == mesh.count
     axes = spread.axes if is_complete and not spread.axes & along else spread.axes | along
     dims = spread.dims if axes == spread.axes else None
-    source_of = {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
-    classes = None
-    if is_complete and spread.classes is not None:
-        classes = tuple(spread.classes[source_of[device]] for device in range(mesh.count))
+    classes = _sent_classes(spread, pairs) if is_complete else None
     return Spread(axes, dims, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes), classes=classes)
+
+
+def _sent_classes(spread: Spread, pairs: Groups) -> tuple[int, ...] | None:
+    if spread.classes is None:
+        return None
+    source_of = {target: source for source, target in pairs}
+    return tuple(spread.classes[source_of[device]] for device in range(len(spread.classes)))
 
 
 COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {

@@ -15,8 +15,7 @@ import numpy as np
 from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgram, Waste
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
-from explorer.model.mesh import Axes
-from explorer.model.shardings import CONSTANT, Spread
+from explorer.model.shardings import CONSTANT, Axes, Spread
 
 
 def find_waste(capture: Capture) -> Sequence[Waste]:
@@ -247,11 +246,7 @@ def _is_large(program: ShardedProgram, number: int) -> bool:
 
 def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
     """Those of which each device uses its part alone, everywhere."""
-    cuts: dict[int, list[Node]] = {}  # by the node of a parameter, where parts are cut out of it
-    for node in program.nodes_of(*CUTS):
-        maker = program.outermost(node.operands[0])
-        if maker is not None and maker in program.parameters:
-            cuts.setdefault(maker.index, []).append(node)
+    cuts = _cuts(program)
     called: dict[int, list[int]] = {}
     for call in program.graph.calls:
         called.setdefault(call.node, []).append(call.group)
@@ -264,6 +259,16 @@ def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
         are_parts = all(program.spread(each).axes & along == along and program.is_part(each, along) for each in cut)
         if along and are_parts and all(end in cut for end in _ends(program, node, called)):
             yield number, along, program.spec(spread.dims)
+
+
+def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
+    """By the node of a parameter, where parts are cut out of it."""
+    cuts: dict[int, list[Node]] = {}
+    for node in program.nodes_of(*CUTS):
+        maker = program.outermost(node.operands[0])
+        if maker is not None and maker in program.parameters:
+            cuts.setdefault(maker.index, []).append(node)
+    return cuts
 
 
 def _ends(program: ShardedProgram, node: Node, called: dict[int, list[int]]) -> list[Node]:

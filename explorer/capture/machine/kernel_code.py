@@ -19,10 +19,10 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.recording import dump_place, nothing_cached, settle
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes, read_text
-from explorer.model.distribution import install_hint
 from explorer.model.graph import Graph, Node
 from explorer.model.machine_code import KernelCode, MachineCode
 from explorer.model.stage import Stage
+from explorer.model.text import install_hint
 
 _EXECUTABLE = "executable"  # the file with what a GPU's compiler serialises
 _TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")
@@ -32,8 +32,7 @@ _NOT_A_NAME = re.compile(r"[^\w]")
 _NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
 _BYTES_OF_INSTRUCTION = 16_000  # of what is written for each
 # What makes no difference to the code: names, and where it is from.
-_NAMES = {"metadata", "calls", "to_apply", "backend_config", "sharding", "frontend_attributes"}
-_NAMES |= {"control-predecessors", "root"}
+_NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_attributes|control-predecessors|root")
 
 
 def code_writer(
@@ -334,7 +333,7 @@ def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
         (
             *_head(graph, node),
             tuple(at.get(operand, -1) for operand in _operands(graph, node)),
-            tuple((key, value) for key, value in Node(graph, node).attributes.items() if key not in _NAMES),
+            tuple((key, value) for key, value in Node(graph, node).attributes.items() if not _NAMES.fullmatch(key)),
         )
         for node in nodes
     ]

@@ -42,7 +42,7 @@ from explorer.hotpath.proof.values import (
     parameters,
 )
 from explorer.hotpath.swap import code_of
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value

@@ -36,7 +36,7 @@ from explorer.hotpath.proof.values import (
     buffer,
     contents,
 )
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 
 def _words(text: str) -> list[str]:

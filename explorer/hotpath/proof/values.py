@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, cast
 
 import jax
 
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 
 @dataclass(frozen=True, slots=True)

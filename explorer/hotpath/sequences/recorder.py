@@ -19,9 +19,8 @@ from explorer._jax.eager import Described, described, eager_hooks, identity_of, 
 from explorer.analysis.repeated_sequences import repeated_sequences
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.arguments import ARRAYS
-from explorer.model.results.operations import Operation, Step
-from explorer.model.results.sequences import RepeatedSequence
-from explorer.model.source import is_library_file
+from explorer.model.results.hot_paths import Operation, RepeatedSequence, Step
+from explorer.model.stage import is_library_file
 
 
 class Identities:

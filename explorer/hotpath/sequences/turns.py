@@ -32,7 +32,7 @@ from explorer.hotpath.sequences.cutting import (
     text_of,
     with_target,
 )
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
+from explorer.model.results.hot_paths import LeftStatement, ProposedFunction
 
 _leaves: Callable[[Any], list[Any]] = cast(Any, jax.tree).leaves
 _TURNS = 3  # before anything is looked at

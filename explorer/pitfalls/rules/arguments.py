@@ -12,7 +12,7 @@ import jax
 from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.capture.safe_reading import is_exactly
 from explorer.model.events.key import Function, Leaf
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import root_of, source_of, span_location
 from explorer.pitfalls.rule import rule

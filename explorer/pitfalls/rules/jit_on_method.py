@@ -23,7 +23,7 @@ from explorer.capture.safe_reading import (
     mro,
 )
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import decorator, hash_of, short_name

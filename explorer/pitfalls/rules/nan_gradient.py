@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import frame_location
 from explorer.pitfalls.gradients.faults import GradientFault

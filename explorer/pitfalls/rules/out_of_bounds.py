@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from explorer.capture.sources import syntax_at
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence

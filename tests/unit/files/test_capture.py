@@ -17,10 +17,9 @@ from explorer.files.capture_writing import encode
 from explorer.files.container import VERSION, BlobReader, Blobs, table
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.passes import Passes
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage
 from tests.support.functions import loss
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")

@@ -14,7 +14,7 @@ import explorer as ex
 from explorer.files.signals import read_signals
 from explorer.hotpath import auto, signals
 from explorer.hotpath.auto import active
-from explorer.model.signals import Shard, SignalSettings
+from explorer.model.results.hot_paths import Shard, SignalSettings
 
 X = jnp.linspace(0.1, 1.0, 64).reshape(8, 8)
 

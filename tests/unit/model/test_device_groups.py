@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.device_groups import axes_of, axes_of_pairs, groups_along, parse_groups
+from explorer.model.shardings import axes_of, axes_of_pairs, groups_along, parse_groups
 
 MESHES = st.lists(st.integers(2, 4), min_size=1, max_size=4)
 

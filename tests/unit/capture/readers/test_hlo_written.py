@@ -6,8 +6,7 @@ from jaxlib import _hlo
 import explorer as ex
 from explorer._jax.binary_reader import printed_hlo
 from explorer.capture.readers.hlo import read_hlo
-from explorer.model.device_groups import parse_groups
-from explorer.model.mesh import DeviceMesh
+from explorer.model.shardings import DeviceMesh, parse_groups
 from tests.corpus_hlo.compare import differences
 from tests.corpus_hlo.xla import computations
 

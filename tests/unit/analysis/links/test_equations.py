@@ -1,11 +1,10 @@
-"""Which arguments a value depends on, what nothing depends on, and what is computed twice."""
+"""What depends on an argument, and what nothing depends on."""
 
 import jax
 import jax.numpy as jnp
 
 import explorer as ex
-from explorer.analysis.links.dependence import argument_sets
-from explorer.analysis.links.equations import is_dead
+from explorer.analysis.links.equations import is_dead, varies
 from explorer.capture.readers.hlo import read_hlo
 
 MODULE = """HloModule m
@@ -42,39 +41,27 @@ ENTRY main {
   ROOT out = (f32[], (f32[8], f32[8]), f32[]) tuple(r, w, n)
 }
 """
-X, Y, Z = 1, 2, 4
 
 
-def test_what_a_value_depends_on_goes_through_kernels_and_round_loops():
-    graph = read_hlo(MODULE)
-    bits = {}
-    sets = dict(zip(graph.names, argument_sets(graph, bits), strict=True))
-    assert bits == {"x": 0, "y": 1, "z": 2}
-    assert sets == {
-        "x": X, "y": Y, "z": Z, "one": 0, "n": 0,
-        "k.p": X, "k.q": Y, "k.s": X, "k.t": Y,  # by their numbers, not by their order
-        "k": X | Y, "r": X | Y | Z, "t": X | Y, "w": X | Y,
-        "s.a": X | Y, "s.b": Z, "s.c": X | Y | Z,
-        "b.p": X | Y, "b.x": X | Y, "b.r": X | Y, "c.p": X | Y, "c.r": 0,
-        "out": X | Y | Z,
-    }  # fmt: skip
+def varying(text):
+    graph = read_hlo(text)
+    return {name for name, is_varying in zip(graph.names, varies(graph), strict=True) if is_varying}
 
 
-def test_arguments_of_two_stages_have_the_same_bits():
-    bits = {"z": 0, "y": 1}
-    graph = read_hlo(MODULE)
-    sets = dict(zip(graph.names, argument_sets(graph, bits), strict=True))
-    assert bits == {"z": 0, "y": 1, "x": 2}
-    assert (sets["z"], sets["y"], sets["x"], sets["k"]) == (1, 2, 4, 6)
-    nameless = read_hlo(MODULE.replace(', metadata={op_name="x"}', "").replace(', metadata={op_name="y"}', ""))
-    sets = dict(zip(nameless.names, argument_sets(nameless, {}), strict=True))
-    assert len({sets[name] for name in "xyz"}) == 3  # without a name it is like no other
+def test_what_depends_on_an_argument_does_so_through_kernels_and_round_loops():
+    everything = set(read_hlo(MODULE).names)
+    assert varying(MODULE) == everything - {"one", "n", "c.r"}
+
+
+def test_a_parameter_depends_on_what_its_own_number_is_given():
+    text = MODULE.replace("fusion(x, y)", "fusion(one, y)")
+    assert {"k.q", "k.t", "k"} <= varying(text)
+    assert not {"k.p", "k.s"} & varying(text)
 
 
 def test_where_the_operands_are_not_as_many_as_the_parameters_each_depends_on_all():
-    graph = read_hlo(MODULE.replace("fusion(x, y)", "fusion(x, y, z)"))
-    sets = dict(zip(graph.names, argument_sets(graph, {}), strict=True))
-    assert sets["k.p"] == sets["k.q"] == X | Y | Z
+    text = MODULE.replace("fusion(x, y)", "fusion(one, y, z)")
+    assert {"k.p", "k.q"} <= varying(text)
 
 
 # Equations -----------------------------------------------------------------------------------------------------------
