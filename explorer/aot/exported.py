@@ -94,8 +94,11 @@ def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]
         {symbol: size for symbol, size in zip(apart, chosen, strict=True) if size is not None}
         for chosen in product(*apart.values())
     ]
-    traces = [(fixed, program.with_fixed(fixed) if fixed else program.symbolic) for fixed in sizes]
-    return [(fixed, traced) for fixed, traced in traces if traced is not None]
+    return [
+        (fixed, traced)
+        for fixed in sizes
+        if (traced := program.with_fixed(fixed) if fixed else program.symbolic) is not None
+    ]
 
 
 def _exported(
@@ -185,7 +188,7 @@ class ExportedProgram:
             if fixed and self.symbols.are_traced({s: size for s, size in sizes.items() if s not in part.sizes}):
                 return i
         least = max(self.symbols.least.values(), default=1)
-        there = "; ".join(sizes_text(part.sizes) for part in self.parts if part.sizes)
+        there = "; ".join(filter(None, (sizes_text(part.sizes) for part in self.parts)))
         why = f"  each shape is by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
         raise InputShapeError(
             f"the file has no program for {sizes_text(sizes)}.\n"

@@ -111,7 +111,12 @@ class Symbols:
     @property
     def is_dynamic(self) -> bool:
         """Whether anything varies."""
-        return any(bounds.min < bounds.max for bounds in self.bounds.values())
+        return bool(self.varying)
+
+    @property
+    def varying(self) -> dict[str, Bounds]:
+        """The bounds of those that may have several sizes."""
+        return {symbol: bounds for symbol, bounds in self.bounds.items() if bounds.min < bounds.max}
 
     @property
     def traced_bounds(self) -> dict[str, Bounds]:
@@ -131,8 +136,7 @@ class Symbols:
     def symbolic(self, given: Mapping[str, int] | None = None) -> dict[str, Any]:
         """For each size JAX's symbol for it, at least `least`; a fixed one, or one that is given, is a number."""
         numbers = {**self.opt, **(given or {})}
-        left = {symbol: bounds for symbol, bounds in self.bounds.items() if symbol not in (given or {})}
-        varying = {symbol: bounds for symbol, bounds in left.items() if bounds.min < bounds.max}
+        varying = {symbol: bounds for symbol, bounds in self.varying.items() if symbol not in (given or {})}
         limits = [f"{symbol} >= {self.least[symbol]}" for symbol in varying]
         limits += [f"{symbol} <= {bounds.max}" for symbol, bounds in varying.items()]
         dimensions = export.symbolic_shape(", ".join(varying), constraints=limits) if varying else ()

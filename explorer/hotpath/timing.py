@@ -215,14 +215,10 @@ def together(kinds: Sequence[CallCosts]) -> FunctionCosts | None:
     measured = [entry for entry in measured if entry[1].count and entry[3].count]
     if not measured:
         return None
-    weights = [float(kind.calls) for kind, *_ in measured]
-    weights = weights if any(weights) else [1.0] * len(weights)
-    bases = [basis for _, _, basis, _ in measured]
-    return FunctionCosts(
-        _mean([eager for _, eager, _, _ in measured], weights),
-        _mean([compiled for *_, compiled in measured], weights),
-        bases[weights.index(max(weights))],
-    )
+    costs, eager, bases, compiled = zip(*measured, strict=True)
+    calls = [float(kind.calls) for kind in costs]
+    weights = calls if any(calls) else [1.0] * len(calls)
+    return FunctionCosts(_mean(eager, weights), _mean(compiled, weights), bases[weights.index(max(weights))])
 
 
 def _estimate(samples: Sequence[float]) -> Estimate:

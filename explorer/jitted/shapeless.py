@@ -377,8 +377,7 @@ class Shapeless:
         traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
         if any(not isinstance(leaves[i].aval, jax.core.ShapedArray) for i in traced):
             return None
-        is_open = [i >= of_state and not jnp.issubdtype(leaves[i].dtype, jax.dtypes.extended) for i in traced]
-        varying = [i for i, open_ in zip(traced, is_open, strict=True) if open_]
+        varying = [i for i in traced if i >= of_state and not jnp.issubdtype(leaves[i].dtype, jax.dtypes.extended)]
         return _Call(self.run, leaves, structure, traced, varying)
 
     def _trace(self, call: _Call, kind: _Kind) -> _Trace | None:

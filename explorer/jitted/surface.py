@@ -200,7 +200,8 @@ def check_positions(
     name: str, signature: inspect.Signature | None, given: Mapping[str, tuple[Any, ...] | None]
 ) -> None:
     """Refuse static and donated arguments that the function doesn't have."""
-    both = {*(given["static_argnames"] or ())} & {*(given["donate_argnames"] or ())}
+    given = {option: values or () for option, values in given.items()}
+    both = {*given["static_argnames"]} & {*given["donate_argnames"]}
     if both:
         raise OptionError(
             f"{min(both)!r} is in static_argnames and in donate_argnames; what is static is no array.\n{called_at()}"
@@ -215,7 +216,7 @@ def check_positions(
         return
     for option, values in given.items():
         fits, allowed = (_positions if option.endswith("nums") else _names)(signature)
-        for value in values or ():
+        for value in values:
             if not fits(value):
                 raise OptionError(f"{option} has {value!r}; the {allowed} in {name}{signature}.\n{called_at()}")
 

@@ -106,8 +106,7 @@ class GrowingProgram:
             _JAX.block_until_ready(outputs)
         ran = perf_counter()
         with unguarded():
-            outputs = served.cut.cut(outputs, on_host)
-            outputs = outputs if device is None else [jax.device_put(output, device) for output in outputs]
+            outputs = _on(device, served.cut.cut(outputs, on_host))
         wasted = (ran - called) * (1 - self._work(key) / self._work(served.by.sizes)) if is_waited else 0.0
         served.spent += (called - begun) + (perf_counter() - ran) + wasted
         return outputs
@@ -190,6 +189,10 @@ def _power(size: int) -> int:
 
 def _holds(bucket: int, size: int) -> bool:
     return size <= bucket
+
+
+def _on(device: Any, arrays: list[Any]) -> list[Any]:
+    return arrays if device is None else [jax.device_put(array, device) for array in arrays]
 
 
 def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:

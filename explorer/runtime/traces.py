@@ -111,7 +111,7 @@ def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
     is_known = all(isinstance(v, Literal) or v in numbers for v in equation.invars)
     if not is_known or not equation.invars or len(equation.outvars) != 1 or equation.outvars[0].aval.shape != ():
         return False
-    if equation.effects or any(True for _ in _inner(equation.params)):
+    if equation.effects or inner_jaxprs(equation.params):
         return False
     with jax.ensure_compile_time_eval():
         operands = [jax.numpy.asarray(_value(v, numbers), v.aval.dtype) for v in equation.invars]

@@ -164,7 +164,7 @@ def checked_sizes(symbols: Symbols, given: Any) -> dict[str, int]:
         OptionError: They are none.
     """
     __tracebackhide__ = True
-    varying = {symbol: its for symbol, its in symbols.bounds.items() if its.min < its.max}
+    varying = symbols.varying
     sizes: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else {}
     is_right = set(sizes) == set(varying) and all(
         type(size) is int and varying[symbol].min <= size <= varying[symbol].max for symbol, size in sizes.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isclass
 from typing import Any, cast
 
 import jax
@@ -187,7 +188,7 @@ def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
     for part in parts:
         held: Any = part.value if isinstance(part, Known) else None
         classes += held if isinstance(held, tuple) else [held]
-    if not all(isinstance(kind, type) for kind in classes):
+    if not all(map(isclass, classes)):
         return PLAIN
     match value:
         case Known(held) | Given(held):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType
+from types import FunctionType, ModuleType
 
 import jax
 import numpy as np
@@ -42,6 +42,7 @@ from explorer.hotpath.proof.values import (
 _ROUNDS = 8  # of a loop, until its names stand for nothing new
 _DEPTH = 40  # calls inside each other; recursion over data ends here
 _CONTEXTS = (jax.named_scope, jax.default_matmul_precision, jax.numpy_dtype_promotion)
+_NOT_IMPORTED, _AT_THE_TOP = "it imports what isn't imported yet", "import at the top of the file"
 _RETURN = "return the new value instead of changing the old one"
 
 
@@ -124,8 +125,10 @@ class Interpreter(Expressions):
                 return False
             case ast.FunctionDef():
                 self.assign(ast.Name(node.name, ast.Store()), self._defined(node, frame), frame)
-            case ast.Import() | ast.ImportFrom():
+            case ast.Import():
                 self._import(node, frame)
+            case ast.ImportFrom():
+                self._import_from(node, frame)
             case ast.Nonlocal(names) if all(frame.scope.outer and frame.scope.outer.find(name) for name in names):
                 frame.outer_names |= set(names)
             case ast.Global(names) | ast.Nonlocal(names):
@@ -211,23 +214,19 @@ class Interpreter(Expressions):
                     self.evaluate(part, frame)
         return self._block(body, frame)
 
-    def _import(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
+    def _import(self, node: ast.Import, frame: Frame) -> None:
         for alias in node.names:
-            name = alias.name if isinstance(node, ast.Import) else node.module or ""
-            module = sys.modules.get(name)
-            if module is None or (isinstance(node, ast.ImportFrom) and node.level):
-                raise NotProven("it imports what isn't imported yet", "import at the top of the file")
-            if isinstance(node, ast.ImportFrom):
-                value = vars(module).get(alias.name, ...)
-                if value is ...:
-                    raise NotProven("it imports what isn't imported yet", "import at the top of the file")
-                self.reads.add("global", vars(module), alias.name, value, alias.name)
-                frame.scope.names[alias.asname or alias.name] = Known(value)
-            elif alias.asname:
-                frame.scope.names[alias.asname] = Known(module)
-            else:
-                top = name.partition(".")[0]
-                frame.scope.names[top] = Known(sys.modules[top])
+            module, top = _imported(alias.name), alias.name.partition(".")[0]
+            frame.scope.names[alias.asname or top] = Known(module if alias.asname else sys.modules[top])
+
+    def _import_from(self, node: ast.ImportFrom, frame: Frame) -> None:
+        for alias in node.names:
+            module = _imported("" if node.level else node.module or "")
+            value = vars(module).get(alias.name, ...)
+            if value is ...:
+                raise NotProven(_NOT_IMPORTED, _AT_THE_TOP)
+            self.reads.add("global", vars(module), alias.name, value, alias.name)
+            frame.scope.names[alias.asname or alias.name] = Known(value)
 
     # Assignments ------------------------------------------------------------------------------------------------------
 
@@ -313,6 +312,13 @@ class Interpreter(Expressions):
         else:
             current = binary(op, current, given, self)
         self.assign(target, current, frame)
+
+
+def _imported(name: str) -> ModuleType:
+    module = sys.modules.get(name)
+    if module is None:
+        raise NotProven(_NOT_IMPORTED, _AT_THE_TOP)
+    return module
 
 
 def _joined(ends: Sequence[dict[str, Value]]) -> dict[str, Value]:

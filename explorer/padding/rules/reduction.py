@@ -98,16 +98,12 @@ def _reduced(kind: str, fill: Fill, neutral: Fill) -> Fill:
 def any_reduction(call: Call) -> Sequence[Value]:
     operands, starts = call.inputs[: len(call.inputs) // 2], call.inputs[len(call.inputs) // 2 :]
     axes = [int(axis) for axis in call.params["dimensions"]]
-    kind = _kind(call.params["jaxpr"]) if len(operands) == 1 else None
-    if kind == "prod" and _is_complex(operands[0]):
-        kind = None
-    neutral = None if kind is None else identity(kind, operands[0].aval.dtype)
+    kept = [axis for axis in range(operands[0].rank) if axis not in axes]
+    neutral = _neutral(call.params["jaxpr"], operands)
     # To start from anything else has no meaning in XLA: of a single element it makes that element.
     if neutral is not None and scalar_fill(starts[0]) == neutral:
-        (value,) = operands
-        array = call.masked(value, neutral, axes)
-        kept = [axis for axis in range(value.rank) if axis not in axes]
-        return call.values(call.bind(array, starts[0].array), _settled(value, kept))
+        array = call.masked(operands[0], neutral, axes)
+        return call.values(call.bind(array, starts[0].array), _settled(operands[0], kept))
     if any(operands[0].is_padded(axis) for axis in axes):
         raise Refused(
             "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
@@ -115,19 +111,21 @@ def any_reduction(call: Call) -> Sequence[Value]:
         )
     values = call.aligned(operands, [range(value.rank) for value in operands])
     arrays = call.bind(*(value.array for value in (*values, *starts)))
-    layout = _settled(values[0], [axis for axis in range(values[0].rank) if axis not in axes])
-    return call.values(arrays, layout)
+    return call.values(arrays, _settled(values[0], kept))
 
 
 _OPERATIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
 
 
-def _kind(closed: Any) -> str | None:
-    """The reduction that a function of two elements makes, if it is a single operation of both."""
+def _neutral(closed: Any, operands: Sequence[Value]) -> Fill:
+    """What changes nothing in a reduction; None where that is more than a single operation of two elements."""
     jaxpr = getattr(closed, "jaxpr", closed)
-    if len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
+    if len(operands) != 1 or len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
         return None
-    return _OPERATIONS.get(jaxpr.eqns[0].primitive.name)
+    kind = _OPERATIONS.get(jaxpr.eqns[0].primitive.name)
+    if kind is None or (kind == "prod" and _is_complex(operands[0])):
+        return None
+    return identity(kind, operands[0].aval.dtype)
 
 
 @rule("argmax argmin", "axes index_dtype")

@@ -10,7 +10,7 @@ from explorer.aot.padding.padded_calls import Demand, Wish
 from explorer.aot.padding.report import _chosen, _gain, _sampled, checked_sizes
 from explorer.aot.padding.verdict import Buckets, chosen_buckets, default_buckets, serves
 from explorer.aot.saving import _fill, _saved_bucket, _shape
-from explorer.aot.symbols import sizes_text
+from explorer.aot.symbols import Symbols, sizes_text
 
 # Buckets ------------------------------------------------------------------------------------------------------------
 
@@ -167,8 +167,8 @@ def test_the_buckets_that_save_most_are_chosen_largest_first():
 
 
 def symbols(**bounds):
-    named = {name: Bounds(*each) for name, each in bounds.items()}
-    return SimpleNamespace(bounds=named, opt={name: each.opt for name, each in named.items()})
+    shape = tuple(ex.NamedDimension(name, *each) for name, each in bounds.items())
+    return Symbols({"x": ex.InputInfo(shape, "float32")})
 
 
 def test_sizes_to_compile_ahead_are_of_all_that_varies_and_within_bounds():
