@@ -17,10 +17,10 @@ from jax.extend.core import Literal
 
 from explorer._jax import inner_jaxprs, scan_inputs, user_stack
 from explorer._jax.arguments import jaxpr_place
-from explorer.capture.readers.user_frames import is_runner
-from explorer.model.cached import cached_property
+from explorer.capture.readers.graph_builder import is_runner
+from explorer.model.attached import cached_property
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _MOST = 400_000  # equations: one that is larger is looked at in part
 _JAX = os.path.dirname(jax.__file__) + os.sep

@@ -16,12 +16,12 @@ from typing import Any, cast
 import jax
 
 from explorer._jax import Undecided
-from explorer.analysis.sharding.subject import Waste
+from explorer.analysis.sharding.program import Waste
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program

@@ -16,8 +16,7 @@ from explorer.errors import NotCallableError, OptionError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.finding import SEVERITIES, Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import SEVERITIES, Finding, Findings
 from explorer.model.target import Target
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import span_location

@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from explorer.capture.sources import Span, parse, read_source
 from explorer.errors import OptionError
-from explorer.files.project_settings import project_settings
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
+from explorer.files.disk import project_settings
+from explorer.model.findings import SEVERITIES, Finding, Fix
 from explorer.model.text import brief
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, first_line, span_location

@@ -39,8 +39,8 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.model.cached import cached_property
-from explorer.model.source import is_library_file
+from explorer.model.attached import cached_property
+from explorer.model.stage import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
 _MOST = 5_000  # objects

@@ -17,12 +17,12 @@ import jax
 from jax import export
 
 from explorer._jax import undecided_equalities
-from explorer._jax.jitted import is_jitted
-from explorer._jax.uncached_traces import uncached_traces
+from explorer._jax.arguments import is_jitted
+from explorer._jax.traces import uncached_traces
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.safe_reading import is_users_object, kind_of
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.recorder import record_calls

@@ -1,7 +1,7 @@
 """How the tests of rules on the jaxpr ask one rule, and read what it points at."""
 
 from explorer.capture.sources import read_source
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.rule import rule_named
 from explorer.pitfalls.tracing import gather
 

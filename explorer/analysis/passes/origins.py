@@ -17,8 +17,8 @@ from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, WORK, hlo_nam
 from explorer.analysis.passes.evidence import Evidence, evidence_of
 from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, follow
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import INFERRED, EquationSets, Grades
 from explorer.model.graph import Graph
+from explorer.model.links import INFERRED, EquationSets, Grades
 
 _FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
 _APPLIED = frozenset(("apply", "reducer"))
@@ -172,8 +172,7 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
 
 def _named_at_first(evidence: Evidence) -> list[int]:
     """The equations of the first module: one that has no name in StableHLO, as a callback, has one in HLO."""
-    row, equation = evidence.lines.certain()
-    return np.unique(equation[np.isin(row, evidence.versions.rows(0))]).tolist()
+    return np.unique(evidence.lines.certain(among=evidence.versions.rows(0))[1]).tolist()
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:

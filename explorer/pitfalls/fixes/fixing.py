@@ -22,9 +22,8 @@ import jax
 
 from explorer.capture.sources import parse, read_source
 from explorer.errors import NotRecordedError
-from explorer.model.findings.finding import Finding, Fix
-from explorer.model.findings.findings import Findings
-from explorer.model.source import Source
+from explorer.model.findings import Finding, Findings, Fix
+from explorer.model.stage import Source
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes import loops, prints, values
 from explorer.pitfalls.fixes.copies import FunctionCopies

@@ -8,7 +8,7 @@ import sys
 import jax
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, bound_name, finding_span, is_simple
 from explorer.pitfalls.fixes.values import pure
 from explorer.pitfalls.function_source import Edit, parameters_of

@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 from string import Formatter
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span
 from explorer.pitfalls.function_source import Edit
 

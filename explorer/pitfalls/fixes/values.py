@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer.capture.sources import Span, as_arrays
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, is_simple
 from explorer.pitfalls.function_source import Edit

@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.capture.safe_reading import class_name, is_users_object, kind_of, mro
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence, passed_values
 from explorer.pitfalls.function_source import FunctionSource, root_of
 from explorer.pitfalls.outside import Write, write_of

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import jax
 
-from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.capture.safe_reading import is_exactly
 from explorer.model.events.key import Function, Leaf
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import root_of, source_of, span_location
 from explorer.pitfalls.rule import rule

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 
-from explorer._jax.jitted import is_jitted
+from explorer._jax.arguments import is_jitted
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.jits import is_users_jitted

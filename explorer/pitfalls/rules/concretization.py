@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 from explorer.capture.trace_errors import Refusal, refusal
-from explorer.model.findings.finding import Finding
-from explorer.model.source import is_library_file
+from explorer.model.findings import Finding
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import expression_on_line, span_location
 from explorer.pitfalls.rule import rule

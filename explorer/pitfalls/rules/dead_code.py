@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation, Program, liveness
 from explorer.pitfalls.evidence import Argument, Evidence, parameter_location

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.jitted import donated_arguments
+from explorer._jax.arguments import donated_arguments
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, parse, read_source, users_frame
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import (
     Argument,
     Evidence,

@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.capture.safe_reading import attributes, callee_name
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.jits import is_users_jitted

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence, list_traced, traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.rule import rule

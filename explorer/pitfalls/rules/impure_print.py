@@ -10,8 +10,8 @@ from typing import Any
 
 from explorer.capture.safe_reading import closure_variables, is_a
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
-from explorer.model.source import is_library_file
+from explorer.model.findings import Finding
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence, list_traced, traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, function_source, root_of
 from explorer.pitfalls.recorder import Call, ExecutedFunction

@@ -10,7 +10,7 @@ from typing import Any
 
 from explorer.capture.safe_reading import class_name, class_variables, kind_of, mro
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.recorder import Call

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer._jax.arguments import is_jitted, static_arguments
 from explorer._jax.array_types import Array
-from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,
@@ -23,7 +23,7 @@ from explorer.capture.safe_reading import (
     mro,
 )
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import decorator, hash_of, short_name

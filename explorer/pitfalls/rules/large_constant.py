@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from explorer.capture.safe_reading import is_a
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence, reachable_values
 from explorer.pitfalls.function_source import frame_location, root_of

@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any, cast
 
 from explorer.capture.safe_reading import class_name, class_variables, is_exactly, is_tracer, kind_of, mro
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name, span_location
 from explorer.pitfalls.outside import Write, write_of

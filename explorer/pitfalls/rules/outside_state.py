@@ -14,8 +14,7 @@ import numpy as np
 from explorer.capture.hot_functions import hot_status
 from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.errors import NotRecordedError
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import is_literal
 from explorer.pitfalls.evidence import Evidence

@@ -9,8 +9,8 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
-from explorer.model.source import is_library_file
+from explorer.model.findings import Finding
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import decorator, is_jit_call

@@ -10,16 +10,15 @@ from typing import Any, cast
 import jax
 from jax.errors import InconclusiveDimensionOperation
 
-from explorer._jax.one_device import is_of_one_device
-from explorer.analysis.sharding.program import ShardedProgram
-from explorer.analysis.sharding.subject import Waste
+from explorer._jax.traces import is_of_one_device
+from explorer.analysis.sharding.program import Waste
 from explorer.analysis.sharding.waste import find_waste
 from explorer.capture.backends import Backend
 from explorer.capture.explore import CompileRequest, compile_stages, partitions_of
 from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span
 from explorer.model.capture import Capture
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Node
 from explorer.model.units import amount_text, bytes_text
 from explorer.pitfalls.evidence import Evidence, parameter_location
@@ -243,7 +242,7 @@ def wastes(evidence: Evidence, *kinds: str) -> Iterator[Waste]:
     if evidence.capture is None:
         return
     if evidence.waste is None:
-        evidence.waste = tuple(find_waste(ShardedProgram(evidence.capture)))
+        evidence.waste = tuple(find_waste(evidence.capture))
     yield from (waste for waste in evidence.waste if waste.kind in kinds)
 
 

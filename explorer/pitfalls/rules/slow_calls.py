@@ -12,7 +12,7 @@ import jax
 from explorer.capture.hot_functions import hot_status
 from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.units import count_text, duration_text
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence, traced_in

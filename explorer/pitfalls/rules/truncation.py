@@ -13,9 +13,9 @@ import numpy as np
 
 from explorer.capture.safe_reading import class_name, is_a, is_plain
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import (
     Evidence,

@@ -10,12 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer._jax.arguments import static_arguments
 from explorer._jax.array_types import Array
-from explorer._jax.jitted import static_arguments
 from explorer.capture.safe_reading import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
 from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.text import with_article
 from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import FunctionSource, source_of

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from explorer.capture.sources import Span, parse, read_source
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import frame_location, last_name, span_of
