@@ -51,7 +51,7 @@ def explain_trace_error(
         ...     jax.make_jaxpr(lambda x: float(x))(1.0)
         ... except Exception as error:
         ...     explain_trace_error(error, "f", "compiled")[0]
-        <class 'explorer.errors.functions.TracedValueError'>
+        <class 'explorer.errors.TracedValueError'>
     """
     steps = users_steps(error)
     lines: list[str]

@@ -86,7 +86,7 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
         >>> explorer.gather_ledgers(ledger)
         Traceback (most recent call last):
             ...
-        explorer.errors.requests.NotRecordedError: there are no other processes here.
+        explorer.errors.NotRecordedError: there are no other processes here.
           Hint: gather_ledgers is for those that jax.distributed.initialize() connects; merge_ledgers takes saved files.
     """
     shared = processes()

@@ -65,9 +65,6 @@ class Equation:
         """The equations whose inner jaxprs it stands in, from the innermost."""
         return (body.caller for body in self.body.outwards() if body.caller is not None)
 
-    def __repr__(self) -> str:
-        return f"Equation({self.op})"
-
 
 class Body:
     """A jaxpr in one place.
@@ -122,9 +119,6 @@ class Body:
         """Whether a frame is of the function that it was traced from, by name and file."""
         name, _, place = jaxpr_place(self.raw)[0].partition(" at ")
         return place.startswith(f"{frame.file}:") and frame.function.rpartition(".")[2] == name
-
-    def __repr__(self) -> str:
-        return f"Body({self.parameter or 'main'}: {len(self.equations)} equations)"
 
 
 class Program:
@@ -233,15 +227,18 @@ class Program:
             equation = caller
         return equation
 
-    def origin(self, body: Body, atom: Any, inward: bool = False) -> tuple[Body, Any]:
-        """Where a value comes from: out of calls that it is the result of, and of those that it was given to."""
+    def origin(self, body: Body, atom: Any, inward: bool = False, own_rules: bool = True) -> tuple[Body, Any]:
+        """Where a value comes from: out of calls that it is the result of, and of those that it was given to.
+
+        With `inward` not out of the body; without `own_rules` not into functions with derivatives of their own.
+        """
         start = body
         for _ in range(1_000):  # each turn goes one call inwards or outwards: deeper than any program that was seen
             if is_literal(atom):
                 break
             maker = body.makers.get(atom)
             if maker is not None:
-                if not maker.is_call:
+                if not maker.is_call or (maker.op.startswith("custom_") and not own_rules):
                     break
                 inner = maker.inner[0]
                 body, atom = inner, inner.raw.outvars[list(maker.outputs).index(atom)]
@@ -331,13 +328,7 @@ def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
 
 
 def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
-    """Go from the results that are used to what they need; returns the variables that are used.
-
-    Args:
-        body: A jaxpr in one place.
-        used: Its results that are used; grows.
-        dead: Grows by the equations that nothing used depends on, the last first.
-    """
+    """Go from the results that are used to what they need; `used` and `dead` grow."""
     # From the last: an equation is reached after all that could use it.
     for equation in reversed(body.equations):
         if equation.raw.effects or not used.isdisjoint(equation.outputs):

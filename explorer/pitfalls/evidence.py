@@ -18,7 +18,7 @@ import jax
 from explorer._jax import Undecided
 from explorer.analysis.sharding.program import Waste
 from explorer.capture.frames import Step, users_steps
-from explorer.capture.safe_reading import is_tracer, member
+from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
 from explorer.model.attached import cached_property
@@ -34,17 +34,11 @@ from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument, or one array in an argument.
+    """One array argument, or one array in an argument."""
 
-    Args:
-        path: `x`, `state['step']`.
-        variable: Of the jaxpr.
-        donated: Whether the call may write over it.
-    """
-
-    path: str
-    variable: Any
-    donated: bool
+    path: str  # `x`, `state['step']`
+    variable: Any  # of the jaxpr
+    donated: bool  # whether the call may write over it
 
     @property
     def aval(self) -> Any:
@@ -53,39 +47,27 @@ class Argument:
 
 @dataclass(repr=False)
 class Evidence:
-    """What is recorded of one function, called with some arguments.
+    """What is recorded of one function, called with some arguments."""
 
-    Args:
-        function: The user's function below `jax.jit`, `partial` and decorators.
-        target: What was traced: `function`, or the `jax.jit` around it.
-        args, kwargs: As they were passed.
-        recording: What ran and was called; None where only rules that need none run (`Rule.passive`).
-        before, after: What the function can reach by name, around the trace.
-        traced: The `jax.stages.Traced`; None if the trace failed, or none was made.
-        error: What ended the trace.
-        warnings: What Python and JAX warned of meanwhile: message, file, line.
-        undecided: The comparisons of symbolic dimensions that hold for some sizes only.
-        events: The compiles in a ledger, where one was passed.
-        capture: Of the compiled program, where it spans several devices or is for a target; rules look at it then.
-        waste: What `sharded.wastes` found in it; None before it looked.
-        try_cure: Says what the cure of a waste on a line brings, by compiling the program with it; None where it isn't
-            to be tried.
-    """
-
-    function: Callable[..., Any]
-    target: Any
-    args: Sequence[Any] = ()
+    function: Callable[..., Any]  # the user's function below `jax.jit`, `partial` and decorators
+    target: Any  # what was traced: `function`, or the `jax.jit` around it
+    args: Sequence[Any] = ()  # args, kwargs: as they were passed
     kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
+    # what ran and was called; None where only rules that need none run (`Rule.passive`)
     recording: Recording | None = None
+    # before, after: what the function can reach by name, around the trace
     before: Snapshot = field(default_factory=Snapshot)
     after: Snapshot = field(default_factory=Snapshot)
-    traced: Any = None
-    error: BaseException | None = None
-    warnings: Sequence[tuple[str, str, int]] = ()
-    undecided: Sequence[Undecided] = ()
-    events: Sequence[Event] = ()
+    traced: Any = None  # the `jax.stages.Traced`; None if the trace failed, or none was made
+    error: BaseException | None = None  # what ended the trace
+    warnings: Sequence[tuple[str, str, int]] = ()  # what Python and JAX warned of meanwhile: message, file, line
+    undecided: Sequence[Undecided] = ()  # the comparisons of symbolic dimensions that hold for some sizes only
+    events: Sequence[Event] = ()  # the compiles in a ledger, where one was passed
+    # of the compiled program, where it spans several devices or is for a target; rules look at it then
     capture: Capture | None = None
-    waste: Sequence[Waste] | None = None
+    waste: Sequence[Waste] | None = None  # what `sharded.wastes` found in it; None before it looked
+    # says what the cure of a waste on a line brings, by compiling the program with it; None where it isn't to be
+    # tried
     try_cure: Callable[[Evidence, Waste, int], str] | None = None
 
     @property
@@ -228,9 +210,6 @@ class Evidence:
                 return None if self.traced is None else self.traced.lower()
             except Exception:
                 return None
-
-    def is_traced(self, value: Any) -> bool:
-        return is_tracer(value)
 
 
 _MOST_PIECES = 24  # each is compiled, in some tenths of a second: too long for the findings that ride on a capture

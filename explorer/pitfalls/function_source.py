@@ -12,7 +12,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.safe_reading import callee_name, closure_variables, find
-from explorer.capture.sources import Span, label, parse, read_source
+from explorer.capture.sources import Span, label, parse, read_source, syntax_at
 from explorer.model.attached import cached_property
 from explorer.model.graph import Frame
 from explorer.pitfalls.recorder import ExecutedFunction
@@ -22,19 +22,12 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionSource:
-    """A function that ran, as its author wrote it.
+    """A function that ran, as its author wrote it."""
 
-    Args:
-        executed: The function.
-        node: Its `def` or `lambda`.
-        text: All of its file.
-        inner: What Python made functions of in it: comprehensions, generators.
-    """
-
-    executed: ExecutedFunction
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    text: str
-    inner: tuple[ExecutedFunction, ...] = ()
+    executed: ExecutedFunction  # the function
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda  # its `def` or `lambda`
+    text: str  # all of its file
+    inner: tuple[ExecutedFunction, ...] = ()  # what Python made functions of in it: comprehensions, generators
 
     @property
     def file(self) -> str:
@@ -189,12 +182,7 @@ class FunctionSource:
 
 
 def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
-    """The text of a function; None where it can't be had, or was edited since.
-
-    Args:
-        executed: The function.
-        inner: What Python made functions of in it: comprehensions, generators.
-    """
+    """The text of a function; None where it can't be had, or was edited since. For `inner` see `FunctionSource`."""
     code = executed.code
     source = read_source(code.co_filename)
     if source is None:
@@ -253,24 +241,29 @@ def root_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class Edit:
-    """A piece of a file, and what to write there instead.
+    """A piece of a file, and what to write there instead."""
 
-    Args:
-        file, span: Where.
-        after: What to write there.
-        before: As it is written.
-        text: The same as Python writes it.
-    """
-
-    file: str
+    file: str  # file, span: where
     span: Span
-    after: str
-    before: str = ""
-    text: str = ""
+    after: str  # what to write there
+    before: str = ""  # as it is written
+    text: str = ""  # the same as Python writes it
 
 
 def span_of(frame: Frame) -> Span:
     return Span(frame.line, frame.column, frame.end_line, frame.end_column)
+
+
+def expression_at(frame: Frame | None) -> ast.expr | None:
+    """What is exactly at a frame; None where that is no expression, or can't be had."""
+    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
+    return way[-1] if way and isinstance(way[-1], ast.expr) else None
+
+
+def short_text(node: ast.expr) -> str:
+    """An expression in one line of at most 60 characters."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def frame_location(frame: Frame | None) -> dict[str, Any]:

@@ -21,17 +21,11 @@ _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit",
 
 @dataclass(frozen=True)
 class CallArgument:
-    """An argument of a call, by its parameter's name.
+    """An argument of a call, by its parameter's name."""
 
-    Args:
-        name: Of the parameter; of one in `*args`, as Python would write it: `args[1]`.
-        value: What was given.
-        static: Whether `jax.jit` was told that it is static.
-    """
-
-    name: str
-    value: Any
-    static: bool
+    name: str  # of the parameter; of one in `*args`, as Python would write it: `args[1]`
+    value: Any  # what was given
+    static: bool  # whether `jax.jit` was told that it is static
 
 
 def call_arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[CallArgument]:
@@ -74,7 +68,8 @@ def is_jit(function: FunctionSource, node: ast.expr) -> bool:
             return is_jit(function, node.args[0])
         return not node.args and is_jit(function, node.func)
     value = function.value(node)
-    return value is jax.jit or value is jax.pmap or (type(value) is FunctionType and _dotted(value) in _JITS)
+    name = f"{value.__module__}.{value.__qualname__}" if type(value) is FunctionType else ""
+    return value is jax.jit or value is jax.pmap or name in _JITS
 
 
 def is_jit_call(function: FunctionSource, node: ast.Call) -> bool:
@@ -90,19 +85,12 @@ def jit_target(function: FunctionSource, node: ast.Call) -> Any:
 
 def hash_of(kind: type) -> Any:
     """What a class hashes its objects with: None for not at all, `object.__hash__` for by identity."""
-    return next((held["__hash__"] for base in _bases(kind) if "__hash__" in (held := class_variables(base))), None)
+    bases: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
+    return next((held["__hash__"] for base in bases if "__hash__" in (held := class_variables(base))), None)
 
 
 def short_name(kind: type) -> str:
     return class_name(kind).rpartition(".")[2]
-
-
-def _bases(kind: type) -> tuple[type, ...]:
-    return type.__dict__["__mro__"].__get__(kind)
-
-
-def _dotted(value: FunctionType) -> str:
-    return f"{value.__module__}.{value.__qualname__}"
 
 
 def is_users_jitted(value: Any) -> bool:

@@ -96,17 +96,11 @@ class LintOptions:
 
 @dataclass(frozen=True, repr=False)
 class LintRecord:
-    """What `Findings.fix` and `Findings.recheck` start from.
+    """What `Findings.fix` and `Findings.recheck` start from."""
 
-    Args:
-        evidence: Of the trace that was checked.
-        function: As the user passed it.
-        args, kwargs: What it was traced with.
-    """
-
-    evidence: Evidence
-    function: Callable[..., Any]
-    args: Sequence[Any]
+    evidence: Evidence  # of the trace that was checked
+    function: Callable[..., Any]  # as the user passed it
+    args: Sequence[Any]  # args, kwargs: what it was traced with
     kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def retrace(self, rule: str) -> tuple[Evidence, Findings]:
@@ -117,21 +111,14 @@ class LintRecord:
 
 @dataclass
 class Observation:
-    """A function's trace as lint looks at it: `findings` is what the rules say of it.
+    """A function's trace as lint looks at it: `findings` is what the rules say of it."""
 
-    Args:
-        evidence: Of the trace.
-        plain: The arguments at one size, where the trace is of all sizes at once.
-        backend: What the rules of compiled programs let compile it; None for what is here, and if it is sharded only.
-        rules: Those to run.
-        levels: The severity of a rule's findings, by its number, where the project configures it.
-    """
-
-    evidence: Evidence
-    plain: tuple[Sequence[Any], dict[str, Any]]
+    evidence: Evidence  # of the trace
+    plain: tuple[Sequence[Any], dict[str, Any]]  # the arguments at one size, where the trace is of all sizes at once
+    # what the rules of compiled programs let compile it; None for what is here, and if it is sharded only
     backend: TargetBackend | None
-    rules: Sequence[Rule]
-    levels: Mapping[str, str]
+    rules: Sequence[Rule]  # those to run
+    levels: Mapping[str, str]  # the severity of a rule's findings, by its number, where the project configures it
 
     def compile(self) -> None:
         """Compile what the rules of compiled programs look at.
@@ -151,7 +138,6 @@ class Observation:
             self.evidence.try_cure = CureTrials(self.backend or HereBackend()).outcome
 
     def findings(self) -> Findings:
-        """What the rules say."""
         findings = check_rules(self.evidence, self.rules, self.levels)
         findings.target = "" if self.backend is None else str(self.backend.target)
         return findings
@@ -314,7 +300,6 @@ def _difference(rule: Rule, evidence: Evidence, equation: Any, how: str) -> Find
 
 
 def _differences(one: Any, other: Any) -> Iterator[tuple[Any, str]]:
-    """The equations that differ, and how, in the order of the program."""
     inner, outer = getattr(one, "jaxpr", one), getattr(other, "jaxpr", other)
     values = _constants(one), _constants(other)
     for a, b in zip(inner.eqns, outer.eqns, strict=False):
@@ -339,7 +324,6 @@ def _constants(program: Any) -> dict[Any, Any]:
 
 
 def _operand(operand: Any, constants: dict[Any, Any]) -> Any:
-    """What an operand is, if the trace knew."""
     return operand.val if hasattr(operand, "val") else constants.get(operand)
 
 

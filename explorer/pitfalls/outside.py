@@ -22,21 +22,13 @@ from explorer.pitfalls.state import Change, Snapshot, named_in, same
 
 @dataclass(frozen=True, repr=False)
 class Read:
-    """A value from outside that a function read while it was traced.
+    """A value from outside that a function read while it was traced."""
 
-    Args:
-        function: That read it.
-        node: The name, or the attribute or item of a name.
-        path: As the snapshots around the trace name it; its text where they don't.
-        value: What it was.
-        holder: The object or container whose attribute or item it is; None for a name.
-    """
-
-    function: FunctionSource
-    node: ast.expr
-    path: str
-    value: Any
-    holder: Any = None
+    function: FunctionSource  # that read it
+    node: ast.expr  # the name, or the attribute or item of a name
+    path: str  # as the snapshots around the trace name it; its text where they don't
+    value: Any  # what it was
+    holder: Any = None  # the object or container whose attribute or item it is; None for a name
 
     @property
     def span(self) -> Span:
@@ -66,17 +58,13 @@ def reads(evidence: Evidence) -> Iterator[Read]:
             if data is None or not function.reached(data[0]):
                 continue
             read = _read(function, *data, evidence.before)
-            if read is not None and read.path not in seen and not _is_state(read, evidence):
-                seen.add(read.path)
-                yield read
-
-
-def _is_state(read: Read, evidence: Evidence) -> bool:
-    return bool({id(read.value), id(read.holder)} & evidence.captured)
+            if read is None or read.path in seen or {id(read.value), id(read.holder)} & evidence.captured:
+                continue
+            seen.add(read.path)
+            yield read
 
 
 def _is_inner(function: FunctionSource, node: ast.AST) -> bool:
-    """Whether more of the same path follows."""
     outer = function.parents.get(node)
     return isinstance(outer, (ast.Attribute, ast.Subscript)) and outer.value is node and isinstance(outer.ctx, ast.Load)
 
@@ -185,7 +173,6 @@ def _that_name(text: str, read: Read) -> Iterator[tuple[Any, tuple[ast.AST, ...]
 
 
 def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
-    """What a node stands in, from the outside."""
     parents = _parents(text)
     way: list[ast.AST] = []
     while (outer := parents.get(node)) is not None:
@@ -196,7 +183,6 @@ def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
 
 @lru_cache(maxsize=32)
 def _changing(text: str) -> dict[str, list[Any]]:
-    """The statements and calls of a text that may change something, by the names and attributes that they change."""
     by_name: dict[str, list[Any]] = {}
     tree = parse(text)
     for node in ast.walk(tree) if tree is not None else ():
@@ -230,7 +216,6 @@ def _sets_read(target: ast.expr, way: Sequence[ast.AST], read: Read) -> bool:
 
 
 def _may_be(target: ast.Subscript, read: Read) -> bool:
-    """Whether `d[key] = …` may change what was read of `d`."""
     key = read.node.slice if isinstance(read.node, ast.Subscript) else None
     if isinstance(key, ast.Constant) and isinstance(target.slice, ast.Constant):
         return key.value == target.slice.value
@@ -258,7 +243,6 @@ def _is_same_class(way: Sequence[ast.AST], read: Read) -> bool:
 
 
 def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
-    """Whether an expression elsewhere in the file is the object that an attribute was read from."""
     if not isinstance(node, ast.Name):
         return False
     value = read.function.executed.lookup(node.id)
@@ -299,8 +283,6 @@ def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
 
 
 class _Names(NamedTuple):
-    """What a function binds itself, and what it says is global."""
-
     own: frozenset[str]
     declared_global: frozenset[str]
 
@@ -338,7 +320,6 @@ def _inside(function: Any) -> Iterator[ast.AST]:
 
 
 def _targets(comprehension: Any) -> set[str]:
-    """The names that a comprehension binds for itself."""
     targets = (generator.target for generator in comprehension.generators)
     return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
@@ -373,19 +354,12 @@ MUTATORS = frozenset[str]().union(
 
 @dataclass(frozen=True, repr=False)
 class Write:
-    """A piece of the user's text that changed something outside of its function.
+    """A piece of the user's text that changed something outside of its function."""
 
-    Args:
-        function: That it stands in.
-        node: The call or the assignment.
-        span: Of it.
-        count: How often it ran; 0 where that isn't known.
-    """
-
-    function: FunctionSource
-    node: ast.AST
-    span: Span
-    count: int = 0
+    function: FunctionSource  # that it stands in
+    node: ast.AST  # the call or the assignment
+    span: Span  # of it
+    count: int = 0  # how often it ran; 0 where that isn't known
 
     @property
     def text(self) -> str:
@@ -415,7 +389,6 @@ def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
 
 
 def _assignment(evidence: Evidence, change: Change) -> Write | None:
-    """The assignment to just that; else the only one that could be to it."""
     possible: list[Write] = []
     # A constructor's come last: it ran when the object was made, which was mostly before what changed was looked at.
     for function in sorted(evidence.functions, key=lambda function: function.executed.code.co_name == "__init__"):
@@ -444,7 +417,6 @@ def targets_of(node: Any) -> Iterator[ast.expr]:
 
 
 def _fits(function: FunctionSource, target: ast.expr, node: ast.AST, change: Change) -> bool | None:
-    """Whether an assignment made a change; None where that can't be excluded."""
     if isinstance(target, ast.Name) and target.id in function.declared:
         return change.path == target.id
     if change.holder is None:
@@ -465,7 +437,6 @@ def _fits(function: FunctionSource, target: ast.expr, node: ast.AST, change: Cha
 
 
 def _may_be_at(key: ast.expr, change: Change) -> bool:
-    """Whether `holder[key]` may be where a change was."""
     if change.path.startswith(f"{change.holder_path}."):
         return False
     if isinstance(key, ast.Constant) and is_a(change.holder, dict):
@@ -473,10 +444,8 @@ def _may_be_at(key: ast.expr, change: Change) -> bool:
     return True
 
 
-def holds_tracer(evidence: Evidence, value: Any) -> bool:
+def holds_tracer(value: Any) -> bool:
     """Whether a value is traced, or a list, tuple or dict with such a value."""
-    if evidence.is_traced(value):
-        return True
     if is_a(value, list, tuple):
-        return any(map(evidence.is_traced, list[Any].__iter__(value) if is_a(value, list) else tuple(value)))
-    return is_a(value, dict) and any(map(evidence.is_traced, dict[Any, Any].values(value)))
+        return any(map(is_tracer, list[Any].__iter__(value) if is_a(value, list) else tuple(value)))
+    return is_tracer(value) or (is_a(value, dict) and any(map(is_tracer, dict[Any, Any].values(value))))

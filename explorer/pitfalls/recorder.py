@@ -33,22 +33,14 @@ _MOST_COUNTED = 10_000  # calls of one expression, where each costs: 3.12 and la
 
 @dataclass(repr=False)
 class Call:
-    """One call expression of the user's that was reached, and how often.
+    """One call expression of the user's that was reached, and how often."""
 
-    Args:
-        code: Of the function that it stands in.
-        span: Of the expression.
-        callee: What was called, with its module: `builtins.print`, `time.time`, `builtins.list.append`.
-        receiver: The object whose method it is; None for others.
-        count: How often.
-        traced: The names that stood for traced values there when it was first reached, with their types.
-    """
-
-    code: CodeType
-    span: Span
-    callee: str
-    receiver: Any = None
-    count: int = 1
+    code: CodeType  # of the function that it stands in
+    span: Span  # of the expression
+    callee: str  # what was called, with its module: `builtins.print`, `time.time`, `builtins.list.append`
+    receiver: Any = None  # the object whose method it is; None for others
+    count: int = 1  # how often
+    # the names that stood for traced values there when it was first reached, with their types
     traced: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -58,27 +50,17 @@ class Call:
 
 @dataclass(repr=False)
 class ExecutedFunction:
-    """One of the user's functions that ran.
+    """One of the user's functions that ran."""
 
-    Args:
-        code: Its code.
-        globals: The names of its module.
-        free: What the names of enclosing functions stood for when it first ran.
-        owner: The object whose method it is, by the custom of calling that `self`; else None.
-        count: How often.
-        offsets: Of the instructions that were reached.
-        arguments: By parameter, when it first ran.
-        traced: Those of them that were traced, with their types.
-    """
-
-    code: CodeType
-    globals: dict[str, Any]
+    code: CodeType  # its code
+    globals: dict[str, Any]  # the names of its module
+    # what the names of enclosing functions stood for when it first ran
     free: dict[str, Any] = field(default_factory=dict[str, Any])
-    owner: Any = None
-    count: int = 1
-    offsets: set[int] = field(default_factory=set[int])
-    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
-    traced: dict[str, str] = field(default_factory=dict[str, str])
+    owner: Any = None  # the object whose method it is, by the custom of calling that `self`; else None
+    count: int = 1  # how often
+    offsets: set[int] = field(default_factory=set[int])  # of the instructions that were reached
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])  # by parameter, when it first ran
+    traced: dict[str, str] = field(default_factory=dict[str, str])  # those of them that were traced, with their types
 
     @classmethod
     def of(cls, frame: FrameType) -> ExecutedFunction:
@@ -108,22 +90,16 @@ class ExecutedFunction:
 
 @dataclass(repr=False)
 class Recording:
-    """What was seen while one trace ran.
+    """What was seen while one trace ran."""
 
-    Args:
-        executed: The user's functions that ran, by their code, in the order in which they first did. Comprehensions
-            that Python compiles to functions are among them.
-        watched: The code whose arguments are kept.
-        arguments_before: Its arguments by parameter, as they were when it first ran.
-        arguments: The arguments themselves.
-        started: When, in seconds since 1970.
-    """
-
+    # the user's functions that ran, by their code, in the order in which they first did. Comprehensions that Python
+    # compiles to functions are among them.
     executed: dict[CodeType, ExecutedFunction] = field(default_factory=dict[CodeType, ExecutedFunction])
-    watched: CodeType | None = None
+    watched: CodeType | None = None  # the code whose arguments are kept
+    # its arguments by parameter, as they were when it first ran
     arguments_before: Snapshot = field(default_factory=Snapshot)
-    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
-    started: float = field(default_factory=time.time)
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])  # the arguments themselves
+    started: float = field(default_factory=time.time)  # when, in seconds since 1970
     _calls: dict[tuple[int, int, str], list[Call]] = field(default_factory=dict[tuple[int, int, str], list[Call]])
 
     @property
@@ -281,7 +257,6 @@ def _stepped(recording: Recording) -> Generator[None]:
 
 
 def _callees(code: CodeType) -> dict[int, ast.expr | None]:
-    """What the calls of a function call, by the offsets of their instructions; None where the text can't be had."""
     source = read_source(code.co_filename)
     # By their ends, of which each call has its own: where one over several lines starts is given in several ways.
     ends = calls_by_end(source.text) if source is not None else {}
@@ -300,7 +275,6 @@ def calls_by_end(text: str) -> dict[tuple[int | None, int | None], ast.expr]:
 
 
 def _instructions(code: CodeType) -> Iterator[int | None]:
-    """The offset of each instruction that is a call; None for the others."""
     text = code.co_code
     calls = {dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if name in dis.opmap}
     return (offset if text[offset] in calls else None for offset in range(0, len(text), 2))
@@ -381,7 +355,6 @@ def _monitored(recording: Recording) -> Generator[None]:
 
 
 def _is_method_of(name: str, first: Any) -> bool:
-    """Whether the first argument of a callable of this name is an object whose method it is."""
     owner = name.rpartition(".")[0]
     return any(class_name(kind) == owner for kind in mro(first))
 

@@ -28,27 +28,18 @@ Check = Callable[[Evidence], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Rule:
-    """One pitfall: how to see it, what it does, how to cure it.
+    """One pitfall: how to see it, what it does, how to cure it."""
 
-    Args:
-        name: Of `Finding.rule`: `impure-print`.
-        code: Its number: `EX001`.
-        severity: Unless a finding or the user says otherwise.
-        documentation: Where JAX's documentation explains it.
-        check: Yields the findings about some evidence. It never runs the user's code, nor reads attributes of their
-            objects in ways that could.
-        passive: It needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on
-            every compile.
-        compiles: It compiles pieces of the program, or looks at all of it compiled: nothing for every trace.
-    """
-
-    name: str
-    code: str
-    severity: str
-    documentation: str
+    name: str  # of `Finding.rule`: `impure-print`
+    code: str  # its number: `EX001`
+    severity: str  # unless a finding or the user says otherwise
+    documentation: str  # where JAX's documentation explains it
+    # yields the findings about some evidence. It never runs the user's code, nor reads attributes of their objects in
+    # ways that could.
     check: Check
+    # it needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on every compile
     passive: bool = False
-    compiles: bool = False
+    compiles: bool = False  # it compiles pieces of the program, or looks at all of it compiled: nothing for every trace
 
     @property
     def summary(self) -> str:
@@ -120,12 +111,12 @@ def select_rules(
     Raises:
         OptionError: There is no such rule.
     """
-    named = {_named(name, "rules").code for name in _names(rules or ())}
     excluded = {_named(name, "ignore").code for name in _names(ignore)}
     if rules is None:
-        excluded |= {code for code, level in (config or {}).items() if level == _OFF}
-    selected = (rule for rule in all_rules() if rules is None or rule.code in named)
-    return tuple(rule for rule in selected if rule.code not in excluded)
+        named = {rule.code for rule in all_rules()} - {code for code, level in (config or {}).items() if level == _OFF}
+    else:
+        named = {_named(name, "rules").code for name in _names(rules)}
+    return tuple(rule for rule in all_rules() if rule.code in named - excluded)
 
 
 def severities(file: str) -> Mapping[str, str]:
@@ -196,7 +187,6 @@ def is_suppressed(finding: Finding) -> bool:
 
 @lru_cache(maxsize=32)
 def _comments(text: str) -> Mapping[int, frozenset[str]]:
-    """By line, the rules that its comment names."""
     if not _COMMENT.search(text):
         return {}
     matches = ((line, _COMMENT.search(comment)) for line, comment in _all_comments(text))
@@ -235,7 +225,6 @@ def _silent_lines(text: str, line: int) -> set[int]:
 
 
 def _head(node: ast.stmt) -> range:
-    """The lines of a statement before those of the statements inside it."""
     body: list[ast.stmt] = getattr(node, "body", [])
     last = max(first_line(body[0]) - 1, node.lineno) if body else node.end_lineno or node.lineno
     return range(first_line(node), last + 1)

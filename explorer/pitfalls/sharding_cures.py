@@ -51,43 +51,26 @@ class _Need:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a cure gives another sharding.
+    """Where a cure gives another sharding."""
 
-    Args:
-        shape: Of what gets it.
-        spec: The sharding; None where it is open.
-        argument: The position among the arrays that are passed, if it is one.
-        results: Else equations by their `id`, each with which of its outputs is meant.
-    """
-
-    shape: tuple[int, ...]
-    spec: PartitionSpec | None
-    argument: int | None = None
-    results: tuple[tuple[int, int], ...] = ()
+    shape: tuple[int, ...]  # of what gets it
+    spec: PartitionSpec | None  # the sharding; None where it is open
+    argument: int | None = None  # the position among the arrays that are passed, if it is one
+    results: tuple[tuple[int, int], ...] = ()  # else equations by their `id`, each with which of its outputs is meant
 
 
 @dataclass
 class CureTrials:
-    """Compiles a program with cures, some of them.
+    """Compiles a program with cures, some of them."""
 
-    Args:
-        backend: What compiles it.
-        left: How many more are compiled.
-    """
-
-    backend: Backend
-    left: int = _MOST
+    backend: Backend  # what compiles it
+    left: int = _MOST  # how many more are compiled
     _trials: dict[Any, _Need] = field(default_factory=dict[Any, _Need])
 
     def outcome(self, evidence: Evidence, waste: Waste, line: int) -> str:
         """What a cure brings, or why nobody tried: `tried: each device sends 8.4 MB → 0 B`.
 
         Where the cure leaves the sharding open, what splits one dimension is tried, and the best of it is named.
-
-        Args:
-            evidence: With the capture of the program as it is.
-            waste: What is to be cured.
-            line: Of the finding.
         """
         if evidence.capture is None or evidence.traced is None:
             return "not tried: there is no compiled program"
@@ -140,7 +123,6 @@ def _compared(before: _Need, after: _Need) -> str:
 
 
 def _splits(shape: Sequence[int], waste: Waste) -> Iterator[PartitionSpec]:
-    """Each way to split one of the two largest dimensions over the axes of a waste."""
     axes = waste.axes[0] if len(waste.axes) == 1 else waste.axes
     dims = sorted((at for at, size in enumerate(shape) if size % waste.devices == 0), key=lambda at: -shape[at])
     if not dims or waste.devices < 2:
@@ -204,7 +186,6 @@ def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _
 
 
 def _output(evidence: Evidence, number: int, spec: PartitionSpec | None) -> _Place:
-    """The equation that makes an output of the program."""
     body = evidence.program.main
     variable: Any = body.raw.outvars[number] if number < len(body.raw.outvars) else None
     equation = body.makers.get(variable) if variable is not None and not is_literal(variable) else None

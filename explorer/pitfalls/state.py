@@ -52,49 +52,31 @@ _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard lib
 
 @dataclass(frozen=True, repr=False)
 class Container:
-    """A container, and what was in it: both kept alive, so that an address names no other object later.
+    """A container, and what was in it: both kept alive, so that an address names no other object later."""
 
-    Args:
-        value: The list, dict, set, object, …; None for the names themselves.
-        path: As Python writes it: `log`, `self.calls`, `state['loss']`.
-        inner: By how Python goes on: `[0]`, `['loss']`, `.calls`; by name for the names.
-        content: What tells that it was changed in place where `inner` doesn't.
-    """
-
-    value: Any
-    path: str
-    inner: dict[str, Any]
-    content: Any = None
+    value: Any  # the list, dict, set, object, …; None for the names themselves
+    path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`
+    inner: dict[str, Any]  # by how Python goes on: `[0]`, `['loss']`, `.calls`; by name for the names
+    content: Any = None  # what tells that it was changed in place where `inner` doesn't
 
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """What is at a path is not what was there before.
+    """What is at a path is not what was there before."""
 
-    Args:
-        path: As Python writes it: `log`, `self.calls`, `state['loss']`.
-        before, after: The values; `Ellipsis` for none.
-        how: `set` (another value), `content` (an array's elements, a set's).
-        holder: The container whose item or attribute it is; None for a name.
-        holder_path: Its path; empty for a name.
-    """
-
-    path: str
-    before: Any
+    path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`
+    before: Any  # before, after: the values; `Ellipsis` for none
     after: Any
-    how: str
-    holder: Any = None
-    holder_path: str = ""
+    how: str  # `set` (another value), `content` (an array's elements, a set's)
+    holder: Any = None  # the container whose item or attribute it is; None for a name
+    holder_path: str = ""  # its path; empty for a name
 
 
 @dataclass(repr=False)
 class Snapshot:
-    """Values by path.
+    """Values by path."""
 
-    Args:
-        holders: The containers, by address; what has the address 0 are the names.
-    """
-
+    # the containers, by address; what has the address 0 are the names
     holders: dict[int, Container] = field(default_factory=dict[int, Container])
 
     @cached_property
@@ -251,7 +233,6 @@ def named_in(name: str, module: str) -> str:
 
 
 def _called(value: Any) -> list[Any]:
-    """The functions that are called when a value is, or its methods."""
     kind = kind_of(value)
     if kind is FunctionType:
         wrapped = attributes(value).get("__wrapped__")

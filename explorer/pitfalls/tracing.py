@@ -119,7 +119,6 @@ def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
 
 
 def _is_shown(filters: Sequence[Any], message: str, category: type[Warning], file: str, line: int) -> bool:
-    """Whether Python would show a warning under some filters."""
     name = os.path.splitext(os.path.basename(file))[0]  # Python asks for the module's name, which ends so
     for action, text, kind, module, at in filters:
         if issubclass(category, kind) and at in (0, line) and _matches(text, message) and _matches(module, name):

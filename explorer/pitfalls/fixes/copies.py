@@ -69,7 +69,6 @@ class FunctionCopies:
         return MethodType(self._copied(call), copy) if call is not None and id(call) in self._leading else copy
 
     def _find_leading(self, values: tuple[Any, ...]) -> set[int]:
-        """The addresses of what leads to a function to change."""
         users: dict[int, list[int]] = {}
         waiting, seen, functions = list(values), set[int](), list[FunctionType]()
         while waiting:
@@ -177,7 +176,6 @@ class FunctionCopies:
 
 
 def _with_users(changed: list[int], users: Mapping[int, list[int]]) -> set[int]:
-    """The addresses given, and all that lead to them."""
     leading = set(changed)
     while changed:
         further = set(users.get(changed.pop(), ())) - leading
@@ -215,7 +213,6 @@ def _methods(value: Any) -> dict[str, FunctionType]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What a value leads to by itself."""
     kind = kind_of(value)
     if kind is FunctionType:
         yield from closure_variables(value).values()

@@ -39,19 +39,14 @@ _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "num
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One way to cure the findings of a rule.
+    """One way to cure the findings of a rule."""
 
-    Args:
-        rule: The rule's name.
-        text: What it does, in a sentence.
-        make: Gives the edits for one finding; raises `RewriteUncertain` where it can't be sure.
-        verify: Compares the traces of the text as it was and as it is, the latter by the name of its file, beyond what
-            each rewrite has to hold; raises `RewriteUncertain` if they don't do the same.
-    """
-
-    rule: str
-    text: str
+    rule: str  # the rule's name
+    text: str  # what it does, in a sentence
+    # gives the edits for one finding; raises `RewriteUncertain` where it can't be sure
     make: Callable[[Unit, Finding], Sequence[Edit]]
+    # compares the traces of the text as it was and as it is, the latter by the name of its file, beyond what each
+    # rewrite has to hold; raises `RewriteUncertain` if they don't do the same
     verify: Callable[[Evidence, Evidence, Finding, str], None] | None = None
 
 
@@ -166,14 +161,7 @@ def _diff(unit: Unit, text: str) -> str:
 
 
 def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite: Rewrite) -> Finding | None:
-    """Trace the function with its file's text rewritten.
-
-    Args:
-        record: Of the trace with the text as it is.
-        finding: What the rewrite cures.
-        unit: The function that was rewritten.
-        text: All of its file, rewritten.
-        rewrite: What was done, and what it asks of both traces besides.
+    """Trace the function with its file's text rewritten to `text`.
 
     Returns:
         None if the function is traced, gives the same types, and has one finding of the rule less: it is proven. Else
@@ -254,7 +242,6 @@ def _registered_text(file: str, text: str) -> Generator[None]:
 
 
 def _imported(unit: Unit) -> dict[str, Any]:
-    """The names that the rewrite imports."""
     names: dict[str, Any] = {}
     for statement in unit.imports:
         exec(statement, names)

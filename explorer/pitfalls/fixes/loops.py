@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any
 
 import jax
 
@@ -15,6 +14,7 @@ from explorer.pitfalls.fixes.values import pure
 from explorer.pitfalls.function_source import Edit, parameters_of
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_INSIDE = (ast.Lambda, *_COMPREHENSIONS)
 _ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
 _KEYS = ("jax.random.key", "jax.random.PRNGKey")
 _NO_DRAWS = ("split", "key", "PRNGKey", "fold_in", "wrap_key_data", "key_data", "clone", "key_impl")
@@ -28,7 +28,7 @@ _NUMBERS = {
 def hoisted_jit(unit: Unit, finding: Finding) -> list[Edit]:
     """jax.jit(lambda …) of a loop's body, assigned once above it, if nothing in it changes from turn to turn."""
     span = finding_span(finding)
-    call = next((one for one in unit.around(span, ast.Call) if Span.of(one) == span), None)
+    call = unit.exactly(span, ast.Call)
     loop = next(iter(sorted(unit.around(span, ast.For, ast.While), key=lambda one: -one.lineno)), None)
     if call is None or loop is None:
         raise RewriteUncertain("it isn't in a loop")
@@ -61,7 +61,8 @@ def fori_loop(unit: Unit, finding: Finding) -> list[Edit]:
     if unit.comments(loop.lineno, loop.end_lineno or 0):
         raise RewriteUncertain("a comment would be lost")
     name, value, operator = _assignment(loop.body[0])
-    if len(loop.body) > 1 or index in _read_outside(unit, loop, after=True):
+    is_read_after = any(one.id == index and one.lineno > (loop.end_lineno or 0) for one in unit.nodes(ast.Name))
+    if len(loop.body) > 1 or is_read_after:
         raise RewriteUncertain("its body is more than an assignment, or its index is read after it")
     if not pure(unit, value):
         raise RewriteUncertain("its body may do more than to compute")
@@ -78,13 +79,9 @@ def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
         raise RewriteUncertain("it stands in no function, or nothing goes from turn to turn")
     name, several = unit.unused_name("body"), ", ".join(carried)
     carry = carried[0] if len(carried) == 1 else unit.unused_name("carry")
-    func, inside, outside = (
-        unit.qualified_name("jax.lax.fori_loop"),
-        " " * loop.body[0].col_offset,
-        " " * loop.col_offset,
-    )
+    inside, outside = " " * loop.body[0].col_offset, " " * loop.col_offset
     first = several if len(carried) == 1 else f"({several})"
-    call = f"{several} = {func}({low}, {high}, {name}, {first})"
+    call = f"{several} = {unit.qualified_name('jax.lax.fori_loop')}({low}, {high}, {name}, {first})"
     unpacked = [] if len(carried) == 1 else [unit.line_below(loop.iter, f"{inside}{several} = {carry}")]
     head = Edit(unit.file, unit.to_colon(loop), f"def {name}({index}, {carry}):")
     return [head, *unpacked, unit.line_below(loop, f"{inside}return {several}\n{outside}{call}")]
@@ -106,7 +103,6 @@ def _counted(unit: Unit, finding: Finding) -> tuple[ast.For, str, str, str]:
 
 
 def _assignment(line: ast.stmt) -> tuple[str, ast.expr, str]:
-    """The name that a statement assigns, the value, and the operator that it is assigned with."""
     match line:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             return name, value, ""
@@ -116,17 +112,15 @@ def _assignment(line: ast.stmt) -> tuple[str, ast.expr, str]:
             raise RewriteUncertain("its body is more than assignments")
 
 
-def _read_outside(unit: Unit, loop: ast.For, after: bool = False) -> set[str]:
-    """The names that are read elsewhere, or below a loop alone, and those of parameters."""
-    names = [name for name in unit.nodes(ast.Name) if Span.of(name) not in Span.of(loop)]
-    names = [name for name in names if not isinstance(name.ctx, ast.Store) or after]
-    parameters = set[str]() if after else {parameter.arg for parameter in unit.nodes(ast.arg)}
-    return {name.id for name in names if not after or name.lineno > (loop.end_lineno or 0)} | parameters
+def _read_elsewhere(unit: Unit, loop: ast.For) -> set[str]:
+    names = (name for name in unit.nodes(ast.Name) if Span.of(name) not in Span.of(loop))
+    parameters = (parameter.arg for parameter in unit.nodes(ast.arg))
+    return {name.id for name in names if not isinstance(name.ctx, ast.Store)}.union(parameters)
 
 
 def _carried(unit: Unit, loop: ast.For, index: str) -> list[str]:
     """The names that the body assigns and that go from turn to turn, or are read elsewhere."""
-    elsewhere = _read_outside(unit, loop)
+    elsewhere = _read_elsewhere(unit, loop)
     if index in elsewhere:
         raise RewriteUncertain(f"{index} is read after the loop")
     assigned: dict[str, None] = {}
@@ -146,10 +140,10 @@ def new_argument(unit: Unit, finding: Finding) -> list[Edit]:
     If it is assigned to a name, that name is the parameter.
     """
     span = finding_span(finding)
-    call = next((one for one in unit.around(span, ast.Call) if Span.of(one) == span and _made(unit, one)), None)
-    if call is None:
+    call = unit.exactly(span, ast.Call)
+    if call is None or not (path := _made(unit, call)):
         raise RewriteUncertain("it isn't known what it makes")
-    path, function = _made(unit, call), _linted(unit, span)
+    function = _linted(unit, span)
     if path.startswith("time.") and sum(_made(unit, other) == path for other in unit.nodes(ast.Call)) > 1:
         raise RewriteUncertain("it measures, and does so on both sides of a trace")
     if call.keywords or any(type(getattr(one, "value", None)) not in (int, float) for one in call.args):
@@ -160,7 +154,6 @@ def new_argument(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def _given(unit: Unit, function: ast.FunctionDef, call: ast.Call, default: str) -> tuple[str, Edit]:
-    """The name of the argument, and the edit that puts it in the place of a call."""
     for line in function.body:
         match line:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call and unit.is_alone(line):
@@ -205,14 +198,16 @@ def split_key(unit: Unit, finding: Finding) -> list[Edit]:
     for line in unit.block_around(Span.of(used)):
         calls = unit.nodes(ast.Call, within=Span.of(line))
         draws = [one for one in calls if _draws(unit, one) and getattr(one.args[0], "id", "") == key]
-        if draws:
-            inner: Any = next(unit.around(Span.of(draws[0]), ast.Lambda, *_COMPREHENSIONS), None)
-            is_inside = inner is not None and Span.of(inner) in Span.of(line)
-            if len(draws) > 1 or not is_simple(line) or is_inside:
-                raise RewriteUncertain("it isn't one draw after the other")
+        if len(draws) > 1 or (draws and not _is_once(unit, draws[0], line)):
+            raise RewriteUncertain("it isn't one draw after the other")
+        for draw in draws:
             edits.append(unit.above(line, f"{key}, {name} = {split}({key})"))
-            edits.append(unit.replace(draws[0].args[0], name))
+            edits.append(unit.replace(draw.args[0], name))
     return edits
+
+
+def _is_once(unit: Unit, call: ast.Call, line: ast.stmt) -> bool:
+    return is_simple(line) and not any(Span.of(one) in Span.of(line) for one in unit.around(Span.of(call), *_INSIDE))
 
 
 def _draws(unit: Unit, call: ast.Call) -> bool:

@@ -60,8 +60,7 @@ def rewrite_log(unit: Unit, finding: Finding) -> list[Edit]:
     is_plain = call.args and not call.keywords and not any(isinstance(one, ast.Starred) for one in call.args)
     if line.value is not call or not is_plain:
         raise RewriteUncertain("it is more than a message and its values")
-    start = unit.arguments(call)[0][1][:2]
-    first = Edit(unit.file, Span(*start, *start), f"{unit.source(call.func)}, ")
+    first = unit.insert(unit.arguments(call)[0][1][:2], f"{unit.source(call.func)}, ")
     return [unit.replace(call.func, unit.qualified_name("jax.debug.callback")), first]
 
 
@@ -113,7 +112,6 @@ def words(unit: Unit, node: ast.expr) -> PrintFormat:
 
 
 def _is_text(unit: Unit, node: ast.expr) -> bool:
-    """Return True if an expression is a text for certain."""
     match node:
         case ast.Constant(value=str()) | ast.JoinedStr():
             return True
@@ -152,7 +150,6 @@ def _plain(spec: ast.expr) -> str:
 
 
 def _filled(text: str, values: Sequence[ast.expr]) -> PrintFormat:
-    """What str.format prints."""
     parts: list[_Part] = []
     left = iter(values)
     for i, (before, name, spec, conversion) in enumerate(Formatter().parse(text)):
@@ -206,7 +203,6 @@ def _escaped(text: str) -> str:
 
 
 def _literal(node: ast.expr) -> str:
-    """The text that a string stands for."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     raise RewriteUncertain("it is no text")
@@ -220,7 +216,6 @@ def quoted(text: str) -> str:
 
 
 def _written(unit: Unit, value: ast.expr) -> str:
-    """The text of a value: as it is in the function, or of one that was made here."""
     match value:
         case ast.expr() if hasattr(value, "lineno"):
             return unit.source(value)

@@ -9,7 +9,7 @@ import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain
 from keyword import iskeyword
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPOUND = (*_FUNCTIONS, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 _BLANKS = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+_DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
 
 
@@ -41,30 +42,19 @@ class _Token(NamedTuple):
 
 @dataclass
 class Unit:
-    """The outermost function around a piece of text, or the statement, where it stands in none.
+    """The outermost function around a piece of text, or the statement, where it stands in none."""
 
-    Args:
-        file: The name that frames carry.
-        text: All of the file.
-        start, end: The first and last line of the function, from 1.
-        names: What the names of its module stand for.
-        main: The first line of the function that was linted, if it is in this file.
-        imports: The statements that a rewrite turned out to need.
-        new_parameters: What a rewrite adds to the parameters of that function: an expression for each first argument.
-        evidence: Of the trace that the findings are of.
-        root: The function or statement itself.
-    """
-
-    file: str
-    text: str
-    start: int
+    file: str  # the name that frames carry
+    text: str  # all of the file
+    start: int  # start, end: the first and last line of the function, from 1
     end: int
-    names: Mapping[str, Any]
-    main: int = 0
-    imports: list[str] = field(default_factory=list[str])
+    names: Mapping[str, Any]  # what the names of its module stand for
+    main: int = 0  # the first line of the function that was linted, if it is in this file
+    imports: list[str] = field(default_factory=list[str])  # the statements that a rewrite turned out to need
+    # what a rewrite adds to the parameters of that function: an expression for each first argument
     new_parameters: dict[str, str] = field(default_factory=dict[str, str])
-    evidence: Evidence | None = None
-    root: ast.AST = field(default_factory=ast.Pass)
+    evidence: Evidence | None = None  # of the trace that the findings are of
+    root: ast.AST = field(default_factory=ast.Pass)  # the function or statement itself
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -89,6 +79,10 @@ class Unit:
     def near(self, span: Span, *kinds: type[_Node]) -> Iterator[_Node]:
         """The nodes of some kinds around a piece of the text, then those in it."""
         yield from chain(self.around(span, *kinds), self.nodes(*kinds, within=span))
+
+    def exactly(self, span: Span, kind: type[_Node]) -> _Node | None:
+        """The node of a kind that takes up just a piece of the text."""
+        return next((node for node in self.around(span, kind) if Span.of(node) == span), None)
 
     def call_on_line(self, span: Span) -> ast.Call:
         """The call that is exactly there, or else the smallest around it in the same line."""
@@ -162,35 +156,40 @@ class Unit:
     def _grouped(self, node: ast.AST) -> Span:
         """Where an expression is, with the brackets that are there for it alone."""
         span = Span.of(node)
-        while True:
-            before = [one for one in self._tokens if one.span[2:] <= span[:2]][-2:]
-            after = next((one for one in self._tokens if one.span[:2] >= span[2:]), None)
-            if not before or before[-1].text != "(" or after is None or after.text != ")":
-                return span
-            caller = before[0] if len(before) > 1 else None
-            is_name = caller is not None and caller.kind == tokenize.NAME and not iskeyword(caller.text)
-            if caller is not None and (is_name or caller.text in (")", "]", "}")):  # the brackets of a call
-                return span
-            span = Span(*before[-1].span[:2], *after.span[2:])
+        while (outer := self._brackets_around(span)) is not None:
+            span = outer
+        return span
+
+    def _brackets_around(self, span: Span) -> Span | None:
+        before = [one for one in self._tokens if one.span[2:] <= span[:2]][-2:]
+        after = next((one for one in self._tokens if one.span[:2] >= span[2:]), None)
+        if not before or after is None or (before[-1].text, after.text) != ("(", ")"):
+            return None
+        is_call = len(before) > 1 and _ends_operand(before[0])
+        return None if is_call else Span(*before[-1].span[:2], *after.span[2:])
 
     def _is_grouped(self, node: ast.AST) -> bool:
         return self._grouped(node) != Span.of(node)
 
     def arguments(self, call: ast.Call) -> list[tuple[ast.expr | ast.keyword, Span]]:
         """The arguments of a call in the order of the text, each with where it is, brackets around it included."""
-        inside = Span(*Span.of(call.func)[2:], *Span.of(call)[2:])
-        depth, places, current = 0, list[Span](), list[_Token]()
-        tokens = [one for one in self._tokens if one.span in inside]
-        tokens = tokens[next(i for i, one in enumerate(tokens) if one.text == "(") + 1 : -1]
-        for token in [*tokens, _Token(tokenize.OP, ",", inside)]:
-            if token.text == "," and not depth:
-                places += [Span(*current[0].span[:2], *current[-1].span[2:])] if current else []
-                current = []
-                continue
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            current.append(token)
         nodes = sorted([*call.args, *call.keywords], key=lambda node: Span.of(node)[:2])
-        return list(zip(nodes, places, strict=True))
+        return list(zip(nodes, self._listed(Span(*Span.of(call.func)[2:], *Span.of(call)[2:])), strict=True))
+
+    def _listed(self, within: Span) -> list[Span]:
+        """What is between the commas in the first brackets of a piece of the text."""
+        depth, listed = 0, [list[_Token]()]
+        for token in self._tokens:
+            if token.span not in within or (not depth and token.text != "("):
+                continue
+            depth += _DEPTHS.get(token.text, 0) if token.kind == tokenize.OP else 0
+            if not depth:
+                break
+            if depth == 1 and token.text == ",":
+                listed.append([])
+            elif depth > 1 or token.text != "(":
+                listed[-1].append(token)
+        return [Span(*tokens[0].span[:2], *tokens[-1].span[2:]) for tokens in listed if tokens]
 
     # Edits
 
@@ -212,14 +211,17 @@ class Unit:
         indent = line[: len(line) - len(line.lstrip())]
         if len(indent) != statement.col_offset:
             raise RewriteUncertain("it isn't the first statement of its line")
-        at = statement.lineno, statement.col_offset
-        return Edit(self.file, Span(*at, *at), f"{text}\n{indent}")
+        return self.insert(Span.of(statement)[:2], f"{text}\n{indent}")
+
+    def insert(self, at: tuple[int, int], text: str) -> Edit:
+        """Put a text at a line and column."""
+        return Edit(self.file, Span(*at, *at), text)
 
     def line_below(self, node: ast.AST, text: str) -> Edit:
         """Put a line below that in which a node ends, and its comment."""
         line = Span.of(node).end_line
         end = len(self.lines[line - 1].rstrip("\r\n").encode())
-        return Edit(self.file, Span(line, end, line, end), f"\n{text}")
+        return self.insert((line, end), f"\n{text}")
 
     def to_colon(self, loop: ast.For) -> Span:
         """The head of a loop."""
@@ -246,25 +248,14 @@ class Unit:
 
     def with_parameter(self, function: ast.FunctionDef, name: str) -> Edit:
         """Give a function one more parameter, by name alone: the positions of the others stay what they are."""
-        given = function.args
-        star = "" if given.vararg or given.kwonlyargs else "*, "
-        tokens = [
-            one
-            for one in self._tokens
-            if one.span in Span.of(function) and one.span[:2] < Span.of(function.body[0])[:2]
-        ]
-        if given.kwarg is not None:
-            at = next(one.span for one in tokens if one.text == "**" and one.span[2:] <= Span.of(given.kwarg)[:2])
-            return Edit(self.file, Span(*at[:2], *at[:2]), f"{star}{name}, ")
-        depth, opening = 0, False
-        for before, token in pairwise(tokens):
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            opening = opening or token.text == "("
-            if opening and not depth:
-                comma = "" if before.text == "(" else " " if before.text == "," else ", "
-                at = before.span[2:]
-                return Edit(self.file, Span(*at, *at), f"{comma}{star}{name}")
-        raise RewriteUncertain("it has no parameters")
+        star = "" if function.args.vararg or function.args.kwonlyargs else "*, "
+        listed = self._listed(Span(*Span.of(function)[:2], *Span.of(function.body[0])[:2]))
+        if function.args.kwarg is not None:
+            return self.insert(listed[-1][:2], f"{star}{name}, ")
+        if listed:
+            return self.insert(listed[-1][2:], f", {star}{name}")
+        opening = next(one.span for one in self._tokens if one.text == "(" and one.span[:2] > Span.of(function)[:2])
+        return self.insert(opening[2:], f"{star}{name}")
 
     def edited(self, edits: Iterable[Edit]) -> str:
         """All of the file's text, with some edits made."""
@@ -335,6 +326,11 @@ class Unit:
         return next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
 
 
+def _ends_operand(token: _Token) -> bool:
+    is_name = token.kind == tokenize.NAME and not iskeyword(token.text)
+    return is_name or token.text in (")", "]", "}")
+
+
 def bound_name(node: ast.AST) -> str:
     """The name that a node binds; empty if it binds none."""
     match node:
@@ -355,20 +351,19 @@ def is_simple(node: ast.AST) -> bool:
 
 def unit_at(whole: Unit, line: int) -> Unit:
     """The outermost function of a file around a line; the statement, where it stands in none."""
-    tree = parse(whole.text)
-    block: Sequence[ast.AST] = tree.body if tree is not None else ()
-    while True:
-        node: Any = next((one for one in block if first_line(one) <= line <= getattr(one, "end_lineno", 0)), None)
-        if node is None:
-            raise RewriteUncertain("the text isn't what ran")
-        if isinstance(node, ast.ClassDef):
-            block = node.body
-            continue
-        # A `def` below an `if` or `with` of the module is one of its own.
-        inner = (part for part in ast.walk(node) if isinstance(part, _FUNCTIONS))
-        root: Any = next((part for part in inner if first_line(part) <= line <= (part.end_lineno or 0)), node)
-        copied = {"imports": [*whole.imports], "new_parameters": {**whole.new_parameters}}
-        return replace(whole, start=first_line(root), end=root.end_lineno, root=root, **copied)
+    node: Any = parse(whole.text) or ast.Module([], [])
+    while isinstance(node, (ast.Module, ast.ClassDef)):
+        node = next((part for part in node.body if _has_line(part, line)), None)
+    if node is None:
+        raise RewriteUncertain("the text isn't what ran")
+    # A `def` below an `if` or `with` of the module is one of its own.
+    root = next((part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and _has_line(part, line)), node)
+    copied = {"imports": [*whole.imports], "new_parameters": {**whole.new_parameters}}
+    return replace(whole, start=first_line(root), end=root.end_lineno, root=root, **copied)
+
+
+def _has_line(node: Any, line: int) -> bool:
+    return first_line(node) <= line <= (node.end_lineno or 0)
 
 
 def finding_span(finding: Finding) -> Span:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
+from types import NoneType
 
 import jax.numpy as jnp
 import numpy as np
@@ -112,7 +114,7 @@ def pure(unit: Unit, node: ast.AST) -> bool:
             is_method = isinstance(func, ast.Attribute) and func.attr in _METHODS and pure(unit, func.value)
             return (of_jax or is_method) and all(pure(unit, one) for one in (*node.args, *node.keywords))
         case ast.Constant(value=value):
-            return value is None or isinstance(value, (int, float, complex))
+            return isinstance(value, (int, float, complex, NoneType))
         case ast.Subscript(value=value, slice=ast.Tuple(elts=indices)):
             return all(pure(unit, one) for one in (value, *indices))
         case ast.expr() | ast.keyword():
@@ -127,11 +129,14 @@ def narrow_dtype(unit: Unit, finding: Finding) -> list[Edit]:
     statement = next((node for node in unit.around(span, ast.stmt) if is_simple(node)), None)
     edits: list[Edit] = []
     for node in unit.nodes(ast.Attribute, ast.Constant, within=Span.of(statement) if statement is not None else span):
-        if isinstance(node, ast.Attribute) and node.attr in _NARROW:
-            end = Span.of(node)[2:]
-            edits.append(Edit(unit.file, Span(end[0], end[1] - len(node.attr), *end), _NARROW[node.attr]))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _NARROW:
-            edits.append(unit.replace(node, unit.source(node).replace(node.value, _NARROW[node.value])))
+        match node:
+            case ast.Attribute(attr=name) if name in _NARROW:
+                line, column = Span.of(node)[2:]
+                edits.append(Edit(unit.file, Span(line, column - len(name), line, column), _NARROW[name]))
+            case ast.Constant(value=str() as name) if name in _NARROW:
+                edits.append(unit.replace(node, unit.source(node).replace(name, _NARROW[name])))
+            case _:
+                continue
     if not edits:
         raise RewriteUncertain("no dtype is named there")
     return edits
@@ -140,7 +145,7 @@ def narrow_dtype(unit: Unit, finding: Finding) -> list[Edit]:
 def tuple_of_list(unit: Unit, finding: Finding) -> list[Edit]:
     """A list as a static argument becomes a tuple."""
     span = finding_span(finding)
-    node = next((node for node in unit.around(span, ast.List) if Span.of(node) == span), None)
+    node = unit.exactly(span, ast.List)
     if node is None or any(isinstance(element, ast.Starred) for element in node.elts):
         raise RewriteUncertain("it is no list")
     inside = unit.piece(span)[1:-1].strip()
@@ -176,22 +181,23 @@ def masked_reduction(unit: Unit, finding: Finding) -> list[Edit]:
     """x[mask].sum() and its like: the mask becomes the reduction's `where`, and the shape stays what it is."""
     span = finding_span(finding)
     masked = [*unit.nodes(ast.Subscript, within=span), *unit.around(span, ast.Subscript)]
-    for call in unit.around(span, ast.Call):
-        for node in masked:
-            func, mask = call.func, node.slice
-            if not isinstance(func, ast.Attribute) or func.attr not in _REDUCTIONS:
-                continue
-            if isinstance(mask, ast.Slice | ast.Tuple):
-                continue
-            if not _has_its_shape(unit, mask, node.value):
-                raise RewriteUncertain("the mask may have fewer dimensions")
-            array, where = unit.source(node.value), f"where={unit.source(mask)}"
-            if func.value is node and not call.args and not call.keywords:
-                return [unit.replace(call, f"{array}.{func.attr}({where})")]
-            is_jax = str(getattr(unit.resolve(func), "__module__", "")).startswith("jax")
-            if call.args == [node] and not call.keywords and is_jax:
-                return [unit.replace(call, f"{unit.source(func)}({array}, {where})")]
+    for call, node in product(unit.around(span, ast.Call), masked):
+        if not isinstance(call.func, ast.Attribute) or isinstance(node.slice, ast.Slice | ast.Tuple):
+            continue
+        if call.func.attr in _REDUCTIONS and (text := _reduced(unit, call, call.func, node)):
+            return [unit.replace(call, text)]
     raise RewriteUncertain("what is done with it isn't a reduction")
+
+
+def _reduced(unit: Unit, call: ast.Call, func: ast.Attribute, node: ast.Subscript) -> str:
+    """A reduction of `x[mask]` alone as one with `where=`; empty if it reduces something else."""
+    if not _has_its_shape(unit, node.slice, node.value):
+        raise RewriteUncertain("the mask may have fewer dimensions")
+    array, where = unit.source(node.value), f"where={unit.source(node.slice)}"
+    if func.value is node and not call.args and not call.keywords:
+        return f"{array}.{func.attr}({where})"
+    is_jax = str(getattr(unit.resolve(func), "__module__", "")).startswith("jax")
+    return f"{unit.source(func)}({array}, {where})" if call.args == [node] and not call.keywords and is_jax else ""
 
 
 def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:

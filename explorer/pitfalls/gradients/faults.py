@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from explorer.capture.sources import Span, syntax_at
+from explorer.capture.sources import Span
 from explorer.model.graph import Frame
-from explorer.pitfalls.equations import Equation, Program
-from explorer.pitfalls.function_source import span_of
+from explorer.pitfalls.equations import Body, Equation, Program, is_literal
+from explorer.pitfalls.function_source import expression_at, span_of
 from explorer.pitfalls.gradients.guards import Cure, find_cure, is_cured, singular_equations
 from explorer.pitfalls.gradients.probes import Probes, Results, probes_of, run_at
-from explorer.pitfalls.gradients.singular import ENDS, singularity
-from explorer.pitfalls.gradients.slices import ValueSlice
-from explorer.pitfalls.gradients.values import Values, is_float
+from explorer.pitfalls.gradients.slices import ENDS, ValueSlice, singularity
 
 # What the user calls where a choice is made: of the others JAX's own functions have to take care themselves.
 _CHOICES = {
@@ -30,30 +28,18 @@ _MASKED = ("sum", "mean", "prod", "std", "var")  # with `where=`
 
 @dataclass(frozen=True, eq=False)
 class GradientFault:
-    """A value whose gradient is NaN though it is finite itself.
+    """A value whose gradient is NaN though it is finite itself."""
 
-    Args:
-        frame: Where the choice or the operation stands.
-        node: Its text, as a syntax tree.
-        sliced: The value.
-        probes, results: Where it was run, and what came out.
-        causes: The names of the operations whose derivative isn't finite there.
-        is_choice: Whether it is chosen from branches.
-        is_related: Whether the choice is made by what the singular operand is made of.
-        is_differentiated: Whether the program has a derivative of it.
-        cure: The guards that cure it, run; None where none does, or it could not be run.
-    """
-
-    frame: Frame
-    node: ast.expr
-    sliced: ValueSlice
-    probes: Probes
+    frame: Frame  # where the choice or the operation stands
+    node: ast.expr  # its text, as a syntax tree
+    sliced: ValueSlice  # the value
+    probes: Probes  # probes, results: where it was run, and what came out
     results: Results
-    causes: tuple[str, ...]
-    is_choice: bool
-    is_related: bool
-    is_differentiated: bool
-    cure: Cure | None = None
+    causes: tuple[str, ...]  # the names of the operations whose derivative isn't finite there
+    is_choice: bool  # whether it is chosen from branches
+    is_related: bool  # whether the choice is made by what the singular operand is made of
+    is_differentiated: bool  # whether the program has a derivative of it
+    cure: Cure | None = None  # the guards that cure it, run; None where none does, or it could not be run
 
     @property
     def is_always(self) -> bool:
@@ -81,9 +67,7 @@ class GradientFault:
 def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
     """The values of a program in the user's text whose gradient is NaN somewhere, one for each place.
 
-    Args:
-        program: The traced program.
-        runs: How many values to run at most: each is compiled, in some tenths of a second, and more for its cure.
+    At most `runs` values are run: each is compiled, in some tenths of a second, and more for its cure.
     """
     values = Values(program)
     faults: dict[Frame, GradientFault] = {}
@@ -115,7 +99,8 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
     near, far = results.rows(slice(common)), results.rows(slice(common, None))
     if len(near.witnesses):
         probes, results = [probe[:common] for probe in probes], near
-    elif not is_choice or not _shown(far, [probe[common:] for probe in probes], is_related):
+    # Values that are far out: where the value overflows too, no choice keeps it from that.
+    elif not is_choice or not len(far.protected([one[common:] for one in probes]) if is_related else far.witnesses):
         return None
     causes = singular_equations(sliced, probes, results)
     names = tuple(dict.fromkeys(where.name for _, where in causes))
@@ -136,11 +121,6 @@ def _is_active(program: Program, causes: Sequence[Equation]) -> bool:
     return not causes or not transposed or not transposed.isdisjoint(map(program.called_from, causes))
 
 
-def _shown(far: Results, probes: Probes, is_related: bool) -> bool:
-    """Whether values that are far out show a fault: where the value overflows too, no choice keeps it from that."""
-    return len(far.protected(probes) if is_related else far.witnesses) > 0
-
-
 def _choices(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
     for equation in program.of(*_CHOICES):
         names = _CHOICES[equation.op]
@@ -149,7 +129,7 @@ def _choices(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool
         if equation.op == "select_n" and len(equation.inputs) != 3:
             continue
         frame = program.called_from(equation)
-        node = _call(frame)
+        node = expression_at(frame)
         if frame is not None and node is not None and _is_choice(node, names):
             yield equation, frame, node, True
 
@@ -163,7 +143,6 @@ def _is_choice(node: ast.expr, names: Sequence[str]) -> bool:
 
 
 def _is_chosen_by_itself(node: ast.expr) -> bool:
-    """Whether a choice is made by the branch itself."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             return name.startswith("nan")
@@ -180,7 +159,7 @@ def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
         if not is_float(equation.outputs[0]) or not (is_loss or "jvp" in equation.transform):
             continue
         frame = program.frame(equation)
-        node = _expression(frame)
+        node = expression_at(frame)
         if frame is not None and node is not None:
             yield equation, frame, node, False
 
@@ -196,16 +175,6 @@ def _has_own_rule(equation: Equation) -> bool:
     return "transpose" in equation.transform or any(caller.op.startswith("custom_") for caller in equation.callers())
 
 
-def _expression(frame: Frame | None) -> ast.expr | None:
-    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
-    return way[-1] if way and isinstance(way[-1], ast.expr) else None
-
-
-def _call(frame: Frame | None) -> ast.Call | None:
-    node = _expression(frame)
-    return node if isinstance(node, ast.Call) else None
-
-
 def _argument_names(program: Program) -> dict[Any, str]:
     raw = program.main.raw
     names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
@@ -219,13 +188,7 @@ def fault_at(faults: Sequence[GradientFault], file: str, span: Span) -> Gradient
 
 
 def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
-    """Whether a program of rewritten text has the same value, and a finite gradient, wherever the value was finite.
-
-    Args:
-        fault: What the text was rewritten for.
-        program: The rewritten text's.
-        file, line: Where the value stands now.
-    """
+    """Return True if a rewritten program's value is the same, with a finite gradient wherever the value was finite."""
     column = span_of(fault.frame).column
     for equation in program.of(*_SINKS):
         frame = program.called_from(equation) if not _has_own_rule(equation) else None
@@ -239,7 +202,6 @@ def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
 
 
 def _probes_for(sliced: ValueSlice, fault: GradientFault) -> Probes | None:
-    """The probes of a fault for another slice of the same inputs; None if it has others."""
     before = [
         (_input_key(fault.sliced, place), probe)
         for place, probe in zip(fault.sliced.inputs.values(), fault.probes, strict=True)
@@ -257,3 +219,137 @@ def _input_key(sliced: ValueSlice, place: tuple[Any, Any]) -> tuple[int, str]:
     body, atom = place
     number = body.positions.get(atom, -1) if body is sliced.program.main else -1
     return number, str(atom.aval)
+
+
+_COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne")
+_LOGIC = ("and", "or", "not", "broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy")
+# Operations on each element, through which a value stays one of the same input.
+_ELEMENTWISE = (
+    *("add", "sub", "mul", "div", "neg", "abs", "square", "integer_pow", "pow", "sqrt", "rsqrt", "exp", "log", "log2"),
+    *("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy", "transpose", "expand_dims", "slice"),
+    "sign",
+)
+_POSITIVE = ("exp", "exp2", "logistic", "cosh")
+_KEEP_SIGN = (
+    *("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy"),
+    *("sqrt", "reduce_sum", "reduce_max"),
+)
+_MOST = 60  # operations looked at for one choice
+_DEEPEST = 8
+
+Place = tuple[Body, Any]
+
+
+@dataclass
+class Values:
+    """What can be shown of the values of a program, whatever its arguments are."""
+
+    program: Program
+
+    def risk(self, sliced: ValueSlice) -> bool | None:
+        """Whether what a choice is made by is what a singular operand is made of; None if none is singular."""
+        sink = sliced.sink
+        tested = self.tested(sink.body, sink.inputs[0]) if sink.op == "select_n" else set[tuple[int, Any]]()
+        related: list[bool] = []
+        for equation in sliced.equations:
+            where = singularity(equation)
+            if where is None or equation is sink or not is_float(equation.inputs[where.operand]):
+                continue
+            operand = equation.inputs[where.operand]
+            is_related = not self.inputs(equation.body, operand).isdisjoint(tested)
+            # A mask that is given may keep anything away; what is computed without the arguments keeps nothing away.
+            if where.overflows and not (is_related or sliced.is_chosen_by_an_input):
+                continue
+            if not (where.needs_positive and self.is_positive(equation.body, operand)):
+                related.append(is_related or sink.op != "select_n")
+        return any(related) if related else None
+
+    def end_risk(self, sliced: ValueSlice) -> bool | None:
+        """Whether the operand of a root or its like may be where the derivative isn't finite; None if it isn't."""
+        where, sink = singularity(sliced.sink), sliced.sink
+        operand = None if where is None else sink.inputs[where.operand]
+        is_safe = where is None or (where.needs_positive and self.is_positive(sink.body, operand))
+        # Of an argument the derivative is infinite, and not NaN: it takes a 0 to multiply it with.
+        is_direct = sink.op != "atan2" and self.program.maker(sink.body, operand) is None
+        return None if is_safe or is_direct else True
+
+    def tested(self, body: Body, atom: Any) -> set[tuple[int, Any]]:
+        """The values that a condition compares, and those they are made of."""
+        values: set[tuple[int, Any]] = set()
+        waiting: list[Place] = [(body, atom)]
+        for _ in range(_MOST):
+            if not waiting:
+                break
+            maker = self.program.maker(*waiting.pop())
+            if maker is None:
+                continue
+            if maker.op in _COMPARISONS or maker.op == "is_finite":
+                for operand in maker.inputs:
+                    values |= self.inputs(maker.body, operand)
+            elif maker.op in _LOGIC:
+                waiting += [(maker.body, operand) for operand in maker.inputs]
+        return values
+
+    def inputs(self, body: Body, atom: Any, depth: int = 0) -> set[tuple[int, Any]]:
+        """A value and what it is made of element by element; what makes a value safe ends the way."""
+        body, atom = self.program.origin(body, atom)
+        if is_literal(atom) or not is_float(atom):
+            return set()
+        values = {(id(body), atom)}
+        maker = body.makers.get(atom)
+        is_norm = maker is not None and maker.op == "reduce_sum" and depth > 0
+        if maker is not None and depth < _DEEPEST and (maker.op in _ELEMENTWISE or is_norm):
+            for operand in maker.inputs:
+                values |= self.inputs(maker.body, operand, depth + 1)
+        return values
+
+    def constant(self, body: Body, atom: Any) -> float | None:
+        for _ in range(_DEEPEST):
+            body, atom = self.program.origin(body, atom)
+            if is_literal(atom):
+                return float(atom.val) if np.ndim(atom.val) == 0 and np.asarray(atom.val).dtype.kind in "iuf" else None
+            maker = body.makers.get(atom)
+            if maker is None or maker.op not in ("broadcast_in_dim", "convert_element_type", "reshape"):
+                return None
+            body, atom = maker.body, maker.inputs[0]
+        return None
+
+    def is_positive(self, body: Body, atom: Any, or_zero: bool = False, depth: int = 0) -> bool:
+        """Whether a value can be shown to be above 0, whatever the arguments are."""
+        body, atom = self.program.origin(body, atom)
+        constant = self.constant(body, atom)
+        if constant is not None:
+            return constant > 0 or (or_zero and constant == 0)
+        maker = None if is_literal(atom) else body.makers.get(atom)
+        if maker is None or depth > _DEEPEST:
+            return False
+        op, operands = maker.op, maker.inputs
+
+        def each(least: bool) -> Iterator[bool]:
+            return (self.is_positive(maker.body, one, least, depth + 1) for one in operands)
+
+        match op:
+            case _ if op in _POSITIVE:
+                return True
+            case "abs" | "square":
+                return or_zero or next(each(False))
+            case "integer_pow" if maker.params["y"] % 2 == 0:
+                return or_zero
+            case "mul" if operands[0] is operands[1]:
+                return or_zero
+            case "max":
+                return any(each(or_zero))
+            case "add":
+                return all(each(True)) and (or_zero or any(each(False)))
+            case "mul" | "div" | "min":
+                return all(each(or_zero))
+            case "clamp":
+                return self.is_positive(maker.body, operands[0], or_zero, depth + 1)
+            case _ if op in _KEEP_SIGN:
+                return all(each(or_zero))
+            case _:
+                return False
+
+
+def is_float(atom: Any) -> bool:
+    return getattr(getattr(atom.aval, "dtype", None), "kind", "") in ("f", "V", "c")  # V: bfloat16 and its like

@@ -1,4 +1,4 @@
-"""The cure of a gradient that is NaN: which operands to guard, and how that is written, each tried by running it."""
+"""The fix of a gradient that is NaN: which operands to guard, and how that is written, each tried by running it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from itertools import permutations, product
 
 import numpy as np
 
-from explorer.capture.sources import Span, syntax_at
+from explorer.capture.sources import Span, parse, read_source, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
-from explorer.pitfalls.function_source import span_of
-from explorer.pitfalls.gradients.guard_text import Edit, Site, site_of, write
+from explorer.pitfalls.function_source import Edit, span_of
 from explorer.pitfalls.gradients.probes import Probes, Results, run_at, singular_at
-from explorer.pitfalls.gradients.singular import Singularity, singularity
-from explorer.pitfalls.gradients.slices import Guard, ValueSlice, in_branch
+from explorer.pitfalls.gradients.slices import LEAST, Guard, Singularity, ValueSlice, in_branch, singularity
 
 _MOST = 6  # operations to guard for one value
 _BOUNDS = ("max", "min", "clamp")
@@ -42,19 +40,16 @@ def find_cure(
 ) -> Cure | None:
     """The fewest guards with which the value is the same and the gradient finite wherever the value was finite.
 
-    Args:
-        sliced: The value whose gradient isn't a number at some of the probes.
-        probes: Values of its inputs.
-        before: What it gave there.
-        causes: The operations whose derivative isn't finite there.
-        choice: The user's `where(…)`; None where the value is no choice.
-        place: Of the choice or the operation.
+    None if there are no such guards, or if they can't be written.
 
-    Returns:
-        None if there are no such guards, or if they can't be written.
+    Args:
+        sliced, probes, before: The value, values of its inputs, and what it gave there.
+        causes: The operations whose derivative isn't finite at some of the probes.
+        choice, place: The user's `where(…)`, None where the value is no choice, and where that or the operation is.
     """
     sites = [site for one in causes if (site := site_of(sliced, *one)) is not None]
-    if not 0 < len(sites) <= _MOST or not _has_both_sides(before):
+    has_both_sides = bool(before.both[before.is_finite].any(axis=0).all())
+    if not 0 < len(sites) <= _MOST or not has_both_sides:
         return None
     for kinds in _attempts(sliced, sites, choice, place):
         guards = [Guard(site.equation, site.singularity, kind) for site, kind in zip(sites, kinds, strict=True)]
@@ -66,7 +61,6 @@ def find_cure(
 
 
 def _fewest(sliced: ValueSlice, probes: Probes, before: Results, guards: list[Guard]) -> list[Guard]:
-    """The guards without those that aren't needed."""
     for guard in list(guards):
         fewer = [other for other in guards if other is not guard]
         if fewer and _cures(sliced, probes, before, fewer):
@@ -103,10 +97,6 @@ def _with_inner(edit: Edit, inner: Sequence[Edit]) -> Edit:
             raise ValueError("the text of one isn't in the other's")
         after = after.replace(other.text, other.after)
     return replace(edit, after=after)
-
-
-def _has_both_sides(before: Results) -> bool:
-    return bool(before.both[before.is_finite].any(axis=0).all())
 
 
 def singular_equations(sliced: ValueSlice, probes: Probes, results: Results) -> list[tuple[Equation, Singularity]]:
@@ -165,7 +155,6 @@ def _kinds_within(sliced: ValueSlice, site: Site, choice: ast.Call, place: Frame
 
 
 def _cures(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
-    """Run with the guards: the value is the same and the gradient finite wherever the value was finite."""
     try:
         after = run_at(sliced, probes, guards)
     except Exception:  # the condition is larger than the operand, or depends on it
@@ -245,13 +234,11 @@ def _flows_into(function: ast.AST, span: Span, choice: ast.Call, left: int) -> b
 
 
 def _uses(function: ast.AST, name: str) -> tuple[int, list[Span]]:
-    """How often a name stands in a function, and where it is read."""
     uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
     return len(uses), [Span.of(node) for node in uses if isinstance(node.ctx, ast.Load)]
 
 
 def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
-    """Whether the condition of a choice can be tested where an operation stands, with the same result."""
     name = getattr(choice.func, "attr", getattr(choice.func, "id", ""))
     if len(choice.args) != 3 or name not in ("where", "select"):
         return False
@@ -260,7 +247,154 @@ def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
 
 
 def _stored_before(condition: ast.expr, function: ast.AST, site: Site) -> bool:
-    """Whether nothing gives the names of a condition another value below an operation."""
     names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
     stores = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in names)
     return all(node.lineno < site.span.line for node in stores if not isinstance(node.ctx, ast.Load))
+
+
+# What the user calls an operation, and the operand of the call that it takes.
+_CALLS = {
+    **{name: ("log", 0) for name in ("log", "log2", "log10")},
+    **{name: (name, 0) for name in ("log1p", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "sinh", "cosh")},
+    **dict.fromkeys(("arccos", "acos"), ("acos", 0)),
+    **dict.fromkeys(("arcsin", "asin"), ("asin", 0)),
+    **dict.fromkeys(("arctanh", "atanh"), ("atanh", 0)),
+    **dict.fromkeys(("arccosh", "acosh"), ("acosh", 0)),
+    **dict.fromkeys(("arctan2", "atan2"), ("atan2", 1)),
+    **dict.fromkeys(("power", "pow", "float_power"), ("pow", 0)),
+    **dict.fromkeys(("divide", "true_divide", "div"), ("div", 1)),
+    "reciprocal": ("div", 0),
+    **dict.fromkeys(("gammaln", "lgamma"), ("lgamma", 0)),
+    "digamma": ("digamma", 0),
+    "erfinv": ("erf_inv", 0),
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """An operation in the user's text."""
+
+    equation: Equation  # what it was traced to
+    singularity: Singularity  # where its derivative isn't finite
+    frame: Frame  # where it stands
+    node: ast.expr  # the call or the operator
+    operand: ast.expr  # the text of the operand to guard
+    first: ast.expr | None = None  # that of the first operand, where the test asks for both
+    root: str = ""  # of a norm or a deviation, which is a root of the operand: how that is written, with `{x}` for it
+
+    @property
+    def span(self) -> Span:
+        return Span.of(self.node)
+
+
+def site_of(sliced: ValueSlice, equation: Equation, where: Singularity) -> Site | None:
+    frame = sliced.program.called_from(equation)
+    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
+    if frame is None or not way:
+        return None
+    match way[-1]:
+        case ast.BinOp(op=ast.Div()) as node if equation.op == "div":
+            return Site(equation, where, frame, node, node.right)
+        case ast.BinOp(op=ast.Pow()) as node if equation.op in ("pow", "integer_pow"):
+            return Site(equation, where, frame, node, node.left)
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) as node:
+            return _call_site(equation, where, frame, node, name)
+        case _:
+            return None
+
+
+def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.Call, name: str) -> Site | None:
+    if equation.op == "sqrt" and name in ("norm", "std"):
+        squares = _squares(node, name)
+        return None if squares is None else Site(equation, where, frame, node, squares, root="jnp.sqrt({x})")
+    op, at = _CALLS.get(name, ("", 0))
+    is_it = op == {"log2": "log"}.get(equation.op, equation.op) or (
+        equation.op == "integer_pow" and name in ("reciprocal", "power", "pow")
+    )
+    if not is_it or len(node.args) <= at or node.keywords:
+        return None
+    return Site(equation, where, frame, node, node.args[at], node.args[0] if at else None)
+
+
+def _squares(node: ast.Call, name: str) -> ast.expr | None:
+    """The sum of squares that a norm is the root of, or the variance that a deviation is."""
+    if name == "std":
+        match node.func:
+            case ast.Attribute(value=value):
+                return ast.Call(ast.Attribute(value, "var", ast.Load()), node.args, node.keywords)
+            case _:
+                return None
+    if len(node.args) != 1 or any(keyword.arg not in ("axis", "keepdims") for keyword in node.keywords):
+        return None
+    square = ast.BinOp(node.args[0], ast.Pow(), ast.Constant(2))
+    return ast.Call(ast.Attribute(ast.Name("jnp"), "sum", ast.Load()), [square], node.keywords)
+
+
+def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None) -> Edit:
+    """How a guard is written at its operation."""
+    numpy = _numpy(choice, site.node)
+    operand = ast.unparse(site.operand)
+    where, text = f"{numpy}.where", operand.replace("jnp.", f"{numpy}.") if site.root else operand
+    safe, singular = guard.singularity.safe, guard.singularity
+    first = "" if site.first is None else ast.unparse(site.first)
+    first = first if first.isidentifier() or not first else f"({first})"
+    if guard.kind == "condition" and choice is not None:
+        condition = ast.unparse(choice.args[0])
+        in_true = in_branch(sliced, site.equation, sliced.sink.inputs[2])
+        after = f"{where}({condition}, {text}, {safe})" if in_true else f"{where}({condition}, {safe}, {text})"
+        return _edit(site, _with_operand(site, after))
+    is_short = isinstance(site.operand, ast.Name)
+    name = text if is_short else _unused(site.frame.file, "s")
+    tested = text if is_short else f"({name} := {text})"
+    test = singular.test.format(x=tested, y=first)
+    if guard.kind == "least":
+        return _edit(site, _with_operand(site, f"{numpy}.maximum({text}, {LEAST:g})"))
+    if guard.kind == "operand":
+        return _edit(site, _with_operand(site, f"{where}({test}, {name}, {safe})"))
+    inside = f"{where}({singular.test.format(x=name, y=first)}, {name}, {safe})"
+    result = site.root.replace("jnp", numpy).format(x=inside) if site.root else _with_operand(site, inside)
+    limit = singular.limit.format(x=name).replace("jnp.", f"{numpy}.")
+    return _edit(site, f"{where}({test}, {result}, {limit})")
+
+
+def _edit(site: Site, after: str) -> Edit:
+    source = read_source(site.frame.file)
+    before = "" if source is None else ast.get_source_segment(source.text, site.node) or ""
+    return Edit(site.frame.file, site.span, after, before, ast.unparse(site.node))
+
+
+def _with_operand(site: Site, text: str) -> str:
+    operand = ast.Name("_operand_")
+    match site.node:
+        case ast.BinOp(op=ast.Div()) as node:
+            changed: ast.expr = ast.BinOp(node.left, node.op, operand)
+        case ast.BinOp() as node:
+            changed = ast.BinOp(operand, node.op, node.right)
+        case ast.Call() as node:
+            args = [operand if argument is site.operand else argument for argument in node.args]
+            changed = ast.Call(node.func, args, node.keywords)
+        case _:
+            raise ValueError("no operation")
+    return ast.unparse(changed).replace("_operand_", text)
+
+
+def _numpy(choice: ast.Call | None, node: ast.expr) -> str:
+    for called in (choice.func if choice is not None else None, getattr(node, "func", None)):
+        match called:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in ("where", "select") or name in (
+                "jnp",
+                "np",
+            ):
+                return name
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id=name), attr="linalg")):
+                return name
+            case _:
+                continue
+    return "jnp"
+
+
+def _unused(file: str, name: str) -> str:
+    source = read_source(file)
+    tree = parse(source.text) if source is not None else None
+    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree is not None else set[str]()
+    return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 100))) if one not in taken)

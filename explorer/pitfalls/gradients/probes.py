@@ -28,23 +28,14 @@ _MOST_LITERALS = 6
 
 @dataclass(frozen=True)
 class Results:
-    """What a slice gave at each probe.
+    """What a slice gave at each probe."""
 
-    Args:
-        values: Its value, probe by probe.
-        is_finite: Whether all of the value is.
-        is_nan: Whether any of the gradient by any input is NaN.
-        has_gradient: Whether all of the gradient is finite.
-        gradients: The gradient by all inputs, flat, probe by probe.
-        both: Whether the condition of the choice held somewhere, and whether it failed somewhere.
-    """
-
-    values: np.ndarray
-    is_finite: np.ndarray
-    is_nan: np.ndarray
-    has_gradient: np.ndarray
-    gradients: np.ndarray
-    both: np.ndarray
+    values: np.ndarray  # its value, probe by probe
+    is_finite: np.ndarray  # whether all of the value is
+    is_nan: np.ndarray  # whether any of the gradient by any input is NaN
+    has_gradient: np.ndarray  # whether all of the gradient is finite
+    gradients: np.ndarray  # the gradient by all inputs, flat, probe by probe
+    both: np.ndarray  # whether the condition of the choice held somewhere, and whether it failed somewhere
 
     def rows(self, chosen: slice) -> Results:
         """Those of some of the probes."""
@@ -93,7 +84,6 @@ def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
 
 
 def _held(sliced: ValueSlice, avals: Sequence[Any], random: np.random.Generator) -> Generator[list[np.ndarray]]:
-    """An input that is equal to an array of the program: a distance from that ends there."""
     for (i, aval), array in product(enumerate(avals), sliced.arrays):
         if _is_float(aval) and array.ndim <= len(aval.shape) and _fits(array.shape, aval.shape):
             row = [_any(other, random) for other in avals]
@@ -102,7 +92,6 @@ def _held(sliced: ValueSlice, avals: Sequence[Any], random: np.random.Generator)
 
 
 def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
-    """Whether an array of a shape can be broadcast to a whole one."""
     return all(size in (1, of_whole) for size, of_whole in zip(reversed(shape), reversed(whole), strict=False))
 
 
@@ -134,7 +123,6 @@ def _mixed(avals: Sequence[Any], pool: list[float], random: np.random.Generator)
 
 
 def _places(aval: Any) -> list[Any]:
-    """All of an array, its first element, and its first row."""
     rank = len(aval.shape)
     return [..., *([(0,) * rank] if math.prod(aval.shape) > 1 else []), *([(0,)] if rank > 1 else [])]
 

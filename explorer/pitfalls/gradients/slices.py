@@ -1,10 +1,10 @@
-"""How a traced program computes one value: the equations that it takes, run by themselves at values of our choice."""
+"""Operations whose derivative isn't finite everywhere, and the slices of a program that compute one value with them."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,16 +13,117 @@ import numpy as np
 
 from explorer._jax.traces import bind_equation
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
-from explorer.pitfalls.gradients.singular import Singularity
+
+
+@dataclass(frozen=True)
+class Singularity:
+    """Where an operation has no finite derivative."""
+
+    name: str  # in a sentence
+    operand: int = 0  # the number of the operand that it depends on
+    # True where the derivative is finite: Python, with `{x}` for the operand and `{y}` for the first one
+    test: str = "{x} > 0"
+    safe: str = "1"  # an operand at which value and derivative are finite
+    limit: str = ""  # the operation's own value where the test fails, if that is finite; Python, empty if it isn't
+    is_kept: bool = False  # whether the operation has the same value at `safe` as where the test fails
+    overflows: bool = False  # whether it is the size of the result, not the operand, that is out of range
+
+    @property
+    def needs_positive(self) -> bool:
+        """Whether a positive operand is enough for a finite derivative."""
+        return self.test in ("{x} > 0", "{x} > -1", "{x} != 0")
+
+    def holds(self, operand: Any, first: Any) -> Any:
+        """The test of an operand, element by element."""
+        return _TESTS[self.test](operand, first)
+
+    def is_regular(self, *operands: Any) -> Any:
+        """Where the derivative is finite, element by element; of what overflows, where the operand isn't large."""
+        operand = operands[self.operand]
+        return abs(operand) < _LARGE if self.overflows else self.holds(operand, operands[0])
+
+    def at_limit(self, operand: Any) -> Any:
+        return _LIMITS[self.limit](operand)
+
+
+_LARGE = 80  # exp of more than 88.7 is infinite in float32
+_INSIDE = "abs({x}) < 1"
+_OVERFLOW: dict[str, Any] = {"test": "", "overflows": True}
+SINGULAR: dict[str, Singularity] = {
+    "log": Singularity("a logarithm"),
+    "log2": Singularity("a logarithm"),  # from JAX 0.12 on one operation; log10 still divides a logarithm
+    "log1p": Singularity("log1p", test="{x} > -1", safe="0"),
+    "sqrt": Singularity("a root", limit="0"),
+    "rsqrt": Singularity("a reciprocal root"),
+    "cbrt": Singularity("a root", test="{x} != 0", limit="0"),
+    "div": Singularity("a division", 1, "{x} != 0"),
+    "pow": Singularity("a power", limit="0"),
+    "integer_pow": Singularity("a reciprocal", test="{x} != 0"),
+    "asin": Singularity("arcsin", test=_INSIDE, safe="0", limit="jnp.sign({x}) * jnp.pi / 2"),
+    "acos": Singularity("arccos", test=_INSIDE, safe="0", limit="jnp.where({x} > 0, 0, jnp.pi)"),
+    "atanh": Singularity("arctanh", test=_INSIDE, safe="0"),
+    "acosh": Singularity("arccosh", test="{x} > 1", safe="2", limit="0"),
+    "atan2": Singularity("arctan2", 1, "({y} != 0) | ({x} != 0)", is_kept=True),
+    "erf_inv": Singularity("erfinv", test=_INSIDE, safe="0"),
+    "lgamma": Singularity("gammaln"),
+    "digamma": Singularity("digamma"),
+    "exp": Singularity("exp", **_OVERFLOW),
+    "exp2": Singularity("exp2", **_OVERFLOW),
+    "expm1": Singularity("expm1", **_OVERFLOW),
+    "sinh": Singularity("sinh", **_OVERFLOW),
+    "cosh": Singularity("cosh", **_OVERFLOW),
+}
+INFINITE = "an infinite factor"
+_NEVER = "False"  # such a derivative is infinite whatever the operand is: no other operand helps
+_TESTS: dict[str, Callable[[Any, Any], Any]] = {
+    _NEVER: lambda x, _: jnp.zeros_like(x, bool),
+    "{x} > 0": lambda x, _: x > 0,
+    "{x} > -1": lambda x, _: x > -1,
+    "{x} > 1": lambda x, _: x > 1,
+    "{x} != 0": lambda x, _: x != 0,
+    _INSIDE: lambda x, _: abs(x) < 1,
+    "({y} != 0) | ({x} != 0)": lambda x, y: (y != 0) | (x != 0),
+}
+_LIMITS: dict[str, Callable[[Any], Any]] = {
+    "0": jnp.zeros_like,
+    "jnp.sign({x}) * jnp.pi / 2": lambda x: jnp.sign(x) * jnp.pi / 2,
+    "jnp.where({x} > 0, 0, jnp.pi)": lambda x: jnp.where(x > 0, 0, jnp.pi),
+}
+# At the value 0 of a sum of squares the root's derivative is infinite, and that of the squares 0: the product is NaN.
+ENDS = ("sqrt", "pow", "acos", "asin", "atan2", "cbrt", "acosh")
+
+
+def _is_infinite(equation: Equation, i: int, operand: Any) -> bool:
+    """Whether an operand is a factor that is infinite: `x * inf`, or `x / 0`."""
+    if not is_literal(operand) or np.ndim(operand.val) or np.asarray(operand.val).dtype.kind != "f":
+        return False
+    return not operand.val if equation.op == "div" and i == 1 else equation.op == "mul" and bool(np.isinf(operand.val))
+
+
+def singularity(equation: Equation) -> Singularity | None:
+    """Where an equation has no finite derivative; None if it has one everywhere."""
+    where = SINGULAR.get(equation.op)
+    if equation.op in ("mul", "div"):
+        infinite = next((i for i, operand in enumerate(equation.inputs) if _is_infinite(equation, i, operand)), None)
+        if infinite is not None:
+            return Singularity(INFINITE, 1 - infinite, _NEVER)
+    if equation.op == "integer_pow" and equation.params["y"] >= 0:
+        return None
+    if equation.op == "pow" and is_literal(equation.inputs[1]):
+        exponent = float(equation.inputs[1].val)
+        if exponent >= 1 or exponent == 0:
+            return None
+    return where
+
 
 _MOST = 150  # equations; those further away are inputs
 _MOST_INPUTS = 12
 _MOST_ARRAYS = 4
 LEAST = 1e-18  # float32 has its logarithm, its reciprocal, and the square of that
-_LARGEST = 100_000  # elements of one value
+_LARGEST_VALUE = 100_000  # elements of one value
 _LARGEST_PRODUCT = 4_096  # elements of what is multiplied as matrices, for it to be run some hundred times
 # Their results may be anything: they are inputs.
-_ENDS = ("conv_general_dilated", "while", "scan", "cond", "sort", "custom_lin", "axis_index")
+_INPUTS = ("conv_general_dilated", "while", "scan", "cond", "sort", "custom_lin", "axis_index")
 _ENDS_IN = ("random", "threefry", "callback", "psum", "all_", "ppermute", "reduce_scatter", "sharding", "shard_map")
 
 Place = tuple[Body, Any]
@@ -31,18 +132,13 @@ Key = tuple[int, Any]
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """A change to one equation that keeps its operand from where its derivative isn't finite.
+    """A change to one equation that keeps its operand from where its derivative isn't finite."""
 
-    Args:
-        equation: The one to guard.
-        singularity: Where its derivative isn't finite.
-        kind: What decides: `condition`, that of the choice; `operand`, the operand itself; `both`, the operand itself,
-            and where that isn't safe the result is the operation's own value there; `least`, nothing: the operand is
-            never less than a tiny number.
-    """
-
-    equation: Equation
-    singularity: Singularity
+    equation: Equation  # the one to guard
+    singularity: Singularity  # where its derivative isn't finite
+    # what decides: `condition`, that of the choice; `operand`, the operand itself; `both`, the operand itself, and
+    # where that isn't safe the result is the operation's own value there; `least`, nothing: the operand is never less
+    # than a tiny number
     kind: str
 
 
@@ -101,21 +197,7 @@ class ValueSlice:
 
     def origin(self, body: Body, atom: Any) -> Place:
         """Where a value comes from, out of plain calls and into them, but not into functions with own derivatives."""
-        for _ in range(1_000):  # each turn goes one call inwards or outwards
-            if is_literal(atom):
-                break
-            maker = body.makers.get(atom)
-            if maker is not None:
-                if not maker.is_call or maker.op.startswith("custom_"):
-                    break
-                inner = maker.inner[0]
-                body, atom = inner, inner.raw.outvars[list(maker.outputs).index(atom)]
-                continue
-            passed = self.program.passed(body, atom)
-            if passed is None:
-                break
-            body, atom = passed
-        return body, atom
+        return self.program.origin(body, atom, own_rules=False)
 
     def run(self, values: Sequence[Any], guards: Sequence[Guard] = ()) -> Any:
         """The value, for values of the inputs, traced or not, with some equations guarded."""
@@ -171,7 +253,7 @@ class _Run:
             choice = self.sliced.sink
             test = jnp.asarray(self.value(choice.body, choice.inputs[0])).astype(bool)
             # Which of the branches the equation is in decides which way round the condition is.
-            test = test if self._is_in(equation, choice.inputs[2]) else ~test
+            test = test if in_branch(self.sliced, equation, choice.inputs[2]) else ~test
             if jnp.broadcast_shapes(test.shape, operand.shape) != operand.shape:
                 raise ValueError("the condition is larger than the operand")
         else:
@@ -182,9 +264,6 @@ class _Run:
         if guard.kind == "both":
             results = [jnp.where(test, results[0], jnp.asarray(singularity.at_limit(operand), results[0].dtype))]
         return results
-
-    def _is_in(self, equation: Equation, branch: Any) -> bool:
-        return in_branch(self.sliced, equation, branch)
 
 
 def in_branch(sliced: ValueSlice, equation: Equation, branch: Any) -> bool:
@@ -206,10 +285,10 @@ def _ends(equation: Equation) -> bool:
         return not all(_is_small(atom.aval, _LARGEST_PRODUCT) for atom in equation.inputs)
     has_body = bool(equation.inner) and not equation.op.startswith("custom_")
     effects: Any = getattr(equation.raw, "effects", ())
-    return has_body or bool(effects) or equation.op in _ENDS or any(part in equation.op for part in _ENDS_IN)
+    return has_body or bool(effects) or equation.op in _INPUTS or any(part in equation.op for part in _ENDS_IN)
 
 
-def _is_small(aval: Any, most: int = _LARGEST) -> bool:
+def _is_small(aval: Any, most: int = _LARGEST_VALUE) -> bool:
     shape: tuple[Any, ...] | None = getattr(aval, "shape", None)
     if shape is None or not all(type(size) is int for size in shape):
         return False

@@ -37,27 +37,22 @@ def argument_mutation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _containers(evidence: Evidence) -> Iterator[Finding]:
-    """Lists, dicts and objects that were passed, and changed in the trace."""
     seen: set[Span] = set()
     for change in evidence.argument_changes:
         if id(change.holder) in evidence.before.holders or change.holder is None:
             continue  # it can be reached by name too: `state-write` says so
         write = write_of(evidence, change)
-        if write is None or write.span in seen or _is_returned(evidence, change) or _is_carried_back(evidence, change):
+        if write is None or write.span in seen or _is_returned(evidence, change):
             continue
         seen.add(write.span)
         yield _changed(evidence, change, write)
 
 
 def _is_returned(evidence: Evidence, change: Change) -> bool:
-    """Whether the function gives back what it changed: the caller has it from there."""
+    # flax.nnx.jit returns what is in nnx's modules beside the result.
+    is_carried_back = _is_of_nnx(evidence.target) and _is_of_nnx(change.holder)
     function = _own(evidence)
-    return function is not None and _gives_back(function, root_of(change.path))
-
-
-def _is_carried_back(evidence: Evidence, change: Change) -> bool:
-    """Whether the caller gets it from `flax.nnx.jit`, which returns what is in nnx's modules beside the result."""
-    return _is_of_nnx(evidence.target) and _is_of_nnx(change.holder)
+    return is_carried_back or (function is not None and _gives_back(function, root_of(change.path)))
 
 
 def _is_of_nnx(value: Any) -> bool:
@@ -65,12 +60,11 @@ def _is_of_nnx(value: Any) -> bool:
 
 
 def _own(evidence: Evidence) -> FunctionSource | None:
-    """The text of the function itself."""
-    return next((one for one in evidence.functions if one.executed.code is _code(evidence)), None)
+    code = None if evidence.recording is None else evidence.recording.watched
+    return next((one for one in evidence.functions if one.executed.code is code), None)
 
 
 def _gives_back(function: FunctionSource, name: str) -> bool:
-    """Whether it returns what a name stands for, whole."""
     if isinstance(function.node, ast.Lambda):
         return True
     returned = (node.value for node in function.walk(ast.Return) if node.value is not None)
@@ -93,13 +87,9 @@ def _holds(node: ast.AST) -> bool:
     return isinstance(node, ast.keyword) or name in ("dict", "list", "tuple", "replace", "copy") or name[:1].isupper()
 
 
-def _code(evidence: Evidence) -> Any:
-    return None if evidence.recording is None else evidence.recording.watched
-
-
 def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
     name = change.holder_path or change.path
-    root = name.partition("[")[0].partition(".")[0]
+    root = root_of(name)
     if is_users_object(change.holder) and not _is_copied(evidence, change.holder):
         message = (
             f"`{write.text}` changes the caller's `{root}` while {evidence.name} is traced, and in no call after that"
@@ -138,7 +128,6 @@ _COPIES = {dict: "{{**{0}, …}}", list: "[*{0}, …]", set: "{{*{0}, …}}"}
 
 
 def _copied(evidence: Evidence, change: Change, root: str) -> str:
-    """How to change a copy of an argument, by its kind."""
     if (change.holder_path or root) != root:
         return f"change copies, of `{change.holder_path}` and of what holds it"
     value = next((one.value for one in evidence.call_arguments if one.name == root), None)

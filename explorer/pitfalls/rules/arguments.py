@@ -63,7 +63,6 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
-    """The long lists of numbers in a value, with how many numbers each has, and whether those are in lists in it."""
     waiting = [(path, value, 0)]
     for _ in range(_MOST):
         if not waiting:
@@ -77,7 +76,6 @@ def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
 
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:
-    """The items of a short list, or of a dict with plain keys, by how Python goes on to them."""
     kind = cast(Any, type(value))
     if kind in _LISTS and len(value) <= _LONG:
         yield from ((f"[{i}]", item) for i, item in enumerate(value))
@@ -102,7 +100,8 @@ def weak_type(evidence: Evidence) -> Iterator[Finding]:
     State whose type a function changes: a Python number goes in, an array comes out, and the next call recompiles.
     """
     program = evidence.program
-    if not any(getattr(one.aval, "weak_type", False) for one in _ends(program.main.raw)):
+    ends = (*program.main.raw.invars, *program.main.raw.outvars)
+    if not any(getattr(one.aval, "weak_type", False) for one in ends):
         return
     arguments = list(_arguments(evidence))
     # Two numbers that become two numbers may be any two: state has names, or arrays.
@@ -125,10 +124,6 @@ def weak_type(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_distinct(leaf: Leaf) -> bool:
     return bool(leaf.shape) or any(mark in leaf.path for mark in ".'")
-
-
-def _ends(raw: Any) -> list[Any]:
-    return [*raw.invars, *raw.outvars]
 
 
 def _arguments(evidence: Evidence) -> Iterator[Part]:

@@ -79,7 +79,6 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Ite
 
 
 def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
-    """One array is two arguments."""
     paths: dict[int, str] = {}
     pairs_of: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for path, value in passed_values(evidence):
@@ -149,7 +148,6 @@ def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name
 
 
 def _calls(file: str, names: set[str]) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
-    """The calls of a function in a file, each with the nodes around it, outermost first."""
     source = read_source(file)
     tree = parse(source.text) if source is not None else None
     waiting: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])] if tree is not None else []
@@ -185,7 +183,6 @@ def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | Non
 
 
 def _below(outer: ast.AST, inner: ast.AST) -> list[ast.stmt]:
-    """The statements after a statement, in the block of `outer` that it stands in; none for an expression."""
     blocks = [cast(list[ast.stmt], part) for _, part in ast.iter_fields(outer) if isinstance(part, list)]
     block = next((block for block in blocks if isinstance(inner, ast.stmt) and inner in block), list[ast.stmt]())
     return block[block.index(inner) + 1 :] if isinstance(inner, ast.stmt) and block else []
@@ -206,7 +203,6 @@ def _next(node: ast.AST, name: str) -> ast.Name | None:
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
-    """The names in a statement; those of functions in it are their own."""
     if isinstance(node, ast.Name):
         yield node
     for part in ast.iter_child_nodes(node) if not isinstance(node, _SCOPES) else ():
@@ -257,8 +253,8 @@ def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
     return donated
 
 
-def _type(aval: Any) -> tuple[str, str]:
-    return str(aval.shape), str(aval.dtype)
+def _type(aval: Any) -> str:
+    return f"{aval.shape} {aval.dtype}"
 
 
 def _bytes(aval: Any) -> str:

@@ -53,7 +53,6 @@ def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], cal
 
 
 def _recorded(evidence: Evidence) -> _Callees:
-    """What the calls called, by file and span."""
     return {(call.code.co_filename, call.span): _name(call.callee, call.receiver) for call, _ in evidence.calls()}
 
 
@@ -100,7 +99,6 @@ def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) ->
 
 
 def _is_pure(function: FunctionSource, body: ast.expr) -> bool:
-    """Whether all that an expression calls is JAX's."""
     parts = list(ast.walk(body))
     calls = [part for part in parts if isinstance(part, ast.Call)]
     if any(isinstance(part, ast.NamedExpr) for part in parts):
@@ -180,7 +178,6 @@ def _makes_two(split: ast.Call) -> bool:
 
 
 def _assigned(function: FunctionSource, call: ast.Call, text: str) -> str:
-    """How to take what a call returns, by the names of what it was given."""
     name, given = last_name(call.func), [_own_name(function, argument) for argument in call.args]
     if name == "apply_updates":
         return f"{(*given, '')[0] or 'params'} = {text}"
@@ -195,6 +192,5 @@ def _assigned(function: FunctionSource, call: ast.Call, text: str) -> str:
 
 
 def _own_name(function: FunctionSource, node: ast.expr | None) -> str:
-    """The name of a variable of the function's own; empty for all else."""
     name = node.id if isinstance(node, ast.Name) else ""
     return name if name in function.locals - function.declared else ""

@@ -60,13 +60,11 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _traced_pieces(evidence: Evidence, function: FunctionSource, pieces: Sequence[ast.expr]) -> list[str]:
-    """The names of traced values that a text is made of, each once."""
     names = traced_names(evidence, function)
     return list(dict.fromkeys(name for piece in pieces for name in traced_in(piece, names)))
 
 
 def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
-    """What goes into the text that a node makes; nothing if it makes none."""
     match node:
         case ast.JoinedStr(values=values):
             return [piece.value for piece in values if isinstance(piece, ast.FormattedValue)]
@@ -103,7 +101,6 @@ def _is_minor(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bo
 
 
 def _readers(function: FunctionSource, node: ast.AST) -> list[ast.Name]:
-    """Where the name is read that a text is given; nothing where it is given none, or more."""
     match function.parents.get(node):
         case ast.Assign(targets=[ast.Name(id=given)]):
             return [name for name in function.walk(ast.Name) if name.id == given and isinstance(name.ctx, ast.Load)]
@@ -117,20 +114,15 @@ def _is_error_text(node: ast.AST) -> bool:
 
 
 def _debug_print(function: FunctionSource, node: ast.AST) -> ast.Call | None:
-    """The jax.debug.print that a text is for."""
     outer = function.parents.get(node)
     if isinstance(outer, ast.Call) and outer.args[:1] == [node]:
-        callee = function.callee(outer)
-        return outer if (callee.startswith("jax.") and callee.endswith(".debug_print")) or _is_debug(outer) else None
+        callee, name = function.callee(outer), ast.unparse(outer.func)
+        is_print = callee.startswith("jax.") and callee.endswith(".debug_print")
+        return outer if is_print or name in ("jax.debug.print", "debug.print") else None
     return None
 
 
-def _is_debug(call: ast.Call) -> bool:
-    return ast.unparse(call.func) in ("jax.debug.print", "debug.print")
-
-
 def _plain(names: Sequence[str]) -> str:
-    """What jax.debug.print takes to show some values and no more."""
     return f'"{" ".join("{}" for _ in names)}", {", ".join(names)}'
 
 

@@ -148,7 +148,6 @@ def _prints_in(
 
 
 def _calls(parts: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    """The calls in some statements or an expression that are made for certain, before any return."""
     for part in parts:
         if isinstance(part, _MAYBE):
             if isinstance(part, (ast.If, ast.Try, ast.TryStar, ast.While, ast.Match)) and _leaves(part):
@@ -160,7 +159,6 @@ def _calls(parts: Iterable[ast.AST]) -> Iterator[ast.Call]:
 
 
 def _leaves(statement: ast.stmt) -> bool:
-    """Whether what comes after a statement may not be reached."""
     return any(isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue)) for node in ast.walk(statement))
 
 
@@ -182,7 +180,6 @@ def _may_print(function: FunctionType, left: int) -> bool:
 
 
 def _types(evidence: Evidence) -> dict[str, str]:
-    """The parameters that were traced: the first types of each."""
     types: dict[str, str] = {}
     jaxpr = evidence.jaxpr
     names, avals = ((), ()) if jaxpr is None else (jaxpr.debug_info.arg_names or (), jaxpr.in_avals)

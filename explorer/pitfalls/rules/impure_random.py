@@ -62,7 +62,9 @@ def impure_random(evidence: Evidence) -> Iterator[Finding]:
     for call, function in evidence.calls(*_SOURCES):
         name = call.callee.rpartition(".")[2]
         node = function.call_at(call.span) if function is not None else None
-        if name in _MAKERS or (function is not None and node is not None and _is_harmless(call, function, node)):
+        if name in _MAKERS:
+            continue
+        if function is not None and node is not None and _is_harmless(call, function, node):
             continue
         yield impure_random.finding(
             f"{_callee_text(function, node) or name}() draws while {evidence.name} is traced: each call after "

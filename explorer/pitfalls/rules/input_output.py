@@ -52,7 +52,6 @@ def impure_io(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _touches(call: Call) -> str:
-    """What a call asks or changes outside of the program; empty if nothing."""
     if _touches_file(call):
         return "a file"
     if call.callee.startswith(_ENVIRONMENT):
@@ -112,7 +111,6 @@ def iterator(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """Each piece of the text that takes items, and what it takes them from."""
     for node in function.walk(ast.For, ast.AsyncFor):
         yield node.iter, node.iter
     for node in function.walk(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):

@@ -41,7 +41,6 @@ def jit_on_method(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, Any]]:
-    """Jitted methods: the one that is linted, and those that ran in it; each with its source and its object."""
     target = evidence.target
     if type(target) is MethodType and is_jitted(target.__func__):
         yield source_of(getattr(target.__func__, "__wrapped__", None)), target.__func__, target.__self__
@@ -112,6 +111,5 @@ def _registered(kind: str, owner: Any, method: str) -> str:
 
 
 def _is_data(value: Any) -> bool:
-    """Whether a value can be an argument: arrays, numbers with a fraction, and trees of them."""
     leaves = jax.tree_util.tree_leaves(value) if is_exactly(value, list, tuple, dict) else [value]
     return bool(leaves) and all(is_a(leaf, jax.Array, np.ndarray, float, complex, Array) for leaf in leaves)

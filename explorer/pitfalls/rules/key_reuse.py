@@ -19,13 +19,12 @@ import numpy as np
 
 from explorer._jax.traces import called_through
 from explorer.capture.safe_reading import attributes, class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
-from explorer.capture.sources import syntax_at
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal, liveness
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, frame_location, span_of
+from explorer.pitfalls.function_source import FunctionSource, expression_at, frame_location, span_of
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rules.unrolled_loop import loop_around
 
@@ -42,17 +41,11 @@ _SMALL = 256  # bytes: a key has 8 or 16, some keys a few more
 
 @dataclass(frozen=True)
 class Value:
-    """A value as what makes it.
+    """A value as what makes it."""
 
-    Args:
-        number: Equal for equal values.
-        bodies: Where what it is made of comes from.
-        seeds: Where it starts, if nothing of it is an argument of the function; else empty.
-    """
-
-    number: int
-    bodies: frozenset[Body] = frozenset()
-    seeds: frozenset[Any] = frozenset()
+    number: int  # equal for equal values
+    bodies: frozenset[Body] = frozenset()  # where what it is made of comes from
+    seeds: frozenset[Any] = frozenset()  # where it starts, if nothing of it is an argument of the function; else empty
     is_constant: bool = True
 
 
@@ -182,7 +175,6 @@ def _users_stack(program: Program, equation: Equation) -> tuple[Frame, ...]:
 
 
 def _used_earlier(use: Equation, earlier: Equation, before: Frame | None, frame: Frame) -> tuple[str, str, str]:
-    """Where the key was used before, the two uses, and the cure, in words."""
     line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
     what = f"on {line} already" if before != frame else "again each time this line runs"
     seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
@@ -202,7 +194,6 @@ def _loop_around(program: Program, use: Equation, value: Value) -> Equation | No
 
 
 def _used_in_loop(use: Equation, loop: Equation | None) -> tuple[str, str, str]:
-    """The same of a use in a loop's body with a key from outside of it."""
     seen = f"{_use(use)} in the body of {loop.op if loop else 'a loop'}, with a key that is the same in each turn"
     fix = "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)"
     return "in each turn of the loop", seen, fix
@@ -236,8 +227,8 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
 
 def _made(frame: Frame | None) -> str:
     """How a key came to be that depends on no argument: `jax.random.key(0)`, or of a clock."""
-    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
-    given = way[-1].args if way and isinstance(way[-1], ast.Call) else []
+    node = expression_at(frame)
+    given = node.args if isinstance(node, ast.Call) else []
     computed = any(isinstance(part, ast.Call) for node in given for part in ast.walk(node))
     return "its key is made once, while it is traced" if computed else "its key is made from a constant"
 
@@ -346,7 +337,6 @@ def mapped_object(evidence: Evidence, frame: Frame) -> str:
 
 
 def _call_at(evidence: Evidence, frame: Frame) -> tuple[FunctionSource | None, ast.Call | None]:
-    """The innermost of the user's functions that a frame's line is in, and the call there."""
     around = (
         function
         for function in evidence.functions
@@ -357,7 +347,6 @@ def _call_at(evidence: Evidence, frame: Frame) -> tuple[FunctionSource | None, a
 
 
 def _hands_key_over(evidence: Evidence, source: FunctionSource, node: ast.Call) -> bool:
-    """Whether an argument of a call is made of a key."""
     calls = [call for call, _, other in evidence.call_nodes() if other is node]
     types = {name: kind for call in calls for name, kind in call.traced.items()}
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -374,7 +363,6 @@ def _is_key_type(text: str) -> bool:
 
 
 def _receivers(evidence: Evidence, source: FunctionSource, node: ast.Call) -> list[Any]:
-    """The object that a call is a method of, or calls itself, as far as it is known."""
     callee = source.resolve(node.func)
     if callee is not ... and not is_exactly(callee, MethodType):
         return [callee]
@@ -398,7 +386,6 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _is_key(value: Any) -> bool:
-    """Whether it is a random key, typed or raw, traced or not."""
     if not (is_tracer(value) or is_a(value, jax.Array)):
         return False
     dtype, shape = str(value.aval.dtype), value.aval.shape

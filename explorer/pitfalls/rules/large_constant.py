@@ -22,8 +22,6 @@ _SAMPLE = 64  # elements
 
 @dataclass
 class _Group:
-    """The arrays that one name holds."""
-
     paths: list[str] = field(default_factory=list[str])
     types: list[str] = field(default_factory=list[str])
     bytes: int = 0
@@ -93,7 +91,6 @@ def same_array(const: Any, value: Any) -> bool:
 
 
 def _first_use(program: Program, body: Body, variable: Any) -> Equation | None:
-    """The first equation that computes with a value, in a function of the user's if there is one."""
     for equation in body.equations:
         for i, operand in enumerate(equation.inputs):
             if operand is not variable:

@@ -58,7 +58,6 @@ def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cached(evidence: Evidence) -> Iterator[Finding]:
-    """What `functools.cache` keeps for the next call that asks for the same."""
     seen: set[int] = set()
     for function in evidence.functions:
         for node in function.walk(ast.Call):
@@ -96,12 +95,10 @@ def _cache_of(function: FunctionSource, call: ast.Call) -> Any:
 
 
 def _held(owner: Any, name: str) -> Any:
-    """What the classes of an object have under a name."""
     return next((names[name] for names in map(class_variables, mro(owner)) if name in names), None)
 
 
 def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Change:
-    """The change that brought a value there: that of the container which was there before."""
     changes = evidence.changes
     exact = next((one for one in changes if one.path == path), None)
     outer = next((one for one in changes if one.how == "set" and path.startswith(one.path)), None)

@@ -6,14 +6,13 @@ of squares at 0. Each finding was seen: the piece of the program was run, with i
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import frame_location
+from explorer.pitfalls.function_source import frame_location, short_text
 from explorer.pitfalls.gradients.faults import GradientFault
-from explorer.pitfalls.gradients.singular import INFINITE
+from explorer.pitfalls.gradients.slices import INFINITE
 from explorer.pitfalls.rule import rule
 
 
@@ -41,7 +40,7 @@ def _severity(fault: GradientFault) -> str | None:
 
 
 def _message(fault: GradientFault) -> str:
-    text, cause = _short(fault.node), " or ".join(fault.causes[:3]) or "an operation"
+    text, cause = short_text(fault.node), " or ".join(fault.causes[:3]) or "an operation"
     if fault.is_choice:
         return (
             f"the gradient of `{text}` is NaN where the branch with {cause} isn't chosen: that branch is "
@@ -65,14 +64,4 @@ def _fix(fault: GradientFault) -> str:
             "choose a safe operand by the condition, then choose by it again; where the limit has a slope of its own, "
             "a series or jax.custom_jvp gives it (no rewrite of this was proven)"
         )
-    lines = (f"{edit.after}  # in place of {_line(edit.before)}" for edit in fault.cure.edits)
-    return "\n".join(lines)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _short(node: ast.expr) -> str:
-    text = _line(ast.unparse(node))
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return "\n".join(f"{edit.after}  # in place of {' '.join(edit.before.split())}" for edit in fault.cure.edits)

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from explorer.capture.sources import syntax_at
 from explorer.model.findings import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import frame_location, span_of
+from explorer.pitfalls.function_source import expression_at, frame_location, short_text
 from explorer.pitfalls.rule import rule
 
 _OPS = ("dynamic_slice", "dynamic_update_slice", "gather")
@@ -47,7 +46,7 @@ def _check(equation: Equation, frame: Frame, constants: ConstantValues) -> Findi
 def _finding(
     equation: Equation, frame: Frame, node: ast.expr, array: str, axis: int, index: int, size: int, width: int
 ) -> Finding:
-    text = _short(node)
+    text = short_text(node)
     shape = tuple(equation.inputs[0].aval.shape)
     first = index if index >= 0 else index - size  # as it was written: JAX added the size
     what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
@@ -61,7 +60,6 @@ def _finding(
 
 
 def _outside(equation: Equation, constants: ConstantValues) -> Iterator[tuple[int, int, int, int]]:
-    """The axis, position, size and width of what is outside."""
     shape = equation.inputs[0].aval.shape
     for axis, start, width in _starts(equation, constants):
         size = shape[axis]  # a symbolic one is no int, and no index is outside of it for certain
@@ -128,15 +126,9 @@ def _chosen(node: ast.expr) -> str:
     return f"; {read} chooses what is read outside"
 
 
-def _short(node: ast.expr) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
 def _indexed(frame: Frame) -> tuple[ast.expr, str] | None:
     """The user's expression, and the array in it; None where they said what shall happen, or asked for no index."""
-    way = syntax_at(frame.file, span_of(frame))
-    node = way[-1] if way else None
+    node = expression_at(frame)
     array: ast.expr
     match node:
         case ast.Subscript(value=array):

@@ -215,7 +215,7 @@ def state_write(evidence: Evidence) -> Iterator[Finding]:
             by_place.setdefault((write.function.file, write.span), []).append((change, write))
     for made in by_place.values():
         # What was left behind traced is an error of its own: `leaked-tracer` says so.
-        if not any(change.path in leaked or holds_tracer(evidence, change.after) for change, _ in made):
+        if not any(change.path in leaked or holds_tracer(change.after) for change, _ in made):
             yield _found(evidence, *made[0])
 
 
@@ -240,7 +240,6 @@ def _found(evidence: Evidence, change: Change, write: Write) -> Finding:
 
 
 def _is_same_number(change: Change) -> bool:
-    """Whether it is the same number in another type: 100 and 100.0."""
     before, after = change.before, change.after
     return type(before) in (int, float) and type(after) in (int, float) and before == after
 
@@ -299,7 +298,8 @@ def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
     if is_a(value, np.ndarray, jax.Array):
-        return any(const is value or same_array(const, value) for const in _constants(evidence))
+        constants = (const for body in evidence.program.bodies for const in body.consts.values())
+        return any(const is value or same_array(const, value) for const in constants)
     if type(value) not in (int, float, complex):  # True and False decide what Python does
         return False
     return any(
@@ -309,16 +309,11 @@ def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
     )
 
 
-def _constants(evidence: Evidence) -> Iterator[Any]:
-    return (const for body in evidence.program.bodies for const in body.consts.values())
-
-
 def _is_number(literal: Any, value: complex) -> bool:
     is_scalar = literal.aval.shape == () and getattr(literal.aval.dtype, "kind", "") in "iufc"
     return is_scalar and bool(np.isclose(np.asarray(literal.val).item(), value, rtol=1e-6))
 
 
 def _is_of(stack: Sequence[Frame], function: FunctionSource) -> bool:
-    """Whether an equation was made by a function, or by what that called."""
     first, last = function.node.lineno, getattr(function.node, "end_lineno", 0) or 0
     return any(frame.file == function.file and first <= frame.line <= last for frame in stack)

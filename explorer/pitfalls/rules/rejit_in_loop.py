@@ -44,7 +44,6 @@ def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
 
 
 def _loop_around(function: FunctionSource, node: ast.AST) -> ast.AST | None:
-    """The first loop of a function that runs a node in each of its turns."""
     span = Span.of(node)
     loops = (loop for loop in function.walk(*_LOOPS) if any(span in Span.of(part) for part in _turns(loop)))
     return next(loops, None)
@@ -82,7 +81,6 @@ def _cure(function: FunctionSource, what: ast.AST, loop: ast.AST | None) -> str:
 
 
 def _turns(loop: Any) -> Iterator[ast.AST]:
-    """The parts of a loop that run in each of its turns."""
     if isinstance(loop, (ast.For, ast.While)):
         yield from loop.body
     elif isinstance(loop, ast.DictComp):

@@ -161,7 +161,7 @@ def replicated_argument(evidence: Evidence) -> Iterator[Finding]:
         spec = waste.spec or "P(…)"
         fix = f"pass it split: jax.device_put({path or 'x'}, NamedSharding(mesh, {spec}))"
         yield finding_of(
-            replicated_argument, evidence, waste, message, fix, **parameter_location(evidence, argument_root(path))
+            replicated_argument, evidence, waste, message, fix, **parameter_location(evidence, root_of(path))
         )
 
 
@@ -223,10 +223,7 @@ def compile_if_sharded(evidence: Evidence) -> Capture | None:
 def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | None:
     """The capture of a traced function for other hardware; None where it couldn't be traced.
 
-    Args:
-        evidence: Of its trace.
-        plain: Its arguments at one size, where the trace was of all sizes at once: then it is traced once more.
-        backend: What compiles it.
+    Where the trace was of all sizes at once it is traced once more, at one size: for the arguments `plain`.
 
     Raises:
         ExploreError: That refused it.
@@ -313,8 +310,3 @@ def argument_path(evidence: Evidence, number: int) -> str:
         if is_of_entry and int(node.graph.parameter_number[node.index]) == number:
             return node.scope
     return ""
-
-
-def argument_root(path: str) -> str:
-    """The parameter of the function that an argument's path begins with."""
-    return root_of(path)

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from itertools import takewhile
 from math import isfinite
-from typing import Any
 
 import jax
 
@@ -45,7 +44,6 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _callbacks(evidence: Evidence) -> Iterator[Finding]:
-    """Callbacks in compiled loops."""
     program = evidence.program
     for equation in program.of("io_callback", "pure_callback"):
         if in_loop(equation):
@@ -72,12 +70,10 @@ def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _brought(function: FunctionSource, node: ast.Call, loop: ast.AST) -> ast.expr | None:
-    """What a call in a loop takes to the host; None where it takes nothing, or seldom."""
     return None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
 
 
 def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:
-    """The names that a loop assigns what a jitted function returns."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign) and _is_jitted_call(function, node.value) and function.reached(node):
             yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
@@ -92,7 +88,6 @@ def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
 
 
 def _taken(node: ast.Call) -> ast.expr | None:
-    """What a call brings to the host; None if nothing."""
     called, first = node.func, node.args[0] if node.args else None
     if isinstance(called, ast.Attribute) and called.attr in _METHODS and not node.args:
         return called.value
@@ -129,11 +124,8 @@ def _from_outside(function: FunctionSource, node: ast.Call) -> object:
         value = function.value(node.args[0])
     else:
         return ...
-    return value if _is_concrete(value) and function.reached(node) else ...
-
-
-def _is_concrete(value: Any) -> bool:
-    return is_a(value, jax.Array) and not is_tracer(value)
+    is_concrete = is_a(value, jax.Array) and not is_tracer(value)
+    return value if is_concrete and function.reached(node) else ...
 
 
 def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:

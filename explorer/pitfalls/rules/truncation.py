@@ -180,7 +180,6 @@ def _lost_in_text(
 
 
 def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, str] | None:
-    """The first constant that an integer type can't hold, and what becomes of it; None if there is none."""
     dtype = equation.params["new_dtype"]
     if getattr(dtype, "kind", "") not in "iu":
         return None
@@ -201,7 +200,6 @@ def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: d
 
 
 def _outside(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> tuple[Any, str] | None:
-    """The first number that an integer type can't hold, and what becomes of it; None if it holds all."""
     limits = np.iinfo(dtype)
     outside = value[(value < limits.min) | (value > limits.max)] if value.size <= _MOST else value[:0]
     if not outside.size:
@@ -213,7 +211,6 @@ def _outside(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> tuple[Any, st
 
 
 def _first_use(program: Program, value: Any) -> dict[str, Any] | None:
-    """Where the first equation stands that computes with a constant made of an array; None if there is none."""
     consts = (
         (body, name) for body in program.bodies for name, const in body.consts.items() if same_array(const, value)
     )
@@ -238,7 +235,6 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
 
 
 def _loss(value: Any) -> tuple[str, str] | None:
-    """How grave it is that a value becomes one of 32 bits, and what happens; None if nothing does."""
     if not (type(value) is np.ndarray or is_a(value, np.generic)) or value.dtype.name not in _NARROW or not value.size:
         return None
     some = np.asarray(value).ravel()[:_MOST]
@@ -260,7 +256,6 @@ def _loss(value: Any) -> tuple[str, str] | None:
 
 
 def _names(call: ast.expr, dtype: str) -> bool:
-    """Whether it is a call that names a dtype."""
     if not isinstance(call, ast.Call):
         return False
     wanted = (dtype, "float") if dtype == "float64" else (dtype, "int") if dtype == "int64" else (dtype,)

@@ -88,7 +88,6 @@ _WITHOUT_FIELDS = (dict, list, tuple)  # nodes of a tree that keep nothing but t
 
 
 def _arrays(data: Any, depth: int = 0) -> Iterator[Any]:
-    """The arrays in what a class keeps: in it, and in tuples, lists and dicts in it."""
     if is_a(data, jax.Array, Array, np.ndarray):
         yield data
     elif depth < 4:
@@ -111,7 +110,6 @@ def _compared(evidence: Evidence, kind: type, array: Any) -> Finding:
 
 
 def _path_to(array: Any, value: Any, path: str, depth: int = 0) -> str:
-    """Where an array is in a value; empty if nowhere."""
     if value is array:
         return path
     if depth > 4 or is_a(value, jax.Array, np.ndarray):
@@ -125,7 +123,6 @@ def _path_to(array: Any, value: Any, path: str, depth: int = 0) -> str:
 
 
 def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[Finding]:
-    """The static arguments of a call inside the function, by its text."""
     for node in _static_nodes(call, target):
         callee, source, kind = function.source(call.func), function.source(node), _display(function, node)
         store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
@@ -173,7 +170,6 @@ _CURE = {
 
 
 def _display(function: FunctionSource, node: ast.expr) -> str:
-    """The kind of thing that an expression makes anew, if it has no hash or one by identity."""
     match node:
         case ast.List() | ast.ListComp():
             return "list"
@@ -195,7 +191,6 @@ def _display(function: FunctionSource, node: ast.expr) -> str:
 
 
 def _changed_after(function: FunctionSource, call: ast.Call, name: str) -> ast.AST | None:
-    """Where an attribute or item of a local name is assigned after a call, while the name itself isn't."""
     for node in function.walk(ast.Attribute, ast.Subscript, ast.Name):
         if node.lineno <= call.lineno or not isinstance(node.ctx, ast.Store):
             continue

@@ -49,23 +49,16 @@ def unrolled_loop(evidence: Evidence) -> Iterator[Finding]:
 
 @dataclass
 class _Seen:
-    """What is in a program of one loop.
+    """What is in a program of one loop."""
 
-    Args:
-        file: Where it is.
-        around: The loop that calls the function that it is in.
-        equations: All that come of it.
-        repeats: How often each operation of its own body is there: those with the same stack, primitive and shapes.
-    """
-
-    file: str
-    around: Loop | None
-    equations: int = 0
+    file: str  # where it is
+    around: Loop | None  # the loop that calls the function that it is in
+    equations: int = 0  # all that come of it
+    # how often each operation of its own body is there: those with the same stack, primitive and shapes
     repeats: Counter[Any] = field(default_factory=Counter[Any])
 
 
 def _loops(program: Program) -> dict[Loop, _Seen]:
-    """By loop, what came of it."""
     by_loop: dict[Loop, _Seen] = {}
     loop_of = _LoopsOfFrames()
     of_stack: dict[int, list[_Seen]] = {}
@@ -138,7 +131,6 @@ def _fix(loop: Loop) -> str:
 
 
 def _scan(loop: Loop, names: str, state: str) -> str:
-    """A loop over what isn't counted one by one, or one that appends to lists."""
     made, bounds, is_several = ", ".join(loop.collected), ", ".join(loop.range_arguments), "," in loop.target
     stacked = f"stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *{loop.source})  # along a new first axis\n"
     turn = _body("{0}, each" if is_several else f"{{0}}, {loop.target}", names)
@@ -162,19 +154,12 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop in Python.
+    """A loop in Python."""
 
-    Args:
-        node: `for`, `while`, or a comprehension.
-        body: What runs in each turn.
-        header: What a person points at.
-        function: The span of the `def` that it stands in; None outside of any.
-    """
-
-    node: ast.AST
-    body: tuple[Span, ...]
-    header: Span
-    function: Span | None
+    node: ast.AST  # `for`, `while`, or a comprehension
+    body: tuple[Span, ...]  # what runs in each turn
+    header: Span  # what a person points at
+    function: Span | None  # the span of the `def` that it stands in; None outside of any
 
     @property
     def is_comprehension(self) -> bool:
@@ -222,7 +207,9 @@ class Loop:
         if not isinstance(self.node, (ast.For, ast.While)):
             return []
         parts = [part for statement in self.node.body for part in ast.walk(statement)]
-        names = sorted((part for part in parts if isinstance(part, ast.Name)), key=_in_order)
+        named = (part for part in parts if isinstance(part, ast.Name))
+        # As a statement runs: what it reads before what it stores.
+        names = sorted(named, key=lambda name: (name.lineno, isinstance(name.ctx, ast.Store)))
         reads_first: dict[str, bool] = {}
         for name in names:
             reads_first.setdefault(name.id, isinstance(name.ctx, ast.Load))
@@ -232,11 +219,6 @@ class Loop:
             part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         )
         return [name for name in stored if name in changed or reads_first[name]]
-
-
-def _in_order(name: ast.Name) -> tuple[int, bool]:
-    """As a statement runs: what it reads before what it stores."""
-    return name.lineno, isinstance(name.ctx, ast.Store)
 
 
 class FileLoops(NamedTuple):

@@ -7,8 +7,7 @@ import pytest
 
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.gradients.probes import Results, probes_of, run_at, singular_at
-from explorer.pitfalls.gradients.singular import singularity
-from explorer.pitfalls.gradients.slices import ValueSlice
+from explorer.pitfalls.gradients.slices import ValueSlice, singularity
 
 
 def sliced(function, *args):
