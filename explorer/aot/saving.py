@@ -37,9 +37,9 @@ from explorer.aot.trees import tree_from_json, tree_to_json
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning
+from explorer.files.container import integer, texts
 from explorer.files.disk import read_text
 from explorer.files.executable_archive import read_archive, write_archive
-from explorer.files.validate import integer, texts
 from explorer.model.capture import Capture
 from explorer.model.results.dynamic_report import Specialization
 from explorer.model.stage import Durations, Stage

@@ -9,8 +9,7 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.instruction_log import read_timeline
-from explorer.files.output_option import add_output
-from explorer.files.reports import add_format, is_json, present, script_output
+from explorer.files.reports import add_format, add_output, is_json, present, script_output
 from explorer.hotpath.commands import add_script
 from explorer.model.results.hot_paths import OperationTimeline
 

@@ -17,7 +17,7 @@ from explorer.aot.padding.buckets import Buckets
 from explorer.aot.padding.padded_calls import PaddedCalls
 from explorer.aot.padding.padded_program import PaddedProgram, SavedBucket
 from explorer.aot.padding.verdict import Dynamic
-from explorer.files.validate import boolean, integer, text
+from explorer.files.container import boolean, integer, text
 from explorer.model.results.dynamic_report import DynamicChoice
 from explorer.padding.proof import Proof
 from explorer.padding.values import Fill
