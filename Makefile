@@ -104,7 +104,7 @@ browser: $(VENV)/ready
 	$(call pytest,$(VENV),browser,-n 2 --dist loadfile tests/browser)
 
 bench: $(VENV)/ready
-	@missed=0; for part in bench bench_compile bench_padding bench_files bench_memory bench_ledger ledger_memory bench_lint bench_golden bench_devices bench_hot bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
+	@missed=0; for part in bench bench_compile bench_padding bench_files bench_memory bench_growth bench_ledger ledger_memory bench_lint bench_golden bench_devices bench_hot bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
 
 bench-peers: $(PEERS)/ready
 	$(PEERS)/bin/python -m tests.benchmarks.peers $(PEERS_ARGS)

@@ -13,12 +13,11 @@ from explorer.errors import *  # noqa: F403 - every error is public, and errors.
 from explorer.model.capture import Capture
 
 if TYPE_CHECKING:
-    from explorer.analysis.diff.diff import Diff, Fusion, diff
+    from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
     from explorer.analysis.diff.stage_diff import StageDiff
-    from explorer.analysis.diff.value import Value
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.aot.binaries import Binary
-    from explorer.aot.dimensions import Bounds, ShapeBounds
+    from explorer.aot.inputs import Bounds, ShapeBounds
     from explorer.capture.call import Call
     from explorer.capture.explore import explore
     from explorer.capture.explore_all import explore_all
@@ -283,13 +282,12 @@ __version__ = "0.2.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _NAMES = {
-    "explorer.analysis.diff.diff": "Diff Fusion diff",
-    "explorer.analysis.diff.value": "Value",
+    "explorer.analysis.diff.diff": "Diff Fusion Value diff",
     "explorer.analysis.diff.stage_diff": "StageDiff",
     "explorer.model.passes": "Effect History HistoryEvent Pass PassLink Passes",
     "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",
     "explorer.aot.binaries": "Binary",
-    "explorer.aot.dimensions": "Bounds ShapeBounds",
+    "explorer.aot.inputs": "Bounds ShapeBounds",
     "explorer.capture.call": "Call",
     "explorer.capture.explore": "explore",
     "explorer.capture.explore_all": "explore_all",
@@ -369,7 +367,7 @@ def _watch_if_requested() -> None:
     """A session that the environment wants a log of is watched from here on; that must not cost the user's program."""
     if any(map(os.environ.get, ("EXPLORER_INSTRUCTION_LOG", "EXPLORER_DEBUG_COMPILE"))):
         try:
-            import_module("explorer.ledger.session").watch_if_requested()
+            import_module("explorer.ledger.watch").watch_if_requested()
         except Exception as error:
             print(f"explorer: there will be no log: {type(error).__name__}: {error}", file=sys.stderr)
 
@@ -378,7 +376,7 @@ def _compile_if_requested() -> None:
     """Hot paths are on from here on if the environment says so; a value that it can't have is an error."""
     names = ("AUTO_COMPILE", "COMPILE", "COMPILE_THRESHOLD", "CONFIG")
     if any(os.environ.get(f"EXPLORER_{name}") for name in names):
-        import_module("explorer.hotpath.environment").start_if_requested()
+        import_module("explorer.hotpath.auto").start_if_requested()
 
 
 _watch_if_requested()

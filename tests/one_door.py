@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 DOOR = "explorer/files/disk.py"
 # By module and call, why it isn't one of `disk`.
 ALLOWED = {
-    ("explorer/_jax/options.py", ".open"): "jaxlib's own library, of half a gigabyte, which is mapped and searched",
-    ("explorer/_jax/options.py", "mmap.mmap"): "the same",
+    ("explorer/_jax/settings.py", ".open"): "jaxlib's own library, of half a gigabyte, which is mapped and searched",
+    ("explorer/_jax/settings.py", "mmap.mmap"): "the same",
     ("explorer/_jax/profiling.py", ".read_bytes"): "what this process wrote to a temporary folder; _jax has no files/",
     ("explorer/_jax/target_compiler.py", ".read_text"): "what this process wrote to a temporary folder; as above",
     ("explorer/_jax/target_compiler.py", ".write_bytes"): "to a temporary folder that the parent reads; as above",

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from explorer.aot.compile import compile
-from explorer.aot.dimensions import NamedDimension
-from explorer.aot.inputs import InputInfo
+from explorer.aot.inputs import InputInfo, NamedDimension
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.capture.shape_specs import parse_symbolic_spec
 from explorer.errors import OptionError, TracedPerShapeWarning

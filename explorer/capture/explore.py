@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
+from explorer._jax.calls import steps_done
 from explorer._jax.numbering import with_argument_names
-from explorer._jax.steps import steps_done
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.equation_paths import rename_numbered, without_numbers
 from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
-from explorer.capture.machine.writing import code_writer
+from explorer.capture.machine.kernel_code import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr

@@ -251,10 +251,8 @@ class VersionsBuilder:
             return None
         by_code = [*map(self._paths.resolve, self._op_names)]
         codes = [*self._first_op_name, *(op_name for _, _, op_name in self._relabelled)]
-        rows = [(row, equation) for row, code in enumerate(codes) if code >= 0 for equation in by_code[code].rows]
-        pairs = np.asarray(rows, np.int32).reshape(-1, 2)
         grade = [EXACT if code < 0 or by_code[code].certain else INFERRED for code in codes]
-        return EquationSets.of_pairs(pairs[:, 0], pairs[:, 1], np.asarray(grade, np.int8))
+        return EquationSets.of_codes(codes, [of_code.rows for of_code in by_code], np.asarray(grade, np.int8))
 
 
 _ANY_NAME = re.compile(r"(?<=%)[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.attribution import StageCoverage, stage_coverages
 from explorer.analysis.cost.lines import kernel_lines
-from explorer.analysis.coverage import StageCoverage, stage_coverages
+from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.analysis.questions.questions import answers
 from explorer.files.container import (
     Blobs,

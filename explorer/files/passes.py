@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.kernel_facts import kernel_facts
-from explorer.analysis.placement import innermost_own
+from explorer.analysis.facts import kernel_facts
+from explorer.analysis.graphs import innermost_own
 from explorer.files.container import (
     BlobReader,
     Blobs,

@@ -8,8 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.diff.diff import Diff, Fusion
-from explorer.analysis.diff.value import Value
+from explorer.analysis.diff.diff import Diff, Fusion, Value
 from explorer.files.columns import Column, Columns, of_part, own
 from explorer.files.findings import FINDINGS_FORMAT, verdict
 from explorer.files.frames import FIGURE, HOT, OP, PROCESS_PROGRAM, figures

@@ -19,7 +19,7 @@ from typing import Any
 
 from explorer.errors import MissingPackageError, OptionError
 from explorer.files.disk import cache_folder
-from explorer.hardware.pip_folder import install_into
+from explorer.hardware.installed import install_into
 from explorer.model.golden import FAILS, PASSES, UNKNOWN, Bisection, Verdict
 
 _RELEASE = re.compile(r"\d+(\.\d+)+")

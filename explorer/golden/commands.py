@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import OptionError
 from explorer.files.findings import check_json, check_markdown, check_sarif

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
 from explorer.capture.call import Call
 from explorer.errors import GoldenFileError
 from explorer.files.golden import load

@@ -11,8 +11,7 @@ from typing import Any
 
 import jax
 
-from explorer.analysis.golden.compare import compared
-from explorer.analysis.golden.program_record import file_label, program_record
+from explorer.analysis.golden import compared, file_label, program_record
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore_call
 from explorer.errors import OptionError

@@ -12,7 +12,7 @@ from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError
 from explorer.executors.distribute import distribution
 from explorer.executors.worker import Item
-from explorer.hardware.capacity import capacity_of
+from explorer.hardware.limits import capacity_of
 from explorer.hardware.names import parse_target
 from explorer.measure.for_target import least_seconds
 from explorer.model.capture import Capture

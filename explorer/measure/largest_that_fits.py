@@ -14,7 +14,7 @@ from explorer.capture.backends import Backend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError, NotCallableError, OptionError
-from explorer.hardware.capacity import Capacity, capacity_of, read_overflow
+from explorer.hardware.limits import Capacity, capacity_of, read_overflow
 from explorer.hardware.names import parse_target
 from explorer.measure.for_target import target_notes
 from explorer.measure.grid import grid_of

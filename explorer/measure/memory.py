@@ -14,7 +14,7 @@ from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.hardware.capacity import capacity_of, read_overflow
+from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
 from explorer.measure.compiled_subject import error_line
 from explorer.measure.device import default_device

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,33 @@ class EquationSets:
         start = np.cumsum(sizes, dtype=np.int32)
         return EquationSets(code, start, node.astype(np.int32), np.where(code < 0, UNKNOWN, grade).astype(np.int8))
 
+    @staticmethod
+    def of_codes(code: Sequence[int] | Ints, members: Sequence[Sequence[int]], grade: Grades) -> EquationSets:
+        """The sets of nodes that share them: n copies of a function that is called n times have n equations each.
+
+        Args:
+            code: Of each node an index into `members`, -1 for none, shape `[n]`.
+            members: The rows of the first stage of each set, in any order, repeats included.
+            grade: As in `of_pairs`.
+
+        Example:
+            >>> sets = EquationSets.of_codes([1, -1, 0, 1, 2], [[7], [7, 4], []], np.full(5, EXACT, np.int8))
+            >>> [sets.of(row).tolist() for row in range(5)]
+            [[4, 7], [], [7], [4, 7], []]
+        """
+        counts = np.fromiter(map(len, members), np.int32, len(members))
+        owner = np.repeat(np.arange(len(members), dtype=np.int32), counts)
+        equation = np.fromiter(chain.from_iterable(members), np.int32, len(owner))
+        one_each = EquationSets.of_pairs(owner, equation, np.zeros(len(members), np.int8))
+        codes = np.append(one_each.code, np.int32(-1))[np.asarray(code, np.int64)]
+        used, numbers = np.unique(codes[codes >= 0], return_inverse=True)
+        codes[codes >= 0] = numbers
+        sizes = np.diff(one_each.start)[used]
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        at = np.repeat(one_each.start[used] - start[:-1], sizes) + np.arange(int(start[-1]))
+        grades = np.where(codes < 0, UNKNOWN, grade).astype(np.int8)
+        return EquationSets(codes, start, one_each.node[at], grades)
+
     def __len__(self) -> int:
         """How many nodes the stage has."""
         return len(self.code)
@@ -116,10 +144,13 @@ class EquationSets:
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
         """Every node with each equation of its set: two columns, by node, then by equation."""
-        row = np.repeat(np.arange(len(self.code), dtype=np.int32), self.size)
-        begin = np.concatenate([[0], np.cumsum(self.size, dtype=np.int64)])
-        offset = np.arange(len(row)) - begin[row]
-        return row, self.node[self.start[self.code[row]] + offset]
+        return self.pairs_of(np.arange(len(self.code), dtype=np.int32))
+
+    def pairs_of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Some nodes with each equation of their sets, in their order."""
+        sizes = self.size[rows]
+        first = self.start[self.code[rows]] - (np.cumsum(sizes, dtype=np.int64) - sizes)
+        return np.repeat(rows, sizes), self.node[np.repeat(first, sizes) + np.arange(int(sizes.sum()))]
 
     def rows_of(self, equations: int) -> tuple[Ints, Ints]:
         """The sets turned around, as compressed rows: of each of `equations` nodes of the first stage, the nodes."""

@@ -12,7 +12,7 @@ from typing import Any
 from jax.sharding import PartitionSpec
 
 from explorer._jax.resharded import mesh_in, resharded
-from explorer.analysis.sharding.subject import Waste
+from explorer.analysis.sharding.program import Waste
 from explorer.capture.backends import Backend
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.model.capture import Capture

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import Any
 
-from explorer._jax.compiled import compiled_by_now
+from explorer._jax.calls import compiled_by_now
 from explorer.aot.executable import Executable
 from explorer.capture.sources import label
 from explorer.hotpath.auto import AutoCompile
 from explorer.ledger.functions import is_primitive, read_function
-from explorer.ledger.session import session as session_watch
 from explorer.ledger.watch import Watch
+from explorer.ledger.watch import session as session_watch
 from explorer.model.capture import Capture
 from explorer.model.events.family_counts import FamilyCounts
 from explorer.model.events.ledger import Ledger

@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from explorer.analysis.collectives.collectives import group_text
-from explorer.analysis.kernel_facts import kernel_facts
-from explorer.analysis.profile.across_processes import headline as process_profile_headline
+from explorer.analysis.collectives import group_text
+from explorer.analysis.facts import kernel_facts
+from explorer.analysis.profile.views import headline as process_profile_headline
 from explorer.analysis.recompiles.process_programs import headline as process_ledger_headline
 from explorer.files.findings import verdict
 from explorer.model.answers import Answer

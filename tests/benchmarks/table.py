@@ -2,11 +2,18 @@
 
 __all__ = ["row"]
 
-UNITS = {"s": (1, "s", 2), "ms": (1e3, "ms", 0), "µs": (1e6, "µs", 1), "MB": (1e-6, "MB", 2), "×": (1, "×", 3)}
+UNITS = {
+    "s": (1, "s", 2),
+    "ms": (1e3, "ms", 0),
+    "µs": (1e6, "µs", 1),
+    "MB": (1e-6, "MB", 2),
+    "×": (1, "×", 3),
+    "": (1, "", 2),
+}
 
 
 def row(name, value, limit, unit):
-    """Print a figure against its limit, both in seconds, bytes or as a ratio, in the unit to show; True if it holds."""
+    """Print a figure against its limit in the unit to show; True if it holds."""
     factor, symbol, digits = UNITS[unit]
     shown = f"{value * factor:.{digits}f} {symbol}"
     verdict = "ok" if value <= limit else "MISSED"

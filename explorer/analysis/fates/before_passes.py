@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.analysis.fates.metadata_fates import Row
 from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
-from explorer.analysis.links.dependence import argument_sets
+from explorer.analysis.links.equations import varies
 from explorer.analysis.passes.evidence import Evidence
 from explorer.model.attached import cached_property
 from explorer.model.fates import IMPORT, LOWERING
@@ -40,7 +40,7 @@ class BeforePasses:
         graph: Of the stage.
         operations: By node, the StableHLO operations that JAX made of it.
         node_of: By StableHLO operation, a node of the stage.
-        depends: For each node, which arguments its value depends on; 0 for none.
+        varying: For each node, whether its value depends on an argument.
         places: By StableHLO operation that the import took away and whose value depends on an argument, what is there
             instead, where that is found.
         nameless: By operation and dimensions, a row of the first snapshot that is of no equation.
@@ -52,7 +52,7 @@ class BeforePasses:
     graph: Graph
     operations: Mapping[int, Sequence[int]]
     node_of: Mapping[int, int]
-    depends: Sequence[int]
+    varying: Sequence[bool]
     places: Mapping[int, _Place]
     nameless: Mapping[tuple[str, str], int]
     literals: Mapping[int, Mapping[int, str]]
@@ -70,7 +70,7 @@ class BeforePasses:
             return Row("folded", (), False, "its value is a constant of the program", LOWERING)
         last = own[-1]
         before = self.evidence.text[int(lowered.line[last])].partition(" loc(")[0].strip()
-        if not self.depends[node]:
+        if not self.varying[node]:
             if (made_anew := self._made_anew(node)) >= 0:
                 line = versions.lines[made_anew].strip()
                 why = f"{self._expression(node, 0)} → a constant, written out again"
@@ -147,14 +147,14 @@ class BeforePasses:
 
 
 def before_passes(
-    evidence: Evidence, name: str, graph: Graph, depends: Sequence[int], literal_codes: Ints
+    evidence: Evidence, name: str, graph: Graph, varying: Sequence[bool], literal_codes: Ints
 ) -> BeforePasses:
     """What is needed to say which nodes of a stage ended before the first pass.
 
     Args:
         evidence: What the passes say.
         name, graph: The stage.
-        depends: For each node, which arguments its value depends on; 0 for none.
+        varying: For each node, whether its value depends on an argument.
         literal_codes: The code of each node's literals among its attributes, -1 for none, shape `[n]`.
     """
     lowering, values = evidence.lowering, graph.attribute_table.columns.values
@@ -167,12 +167,12 @@ def before_passes(
     for operation, node in zip(*(column.tolist() for column in pairs), strict=True):
         operations.setdefault(node, []).append(operation)
         node_of[operation] = node
-    import_ = _Import(evidence, depends if name == "stablehlo" else argument_sets(lowering, {}))
+    import_ = _Import(evidence, varying if name == "stablehlo" else varies(lowering))
     return BeforePasses(
         graph=graph,
         operations=operations,
         node_of=node_of,
-        depends=depends,
+        varying=varying,
         places=import_.places(),
         nameless=import_.nameless(),
         literals=literals,
@@ -190,8 +190,8 @@ def _literals(written: str) -> dict[int, str]:
 class _Import:
     """StableHLO beside the first snapshot: an operation is the only row of its equation that has its name."""
 
-    def __init__(self, evidence: Evidence, varies: Sequence[int]) -> None:
-        self._evidence, self.versions, self.varies = evidence, evidence.versions, varies
+    def __init__(self, evidence: Evidence, varying: Sequence[bool]) -> None:
+        self._evidence, self.versions, self.varying = evidence, evidence.versions, varying
         self.graph = evidence.lowering
         rows = self.versions.rows(0) if self.versions.snapshots else np.zeros(0, np.int32)
         keys = self.versions.key[rows]
@@ -216,7 +216,7 @@ class _Import:
         does, gone = self._evidence.does.tolist(), self._row_of
         user_start, user = self.graph.user_columns
         for operation in reversed(range(len(self.graph.names))):
-            if not does[operation] or gone[operation] >= 0 or not self.varies[operation]:
+            if not does[operation] or gone[operation] >= 0 or not self.varying[operation]:
                 continue
             readers: list[int] = user[user_start[operation] : user_start[operation + 1]].tolist()
             candidates = (self._place(operation, reader, places.get) for reader in readers)
@@ -243,11 +243,7 @@ class _Import:
     def _rows_of_operations(self) -> list[int]:
         """Of each operation the row of the first snapshot that does it, -1 if there is none, or not one alone."""
         evidence, ops, count = self._evidence, self.versions.ops, len(self.graph.names)
-        is_there = np.zeros(len(self.versions.lines), bool)
-        is_there[[*self.row_of_key.values()]] = True
-        row, of = evidence.lines.certain()
-        counts = (row < len(is_there)) & is_there[np.minimum(row, max(len(is_there) - 1, 0))]
-        row, of = row[counts], of[counts]
+        row, of = evidence.lines.certain(among=np.asarray([*self.row_of_key.values()], np.int32))
         keys, at, times = np.unique(
             of.astype(np.int64) * len(ops) + self.versions.op[row], return_index=True, return_counts=True
         )

@@ -1,9 +1,8 @@
 """What became of each equation: kept, fused, merged, folded, eliminated, …, by which pass, or not known.
 
 Where the passes are recorded with the equations of each line, they say it. Without them the compiler's metadata shows
-what an instruction with the equation's own place and primitive is, and little is inferred: what nothing reads is
-eliminated, what is written twice is computed once, a number that depends on no argument was computed while compiling.
-Everything else is unknown: that an equation is in a kernel is said only where the kernel has an instruction of it.
+what an instruction with the equation's own place and primitive is. Everything else is unknown: that an equation is in
+a kernel is said only where the kernel has an instruction of it.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from dataclasses import replace
 from explorer.analysis.fates.before_passes import before_passes
 from explorer.analysis.fates.metadata_fates import Instructions, Row, only_calls, running
 from explorer.analysis.fates.operations import HELPERS, hlo_name
-from explorer.analysis.links.dependence import argument_sets
-from explorer.analysis.links.equations import is_dead
+from explorer.analysis.links.equations import is_dead, varies
 from explorer.analysis.passes.origins import Origins
 from explorer.analysis.passes.provenance import MOVED, TAKEN, Ending
 from explorer.model.fates import LOWERING
@@ -113,9 +112,9 @@ class Recorded:
 
     def rows(self, stage: str, graph: Graph) -> list[Row]:
         """The fates of one stage's nodes."""
-        depends, dead = argument_sets(graph, {}), is_dead(graph)
+        varying, dead = varies(graph), is_dead(graph)
         is_first = stage == self.evidence.first
-        before = before_passes(self.evidence, stage, graph, depends, graph.attribute_table.codes("literals"))
+        before = before_passes(self.evidence, stage, graph, varying, graph.attribute_table.codes("literals"))
         units = self.origins.unit_of_equation if is_first else self.origins.unit_of_operation
         callers = {group.caller for group in graph.groups}
 

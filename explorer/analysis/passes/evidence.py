@@ -20,29 +20,29 @@ from explorer.model.text_versions import Versions
 _CALLS = ("call", "func.call")
 
 
-class Pairs(NamedTuple):
-    """The equations that lines or operations are of, a pair for each equation; by row, then by equation.
+class Named(NamedTuple):
+    """The equations that lines or operations name.
 
     Args:
-        row, equation: Shape `[pairs]`.
-        exact: Whether that is beyond doubt, shape `[pairs]`.
+        sets: Those of each.
         code: Of each row, what it shares with the rows of the same equations; -1 where these are in doubt.
     """
 
-    row: Ints
-    equation: Ints
-    exact: NDArray[np.bool_]
+    sets: EquationSets
     code: Ints
 
     @staticmethod
-    def of(sets: EquationSets) -> Pairs:
-        row, equation = sets.pairs
-        is_exact = sets.grade == EXACT
-        return Pairs(row, equation, is_exact[row], np.where(is_exact, sets.code, -1).astype(np.int32))
+    def of(sets: EquationSets) -> Named:
+        return Named(sets, np.where(sets.grade == EXACT, sets.code, -1).astype(np.int32))
 
-    def certain(self) -> tuple[Ints, Ints]:
-        """The pairs beyond doubt."""
-        return self.row[self.exact], self.equation[self.exact]
+    def certain(self, among: Ints | None = None) -> tuple[Ints, Ints]:
+        """The pairs of a row and an equation that are beyond doubt, of all rows or those `among` them; by row."""
+        is_certain = self.code >= 0
+        if among is not None:
+            is_wanted = np.zeros(len(is_certain), bool)
+            is_wanted[among] = True
+            is_certain &= is_wanted
+        return self.sets.pairs_of(np.flatnonzero(is_certain).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Evidence:
 
     Args:
         passes: What was recorded, with the equations of each line.
-        lines: Pairs of each line, and of each state that a line took on later, with the first stage's equations.
+        lines: The first stage's equations of each line, and of each state that a line took on later.
         lowered: Likewise of StableHLO's operations.
         lowering: StableHLO's graph.
         text: StableHLO's lines.
@@ -59,8 +59,8 @@ class Evidence:
     """
 
     passes: Passes
-    lines: Pairs
-    lowered: Pairs
+    lines: Named
+    lowered: Named
     lowering: Graph
     text: Sequence[str]
     first: str
@@ -76,8 +76,12 @@ class Evidence:
 
     @cached_property
     def is_all_lowered(self) -> bool:
-        """Whether it is known of every operation which equation it is of."""
-        return bool((self.lowered.code[self.does] >= 0).all())
+        """Return True if the equation of every operation that computes is known.
+
+        JAX itself constrains the sharding of each argument and result that is a key.
+        """
+        computes = np.asarray([not op.startswith("sdy.") for op in self.lowering.ops] or [False], bool)
+        return bool((self.lowered.code[self.does & computes[self.lowering.op]] >= 0).all())
 
     def op(self, row: int) -> str:
         """The operation of a row that is an instruction; empty for any other."""
@@ -86,8 +90,7 @@ class Evidence:
 
     def equations_of(self, row: int) -> list[int]:
         """The equations that a line named when it came."""
-        start, end = np.searchsorted(self.lines.row, (row, row + 1))
-        return self.lines.equation[start:end].tolist()
+        return self.lines.sets.of(row).tolist()
 
     def outermost(self) -> tuple[Ints, Ints]:
         """The StableHLO operations with their equations, but for those in a region of another one of the same equation.
@@ -129,5 +132,5 @@ def evidence_of(capture: Capture) -> Evidence | None:
     passes, stablehlo = capture.passes, capture.stablehlo
     if passes.versions.equations is None:
         return None
-    lines, lowered = (Pairs.of(sets) for sets in (passes.versions.equations, capture.exact_sets["stablehlo"]))
+    lines, lowered = (Named.of(sets) for sets in (passes.versions.equations, capture.exact_sets["stablehlo"]))
     return Evidence(passes, lines, lowered, stablehlo.graph, stablehlo.text.splitlines(), capture.stages[0].name)

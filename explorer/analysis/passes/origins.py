@@ -172,8 +172,7 @@ def _units(evidence: Evidence) -> tuple[list[Unit], dict[int, int], dict[int, in
 
 def _named_at_first(evidence: Evidence) -> list[int]:
     """The equations of the first module: one that has no name in StableHLO, as a callback, has one in HLO."""
-    row, equation = evidence.lines.certain()
-    return np.unique(equation[np.isin(row, evidence.versions.rows(0))]).tolist()
+    return np.unique(evidence.lines.certain(among=evidence.versions.rows(0))[1]).tolist()
 
 
 def _single_of_name(operations: Sequence[tuple[int, str]]) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from explorer.analysis.fates.formulas import formula
@@ -60,6 +61,9 @@ class Counts(NamedTuple):
 
     native: tuple[int, ...]
     standing: tuple[int, ...]
+
+
+_NOTHING = Counts((), ())
 
 
 class Units:
@@ -200,7 +204,11 @@ class _Walk:
         self._applied: set[int] = set()
         self.of = [0] * len(self.versions.lines)
         self._is_constant = bytearray(len(self.versions.lines))
-        self._counts: dict[tuple[int, int], Counts] = {}
+        # What rows count for is kept once: a function that is called n times has rows of n equations, and n copies.
+        self._counts: list[Counts] = []
+        self._counts_code: dict[tuple[int, int, bool], int] = {}
+        self._pending: dict[int, int] = {}  # rows more or fewer by these, not yet in `native` and `standing`
+        self._born_of: dict[int, int] = {}
         self.native, self.standing = [0] * len(units), [0] * len(units)
         self.met: set[int] = set()
         self.rewritten: dict[int, Ending] = {}
@@ -239,26 +247,45 @@ class _Walk:
 
     def _born(self, code: int) -> int:
         """The origins of what was made without a number for a row of these."""
-        return self._set({equation: max(how, BORN) for equation, how in self.sets[code]})
+        if code not in self._born_of:
+            self._born_of[code] = self._set({equation: max(how, BORN) for equation, how in self.sets[code]})
+        return self._born_of[code]
 
     # Counts.
 
     def counts(self, row: int) -> Counts:
-        key = self.of[row], self._op[row]
-        if key not in self._counts:
-            self._counts[key] = self.units.count(self.sets[key[0]], self.versions.ops[key[1]])
-        counts = self._counts[key]
-        # A number that is the same in each call does no other's work, nor does what a reduction applies.
-        stands = counts.standing and not self._is_constant[row] and self._home[self._key[row]] not in self._applied
-        return counts if stands else Counts(counts.native, ())
+        return self._counts[self._code_of_counts(row)]
 
-    def _add(self, row: int, step: int) -> Counts:
-        counts = self.counts(row)
-        for number in counts.native:
-            self.native[number] += step
-        for number in counts.standing:
-            self.standing[number] += step
-        return counts
+    def _code_of_counts(self, row: int) -> int:
+        # A number that is the same in each call does no other's work, nor does what a reduction applies.
+        stands = not self._is_constant[row] and self._home[self._key[row]] not in self._applied
+        key = self.of[row], self._op[row], stands
+        code = self._counts_code.get(key, -1)
+        if code < 0:
+            native, standing = self.units.count(self.sets[key[0]], self.versions.ops[key[1]])
+            code = self._counts_code[key] = len(self._counts)
+            self._counts.append(Counts(native, standing if stands else ()))
+        return code
+
+    def _add(self, row: int, step: int) -> int:
+        """Count a row, or count it no longer; return the code of what it counts for."""
+        code = self._code_of_counts(row)
+        self._pending[code] = self._pending.get(code, 0) + step
+        return code
+
+    def _settle(self) -> None:
+        """Bring the numbers of rows of each unit up to date."""
+        for code, step in self._pending.items():
+            counts = self._counts[code] if step else _NOTHING
+            for number in counts.native:
+                self.native[number] += step
+            for number in counts.standing:
+                self.standing[number] += step
+        self._pending.clear()
+
+    def _forget_counts(self) -> None:
+        self._counts_code.clear()
+        self._counts.clear()
 
     # The first snapshot.
 
@@ -282,9 +309,10 @@ class _Walk:
         for row in rows:
             self.met.update(*self._left(self.counts(row)))
         self.units.forget_all_but(self.met)
-        self._counts.clear()
+        self._forget_counts()
         for row in rows:
             self._add(row, 1)
+        self._settle()
 
     def _note_constant(self, program: Program, row: int, row_of: Callable[[int, int], int | None]) -> None:
         """Note whether a row depends on nothing, and what it applies; what it reads was noted before."""
@@ -316,7 +344,7 @@ class _Walk:
         for number, ops in others.items():
             if number not in native:
                 self.units.all[number] = self.units[number]._replace(ops=self.units[number].ops | ops)
-        self._counts.clear()
+        self._forget_counts()
 
     def _relabel(self, snapshot: int, uncounted: Container[int]) -> None:
         """Take the states that lines took on up to a snapshot."""
@@ -341,25 +369,31 @@ class _Walk:
                 self._add(old, -1)
                 self.of[new] = self.of[old] or self.own(new)
                 self._add(new, 1)
+            self._settle()
             return
         for _ in links_of_pass(change):
             pass
         pieces = pieces_of(change)
-        lost: dict[int, int] = {}
-        lost_native: dict[int, int] = {}
+        last: dict[int, int] = {}
         for row in (*change.dead.values(), *(old for old, _ in change.changed)):
-            counts = self._add(row, -1)
-            for number in counts.native:
-                lost_native[number] = max(row, lost_native.get(number, -1))
-            for number in counts.standing:
-                lost[number] = max(row, lost.get(number, -1))
+            code = self._add(row, -1)
+            last[code] = max(row, last.get(code, -1))
+        lost_native, lost = self._lost(last)
         self._assign(change, pieces)
         new = [*change.born.values(), *(row for _, row in change.changed)]
         self._relabel(change.snapshot, set(new))
-        for row in new:
-            for number in (n for column in self._add(row, 1) for n in column):
+        for code in {self._add(row, 1) for row in new}:
+            for number in chain.from_iterable(self._counts[code]):
                 self.ended.pop(number, None)
         self._note_endings(change, pieces, lost, lost_native)
+
+    def _lost(self, last: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+        """Return by unit the last row that is gone, of its own operation and of another; `last` has them by code."""
+        columns: tuple[dict[int, int], dict[int, int]] = {}, {}
+        for code, row in last.items():
+            for lost, numbers in zip(columns, self._counts[code], strict=True):
+                lost.update((number, max(row, lost.get(number, -1))) for number in numbers)
+        return columns
 
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
         """Say of which equations each new row is."""
@@ -430,10 +464,10 @@ class _Walk:
 
     def _take(self, change: Change, piece: Piece, row: int) -> None:
         """Add what a row does under the name of another: as a product does that bears the name of its transpose."""
-        program, mine = change.program, dict(self.sets[self.of[row]])
-        op = program.op_name(row)
-        if not mine or self.counts(row).native or op in NEVER_OWN or self._is_constant[row]:
+        op = change.program.op_name(row)
+        if not self.of[row] or self.counts(row).native or op in NEVER_OWN or self._is_constant[row]:
             return
+        mine = dict(self.sets[self.of[row]])
         if op not in WORK and any(self.units.is_like(equation, op) for equation in mine):
             return
         candidates = self._alike_beneath(change, piece, row)
@@ -496,6 +530,7 @@ class _Walk:
         for old, new in change.changed:
             piece_of[old] = Piece(old, new, [old])
         for number in sorted({*lost, *lost_native}):
+            self._settle()  # an ending may give a row to a unit
             if self.native[number]:
                 continue
             row = lost_native.get(number, lost.get(number, -1))
@@ -555,15 +590,22 @@ class _Walk:
             return Ending(position, "folded", old, new, why)
         if op == "fusion":
             return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
-        if not self._is_as_before(change, row, old, doer) and self.units.can_stand(number, op):
-            self._add(doer, -1)
-            self.of[doer] = self._with(self.of[doer], {self.units[number].equation: SHARED})
-            self._add(doer, 1)
+        if not self._is_as_before(change, row, old, doer) and self._share(doer, number):
             return Ending(position, "rewritten", old, new, why)
         if self.units[number].moves and op in BY_ELEMENT | NEVER_OWN:
             return Ending(position, "eliminated", old, new, why)
         target = tuple(pair for pair in self.sets[self.of[doer]] if pair[0] != self.units[number].equation)
         return Ending(position, "folded into", row, doer, why, target)
+
+    def _share(self, doer: int, number: int) -> bool:
+        """Let a row stand for a unit too; False where it can't, as where it is the own operation of another."""
+        alone = self.of[doer]
+        self._add(doer, -1)
+        self.of[doer] = self._with(alone, {self.units[number].equation: SHARED})
+        if number not in self.counts(doer).standing:
+            self.of[doer] = alone
+        self._add(doer, 1)
+        return self.of[doer] != alone
 
     def _is_as_before(self, change: Change, row: int, old: int, doer: int) -> bool:
         """Return True if what computes a value now only does what another of the gone rows did."""

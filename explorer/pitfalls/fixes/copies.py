@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.jitted import is_jitted, jit_options
+from explorer._jax.arguments import is_jitted, jit_options
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from explorer.analysis.attribution import StageCoverage, stage_coverages
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
-from explorer.analysis.cost.limits import count_limits
-from explorer.analysis.coverage import StageCoverage, stage_coverages
-from explorer.analysis.facts.cost import INTENSE
+from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.facts import INTENSE
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Group, Hierarchy
 from explorer.model.links import EXACT, GRADES, INFERRED

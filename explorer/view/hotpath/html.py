@@ -8,7 +8,7 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
-from explorer.analysis.hot_summary import inside_text
+from explorer.analysis.session_summary import inside_text
 from explorer.files.disk import read_text
 from explorer.model.results.hot_paths import HotPaths, HotRow, HotState, RepeatedSequence
 from explorer.model.text import list_names

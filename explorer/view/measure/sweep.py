@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from explorer.analysis.sweep_summary import growths, is_power
+from explorer.analysis.measure_summary import growths, is_power
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow, size_text
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.sweep_summary import growths, headline
+from explorer.analysis.measure_summary import growths, headline
 from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples

@@ -4,7 +4,7 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.what_if_summary import headline, variant_diff, verdict
+from explorer.analysis.measure_summary import variant_diff, verdict, what_if_headline
 from explorer.errors import NotRecordedError
 from explorer.model.results.sweep import Difference, Variant, WhatIf
 from explorer.model.results.timing import Ratio, Samples
@@ -61,7 +61,7 @@ def test_what_a_variant_brings(row, words):
 
 
 def tried(*rows, plain=PLAIN):
-    return headline(WhatIf("f", "", [plain, *rows]))
+    return what_if_headline(WhatIf("f", "", [plain, *rows]))
 
 
 FAST, FASTER = variant("fast", (0.8, 0.7, 0.9)), variant("faster", (0.5, 0.4, 0.6))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.hardware.capacity import capacity_of, read_overflow
+from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
 from explorer.model.results.targets import TargetResult
 

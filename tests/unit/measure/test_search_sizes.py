@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.capture.call import Call
 from explorer.errors import ExploreError
-from explorer.hardware.capacity import Capacity
+from explorer.hardware.limits import Capacity
 from explorer.measure import largest_that_fits as fits_module
 from explorer.measure import memory as memory_module
 from explorer.measure.largest_that_fits import _range, _Search

@@ -86,3 +86,4 @@ def test_groups_that_no_axes_make_have_none() -> None:
     assert axes_of(((0, 3), (1, 2)), [("x", 2), ("y", 2)]) == ()
     assert axes_of((), [("x", 2)]) == ()
     assert axes_of_pairs(((0, 9),), [("x", 2)]) == ()
+    assert axes_of_pairs(((0, 0),), []) == ()  # one device: StableHLO has no mesh

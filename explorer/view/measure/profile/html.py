@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary, ref
 
-from explorer.analysis.profile.host import host_words
+from explorer.analysis.profile.recording import host_words
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Table, static_html

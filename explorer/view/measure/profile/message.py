@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.host import host_words
+from explorer.analysis.profile.recording import host_words
 from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import By, Flame
 from explorer.model.stage import Source

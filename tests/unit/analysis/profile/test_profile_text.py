@@ -5,9 +5,8 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.profile.roofline import build_roofline
-from explorer.analysis.profile.text import profile_text
-from explorer.analysis.profile.waste import with_peaks
+from explorer.analysis.profile.roofline import build_roofline, with_peaks
+from explorer.analysis.profile.views import profile_text
 from explorer.model.graph import Frame
 from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.roofline import Peaks

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.analysis.repeats.steps import repeated_sequences
+from explorer.analysis.repeated_sequences import repeated_sequences
 from explorer.model.results.hot_paths import Operation, Step
 
 

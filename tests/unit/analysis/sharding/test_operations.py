@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from explorer.analysis.sharding.operation import Operation
 from explorer.analysis.sharding.operations import spread_of
+from explorer.analysis.sharding.spread import Operation
 from explorer.model.shardings import COMPUTED, CONSTANT, DeviceMesh, Spread
 from explorer.model.types import parse_type
 

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer._jax.uncached_traces import uncached_traces
+from explorer._jax.traces import uncached_traces
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.flame import flame
+from explorer.analysis.profile.views import flame
 from explorer.model.graph import Frame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import By, Flame
