@@ -35,9 +35,9 @@ from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning
+from explorer.files.container import boolean, integer, text, texts
 from explorer.files.disk import read_text
 from explorer.files.executable_archive import read_archive, write_archive
-from explorer.files.validate import boolean, integer, text, texts
 from explorer.model.capture import Capture
 from explorer.model.results.dynamic_report import DynamicChoice, Specialization
 from explorer.model.stage import Durations, Stage

@@ -12,8 +12,7 @@ from typing import Any
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_arguments, add_target, arguments_of, function_of
 from explorer.files.disk import read_start
-from explorer.files.output_option import add_output
-from explorer.files.reports import add_format, present
+from explorer.files.reports import add_format, add_output, present
 from explorer.model.text import list_names
 
 _WRITERS = {

@@ -21,8 +21,8 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import ForeignSources
 from explorer.errors import OpenError, UnreadableTextError
+from explorer.files.container import GZIP, Unpacker, UnpackingError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
-from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 from explorer.model.stage import Durations, Stage, is_library_file

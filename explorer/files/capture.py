@@ -19,28 +19,27 @@ from typing import Any
 from explorer.errors import CaptureFileError
 from explorer.files.capture_writing import COLUMNS
 from explorer.files.container import (
+    LARGEST,
     BlobReader,
-    read_column,
-    read_numbers,
-    read_table,
-    refusal,
-    unpack,
-    with_entry,
-)
-from explorer.files.disk import read_bytes, write_whole
-from explorer.files.passes import read_exact_sets, unpack_machine_code, unpack_passes
-from explorer.files.unpacking import LARGEST, Unpacker
-from explorer.files.validate import (
+    Unpacker,
     are_row_starts,
     check_frames,
     dataclass_from,
     floats,
     integer,
     integers,
+    read_column,
+    read_numbers,
+    read_table,
+    refusal,
     text,
     texts,
     texts_by_name,
+    unpack,
+    with_entry,
 )
+from explorer.files.disk import read_bytes, write_whole
+from explorer.files.passes import read_exact_sets, unpack_machine_code, unpack_passes
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture

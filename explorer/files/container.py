@@ -15,19 +15,167 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import zlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from explorer.errors import CaptureFileError
 from explorer.files.disk import parse_json
-from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
-from explorer.files.validate import integer, texts
-from explorer.model.graph import Floats, Ints
+from explorer.model.graph import Floats, Frame, Ints
+
+MEBIBYTE = 2**20
+LARGEST = 768 * MEBIBYTE  # bytes unpacked: a step of 110,000 nodes in three stages takes 25 MB
+_RATIO = 100  # unpacked bytes for each packed one: such a step has 14
+_ALWAYS = 16 * MEBIBYTE  # may unpack from however little: a small program, repeated, packs better than a large one
+_PIECE = MEBIBYTE
+GZIP, ZLIB = 31, 15  # what zlib calls the wrappings
+
+
+class UnpackingError(ValueError):
+    """Packed bytes stand for more than they may, or for something else than they say; the caller names the file."""
+
+
+class Unpacker:
+    """Unpacks the pieces of one file, which share what it may unpack to.
+
+    Args:
+        size: Of the file, in bytes.
+        largest: What all of it may unpack to, whatever its size.
+    """
+
+    def __init__(self, size: int, largest: int = LARGEST) -> None:
+        self.size = size
+        self.most = self.left = min(largest, max(_ALWAYS, _RATIO * size))
+
+    def unpack(self, packed: bytes, wrapping: int, claimed: int | None = None) -> bytes:
+        """Return the bytes that `packed` holds.
+
+        Args:
+            wrapping: `GZIP` or `ZLIB`.
+            claimed: The bytes that it is said to be; None where nothing is said.
+
+        Raises:
+            UnpackingError: It is damaged, of another size than is said, or too large.
+        """
+        if claimed is not None:
+            self._check(claimed)
+        most = self.left if claimed is None else claimed
+        stream = zlib.decompressobj(wbits=wrapping)
+        unpacked = bytearray()
+        try:
+            while not stream.eof and len(unpacked) <= most:
+                piece = stream.decompress(packed, min(_PIECE, most + 1 - len(unpacked)))
+                packed = stream.unconsumed_tail
+                unpacked += piece
+                if not piece and not packed:
+                    break
+        except zlib.error as error:
+            raise UnpackingError(f"it is damaged: {error}") from error
+        if claimed is None:
+            self._check(len(unpacked))
+        elif len(unpacked) != claimed:
+            raise UnpackingError("it unpacks to another size than it says")
+        if not stream.eof:
+            raise UnpackingError("it is truncated")
+        self.left -= len(unpacked)
+        return bytes(unpacked)
+
+    def _check(self, size: int) -> None:
+        if not 0 <= size <= self.left:
+            says = f"{size:,}" if size < 1 << 63 else "more than 2**63"
+            raise UnpackingError(
+                f"its {self.size:,} bytes unpack to {says} or more; at most {self.most:,} are read, "
+                f"{_RATIO} for each and no more than {LARGEST:,}"
+            )
+
+
+_LONGEST_STACKS = 5_000_000  # frames of all stacks together: a minute of work; 24 layers, written plainly, have 69
+
+_Row = TypeVar("_Row")
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text was expected, not {type(value).__name__}")
+    return value
+
+
+def boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"true or false was expected, not {type(value).__name__}")
+    return value
+
+
+def integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"an integer was expected, not {type(value).__name__}")
+    return value
+
+
+def number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"a number was expected, not {type(value).__name__}")
+    return value
+
+
+def texts(values: Sequence[Any]) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("a list of texts was expected")
+    return values
+
+
+def texts_by_name(values: dict[str, Any]) -> dict[str, str]:
+    return {name: text(value) for name, value in values.items()}
+
+
+def integers(values: dict[str, Any]) -> dict[str, int]:
+    return {name: integer(value) for name, value in values.items()}
+
+
+def floats(values: dict[str, Any]) -> dict[str, float]:
+    return {name: number(value) for name, value in values.items()}
+
+
+def dataclass_from(kind: type[_Row], values: dict[str, Any]) -> _Row:
+    """A dataclass of texts and numbers with these values for its fields; TypeError if one is of another type."""
+    checks = {"str": text, "int": integer, "float": number}
+    for field in fields(kind):  # pyright: ignore[reportArgumentType]
+        if field.name in values and str(field.type) in checks:
+            checks[str(field.type)](values[field.name])
+    return kind(**values)
+
+
+def check_frames(frames: Sequence[Frame]) -> None:
+    """Raise ValueError if the stacks of a graph are too long to be walked; one in a circle is as long as the table."""
+    parent = np.asarray([frame.parent for frame in frames], np.int64)
+    if len(parent) and not -1 <= parent.min() <= parent.max() < len(parent):
+        raise ValueError("a frame leads out of its table")
+    if (total := int(_stack_sizes(parent).sum())) > _LONGEST_STACKS:
+        raise ValueError(f"its stacks have {total:,} frames; at most {_LONGEST_STACKS:,} are read")
+
+
+def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many frames are around each, by looking twice as far out in each turn; all of them, where it has no end."""
+    size, outer = (parent >= 0).astype(np.int64), parent.copy()
+    for _ in range(len(parent).bit_length() + 1):
+        inner = np.flatnonzero(outer >= 0)
+        if not len(inner):
+            break
+        at = outer[inner]
+        size[inner], outer[inner] = np.minimum(size[inner] + size[at], len(parent)), outer[at]
+    return size
+
+
+def are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
+    """Are these the starts of compressed rows that share out all entries?"""
+    is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
+    return is_whole and bool((np.diff(starts) >= 0).all())
+
 
 VERSION = 3  # 3: stages have `sets` of equations; 2 had `keys`, and 1 no measures
 _MAGIC = b"EXPLORER"

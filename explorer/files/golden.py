@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any, cast
 
 from explorer.errors import GoldenFileError
-from explorer.files import validate
+from explorer.files import container as validate
 from explorer.files.disk import parse_toml, read_text, write_whole
 from explorer.model.golden import MEASURES, TOLERANCE, Golden, LineRecord, ProgramRecord
 from explorer.model.text import brief, did_you_mean

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any, Protocol, cast
 
 from explorer.errors import LedgerFileError
+from explorer.files.container import integer, number, text, texts
 from explorer.files.disk import parse_json, read_lines
 from explorer.files.ledger_lines import SETTINGS, VERSION
-from explorer.files.validate import integer, number, text, texts
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
 from explorer.model.events.family_counts import STORM, Prediction
 from explorer.model.events.key import TREE_KINDS, Function, Key, Leaf, Static, TreeNode

@@ -11,8 +11,21 @@ import numpy as np
 
 from explorer.analysis.facts import kernel_facts
 from explorer.analysis.graphs import innermost_own
-from explorer.files.container import BlobReader, Blobs, read_column, read_numbers, read_table, table
-from explorer.files.validate import are_row_starts, boolean, check_frames, integer, number, text, texts
+from explorer.files.container import (
+    BlobReader,
+    Blobs,
+    are_row_starts,
+    boolean,
+    check_frames,
+    integer,
+    number,
+    read_column,
+    read_numbers,
+    read_table,
+    table,
+    text,
+    texts,
+)
 from explorer.model.graph import Frame, Ints
 from explorer.model.links import EXACT, EquationSets
 from explorer.model.machine_code import LANGUAGES, KernelCode, MachineCode

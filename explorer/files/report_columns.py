@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.diff import Diff, Fusion, Value
-from explorer.files.check_report import verdict
 from explorer.files.columns import Column, Columns, of_part, own
-from explorer.files.findings import FINDINGS_FORMAT
+from explorer.files.findings import FINDINGS_FORMAT, verdict
 from explorer.files.frames import FIGURE, HOT, OP, PROCESS_PROGRAM, figures
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event, Place, Reason

@@ -2,15 +2,14 @@
 
 A JSON report is an object that names its schema, `"schema": "explorer/lint/1"`, as `python -m explorer schema lint`
 prints it. A field that is added leaves the version as it is, so a reader passes over what it doesn't know; what is
-renamed, removed or means something else gets the next version.
-"""
+renamed, removed or means something else gets the next version."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from pathlib import Path
@@ -142,3 +141,36 @@ def add_schema(verbs: Any) -> None:
 def _schema(given: argparse.Namespace) -> int:
     print(schema_text(given.kind) if given.kind else "\n".join(map(schema_name, KINDS)))
     return 0
+
+
+__all__ = ["add_output", "writable"]
+
+
+def add_output(verb: Any, about: str, endings: Collection[str] = (), *, several: bool = False) -> None:
+    """Give a verb `-o FILE`, as `output`.
+
+    Args:
+        verb: The verb's `argparse.ArgumentParser`.
+        about: What is written there, for `--help`.
+        endings: Of the file's name, as `.html`; with none, any will do.
+        several: Whether it may be given several times; then `output` is a list, empty without it.
+    """
+    given: dict[str, Any] = {"action": "append", "default": []} if several else {}
+    verb.add_argument("-o", "--output", metavar="FILE", type=writable(endings), help=about, **given)
+
+
+def writable(endings: Collection[str] = ()) -> Callable[[str], Path]:
+    """What turns a name on a command line into the absolute path of a file that can be written."""
+
+    def path_of(name: str) -> Path:
+        path = Path(name).expanduser().absolute()  # a script may change the working directory
+        if path.is_dir():
+            raise argparse.ArgumentTypeError(f"{name!r} is a folder; name a file in it")
+        if not path.parent.is_dir():
+            raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {name!r} to")
+        if endings and path.suffix not in endings:
+            ending = " or ".join([", ".join([*endings][:-1])] * (len(endings) > 1) + [*endings][-1:])
+            raise argparse.ArgumentTypeError(f"{name!r} doesn't end in {ending}")
+        return path
+
+    return path_of

@@ -40,9 +40,8 @@ from numpy.typing import NDArray
 from explorer.errors import ResultFileError
 from explorer.files import capture as capture_file
 from explorer.files.columns import as_json
+from explorer.files.container import LARGEST, ZLIB, Unpacker, boolean, integer, number, text
 from explorer.files.disk import parse_json, read_bytes, write_whole
-from explorer.files.unpacking import LARGEST, ZLIB, Unpacker
-from explorer.files.validate import boolean, integer, number, text
 from explorer.model.attached import Saved
 from explorer.model.capture import Capture
 from explorer.model.events.process_ledger import ProcessLedger

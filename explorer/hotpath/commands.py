@@ -11,8 +11,7 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.instruction_log import read_timeline
-from explorer.files.output_option import add_output
-from explorer.files.reports import add_format, is_json, present, script_output
+from explorer.files.reports import add_format, add_output, is_json, present, script_output
 from explorer.model.results.hot_paths import OperationTimeline
 
 _WIDE = 120  # characters, where no terminal says how many there are

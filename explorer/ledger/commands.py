@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.capture.script import read_script, run_script
-from explorer.files.output_option import add_output, writable
-from explorer.files.reports import add_format, present, script_output
+from explorer.files.reports import add_format, add_output, present, script_output, writable
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger
 

@@ -370,7 +370,7 @@ def axes_of(groups: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, ...]:
 def axes_of_pairs(pairs: Groups, mesh: Sequence[tuple[str, int]]) -> tuple[str, ...]:
     """The axes of a mesh along which a permutation sends: those in which any source and target differ."""
     sizes = [size for _, size in mesh]
-    if not pairs or any(len(pair) != 2 or max(pair) >= prod(sizes) for pair in pairs):
+    if not pairs or not sizes or any(len(pair) != 2 or max(pair) >= prod(sizes) for pair in pairs):
         return ()
     source, target = (np.asarray(np.unravel_index([pair[end] for pair in pairs], sizes)) for end in (0, 1))
     return tuple(name for (name, _), differs in zip(mesh, (source != target).any(axis=1), strict=True) if differs)

@@ -7,7 +7,7 @@ renderers put everything at the same place, and plotly adds what a script can: h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
@@ -192,4 +192,27 @@ def rows_of_text(figure: Figure, y: float, rows: Sequence[str], *, most: int = 4
         for number, line in enumerate(wrap(row, int((figure.width - x) / _LETTER))):
             figure.text(x + _INDENT if number else x, y, line, size=11.5, colour=GREY)
             y += 17
+    return y
+
+
+def machine_text(environment: Mapping[str, str], has_cores: bool = False) -> str:
+    """`cpu · 2 cores · jax 0.10.2`, as far as it is known."""
+    cores = f"{environment['cores']} cores" if has_cores and "cores" in environment else ""
+    jax = f"jax {environment['jax']}" if "jax" in environment else ""
+    return " · ".join(filter(None, (environment.get("device", ""), cores, jax)))
+
+
+_BOLD, _PLAIN = 98, 112  # characters of a line
+
+
+def add_headline(page: Figure, headline: str) -> float:
+    """Add the headline to a figure, each part in at most two rows, and return where that ends."""
+    y = 28.0
+    first, dot, rest = headline.partition(". ")
+    for row in sentence_rows(first + dot.strip(), _BOLD, 2):
+        page.text(20, y, row, size=15.0, bold=True)
+        y += 21
+    for row in sentence_rows(rest, _PLAIN, 2):
+        page.text(20, y, row, size=14.0)
+        y += 21
     return y

@@ -17,7 +17,7 @@ from explorer.analysis.collectives import group_text
 from explorer.analysis.facts import kernel_facts
 from explorer.analysis.profile.views import headline as process_profile_headline
 from explorer.analysis.recompiles.process_programs import headline as process_ledger_headline
-from explorer.files.check_report import verdict
+from explorer.files.findings import verdict
 from explorer.model.answers import Answer
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
 from explorer.model.golden import Change, CheckResult

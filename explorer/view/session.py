@@ -1,10 +1,15 @@
-"""Where this runs: in a notebook's kernel, in IPython in a terminal, or in neither."""
+"""The notebook that this runs in: its kernel, the cell that runs, and outputs that are displayed anew."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from explorer.view.chart import PLOTLY
 
 
 def in_terminal() -> bool:
@@ -35,3 +40,107 @@ def open_wire(name: str, kind: str = "Wire") -> Any:
     That module is loaded here, where a kernel shows something, and nowhere before: anywidget is slow to load.
     """
     return getattr(import_module("explorer.view.widgets"), kind)(capture=name)
+
+
+def parent_request() -> dict[str, Any]:
+    """The message that asked to run this cell; empty where no kernel runs."""
+    kernel: Any = getattr(ipython_shell(), "kernel", None)
+    return kernel.get_parent() if hasattr(kernel, "get_parent") else {}
+
+
+class Shown:
+    """What the cells of a notebook show, by name; what no cell shows any more is closed.
+
+    That is only known once a cell has run again: until then it may show the same once more.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[str, dict[str, dict[str, Callable[[], None]]]] = {}  # by cell, then by run
+        self._shell: Any = None
+
+    def add(self, name: str, close: Callable[[], None]) -> None:
+        """The cell that runs shows what has this name; `close` is called when none does."""
+        cell, run = _running()
+        if cell is None:
+            return  # who doesn't name cells, replaces none
+        self._runs.setdefault(cell, {}).setdefault(run, {})[name] = close
+        shell = ipython_shell()
+        if shell is not self._shell:
+            self._shell = shell
+            shell.events.register("post_run_cell", self._after_cell)
+
+    def _after_cell(self, _: object = None) -> None:
+        cell, run = _running()
+        runs = self._runs.get(cell or "", {})
+        before = {name: close for of in set(runs) - {run} for name, close in runs.pop(of).items()}
+        shown = {name for runs in self._runs.values() for names in runs.values() for name in names}
+        for name, close in before.items():
+            if name not in shown:
+                close()
+
+
+def _running() -> tuple[str | None, str]:
+    """The cell that runs, and its run."""
+    request = parent_request()
+    metadata: Any = request.get("metadata") or {}
+    header: Any = request.get("header") or {}
+    cell: object = metadata.get("cellId")
+    return (cell if isinstance(cell, str) else None), str(header.get("msg_id"))
+
+
+shown = Shown()
+
+
+@dataclass(eq=False)
+class Output:
+    """One output of a cell.
+
+    Args:
+        id: What the notebook knows it by.
+        make: Gives what to display.
+        every: Seconds between two updates within a cell; 0: none, a wire sees to it.
+    """
+
+    id: str
+    make: Callable[[], dict[str, Any]]
+    every: float = 0.0
+    stored: object = None
+    _at: float = 0.0
+
+    def publish(self, state: object, update: bool) -> None:
+        self.stored, self._at = state, time.monotonic()
+        shown = self.make()
+        publish = ipython_shell().display_pub.publish
+        if update and PLOTLY in shown:
+            # Plotly's renderer in JupyterLab never redraws a chart that it has drawn: another kind of output in between
+            # makes a new renderer.
+            between = {kind: data for kind, data in shown.items() if kind != PLOTLY}
+            publish(data=between, transient={"display_id": self.id}, update=True)
+        publish(data=shown, transient={"display_id": self.id}, update=update)
+
+    def is_due(self) -> bool:
+        return self.every > 0 and time.monotonic() - self._at >= self.every
+
+
+_ENOUGH = 2
+_carriers: list[str] = []
+
+
+def carries_all() -> bool:
+    """Whether the output that is about to be displayed shall carry every pane."""
+    request = parent_request()
+    metadata: Any = request.get("metadata") or {}
+    cell = metadata.get("cellId") or _text_of(request)
+    if not isinstance(cell, str) or "google.colab" in sys.modules:
+        return True
+    deleted: Any = metadata.get("deletedCells") or ()  # since the cell that was run before
+    _carriers[:] = [carrier for carrier in _carriers if carrier not in deleted]
+    if cell not in _carriers and len(_carriers) < _ENOUGH:
+        _carriers.append(cell)
+    return cell in _carriers
+
+
+def _text_of(request: dict[str, Any]) -> str | None:
+    """The cell's own text, where nobody is there to change it: nbclient runs a notebook once, and takes no input."""
+    content: Any = request.get("content") or {}
+    return content.get("code") if content.get("allow_stdin") is False else None

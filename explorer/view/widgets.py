@@ -14,7 +14,7 @@ from ipywidgets import Layout, widget_serialization  # pyright: ignore[reportUnk
 from ipywidgets.widgets.trait_types import InstanceDict
 
 from explorer.model.capture import Capture
-from explorer.view.scripts import module
+from explorer.view.page import module
 
 _REGISTER = """
 export default {

@@ -17,7 +17,7 @@ from view import READY, View
 
 from explorer.files.capture import decode
 from explorer.model.capture import Capture
-from explorer.view.base85 import unpack
+from explorer.view.page import unpack
 
 NAME = "00_start_here.ipynb"
 LINE = "scores = "

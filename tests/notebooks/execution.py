@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from explorer.files.capture import decode
 from explorer.model.capture import Capture
-from explorer.view.base85 import unpack
+from explorer.view.page import unpack
 
 __all__ = ["NOTEBOOKS", "captures", "execute", "output_problems", "saved_problems"]
 

@@ -12,7 +12,7 @@ import nbformat
 from execution import NOTEBOOKS, output_problems, saved_problems
 
 from explorer.view.capture.html import later_chunks
-from explorer.view.scripts import elements, loader
+from explorer.view.page import elements, loader
 
 OUTPUT = re.compile(
     r'(?P<data><script type="text/plain" data-part="(?P<part>capture|diff|ledger|profile)">[^<]*</script>)'

@@ -15,12 +15,9 @@ from explorer.view.capture.html import fragment
 from explorer.view.capture.live_view import LiveView
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
-from explorer.view.cell import shown
-from explorer.view.chunk_placement import carries_all
 from explorer.view.interface import View
-from explorer.view.page import document
-from explorer.view.scripts import answer_code
-from explorer.view.session import in_kernel, open_wire
+from explorer.view.page import answer_code, document
+from explorer.view.session import carries_all, in_kernel, open_wire, shown
 
 __all__ = ["CaptureView", "live_view"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from explorer.model.findings import Finding, Findings
-from explorer.view.findings.html import fragment
-from explorer.view.findings.link import connect
+from explorer.view.findings.html import connect, fragment
 from explorer.view.interface import View
 from explorer.view.registry import terminal_drawing_of
 from explorer.view.rich_text import render

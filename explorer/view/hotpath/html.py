@@ -16,7 +16,7 @@ from explorer.model.units import count_text, duration_text, factor_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import code_html, text_at
 from explorer.view.hotpath.curve import call_table, curve
-from explorer.view.scripts import bundle
+from explorer.view.page import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _MOST = 24  # functions that are shown whole

@@ -16,8 +16,7 @@ from explorer.model.results.hot_paths import HotPaths
 from explorer.view.display import mimebundle
 from explorer.view.hotpath.html import content
 from explorer.view.ledger.link import output_html
-from explorer.view.live_output import Output
-from explorer.view.session import in_kernel, ipython_shell, open_wire
+from explorer.view.session import Output, in_kernel, ipython_shell, open_wire
 
 PERIOD = 0.4  # seconds between two looks, at least
 _SHARE = 20  # of the time, the part that looking may take

@@ -2,7 +2,7 @@
 // tests.
 //
 // What a page doesn't show isn't in it: each `import("./x_pane")` in the viewer makes a chunk of its own, and Python
-// puts those into an output that it can show (explorer/view/scripts.py). A chunk can't import anything, for a strict
+// puts those into an output that it can show (explorer/view/page.py). A chunk can't import anything, for a strict
 // page runs no script that has an address. So it is text that takes what it needs from the core, which holds every
 // module that the entry reaches, or more than one chunk.
 

@@ -18,8 +18,7 @@ from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
 from explorer.view.display import mimebundle
 from explorer.view.ledger.message import MOST, Tables, is_on, message, tables_of
-from explorer.view.live_output import Output
-from explorer.view.session import ipython_shell, open_wire
+from explorer.view.session import Output, ipython_shell, open_wire
 
 PERIOD = 0.25  # seconds between two looks at the ledger, at least
 _SHARE = 20  # of the time, the part that looking may take

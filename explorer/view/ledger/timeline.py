@@ -13,13 +13,11 @@ from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
-from explorer.view.ledger.html import tables
+from explorer.view.ledger.html import describe_picture, picture, tables
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
-from explorer.view.ledger.picture import describe_picture, picture
 from explorer.view.ledger.verdict import verdict_of
-from explorer.view.live_output import Output
-from explorer.view.session import in_kernel
+from explorer.view.session import Output, in_kernel
 
 _LONG = 0.2  # of all the busy time: a wait longer than that is cut, if it lasts a second
 _CUT = 0.04  # of all the busy time: what is left of it

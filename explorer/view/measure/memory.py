@@ -9,9 +9,21 @@ from explorer.model.results.memory_use import RUNTIME, USES, MemoryRow, MemoryUs
 from explorer.model.text import cut_end
 from explorer.model.units import bytes_text
 from explorer.view.chart import Table
-from explorer.view.figure import GREY, INK, LIMIT, Bars, Figure, Label, Mark, Panel, Path, Points, rows_of_text
+from explorer.view.figure import (
+    GREY,
+    INK,
+    LIMIT,
+    Bars,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Path,
+    Points,
+    add_headline,
+    rows_of_text,
+)
 from explorer.view.interface import FigureView
-from explorer.view.measure.headline_rows import add_headline
 from explorer.view.scale import Scale, rows_scale, scale_of
 
 _WIDTH, _LEFT, _RIGHT, _HEIGHT = 960, 92, 840, 260

@@ -9,9 +9,8 @@ from pathlib import Path as FilePath
 from explorer.model.results.roofline import BOUNDS, Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
 from explorer.view.chart import Table
-from explorer.view.figure import GREY, INK, Bars, Figure, Label, Mark, Panel, Path, Points, rows_of_text
+from explorer.view.figure import GREY, INK, Bars, Figure, Label, Mark, Panel, Path, Points, add_headline, rows_of_text
 from explorer.view.interface import FigureView
-from explorer.view.measure.headline_rows import add_headline
 from explorer.view.measure.roofline_layout import (
     COLOURS,
     HIGH,

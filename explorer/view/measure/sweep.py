@@ -23,11 +23,11 @@ from explorer.view.figure import (
     Panel,
     Path,
     Points,
+    machine_text,
     series_style,
 )
 from explorer.view.figure import headline as add_headline
 from explorer.view.interface import FigureView
-from explorer.view.measure.environment import machine_text
 from explorer.view.scale import Scale, rows_scale, scale_of, without_crowding
 
 _WIDTH = 960

@@ -28,10 +28,10 @@ from explorer.view.figure import (
     Panel,
     Path,
     Points,
+    machine_text,
     rows_of_text,
 )
 from explorer.view.interface import FigureView
-from explorer.view.measure.environment import machine_text
 from explorer.view.scale import Scale, log_ticks, ratio_scale, rows_scale
 
 SAMPLE_COLUMNS = ("median", "interval", "fastest", "spread", "samples", "calls a sample")

@@ -12,10 +12,23 @@ from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table
 from explorer.view.diff import facts
-from explorer.view.figure import BLUE, GREY, INK, ORANGE, Band, Bars, Figure, Label, Mark, Panel, Points, rows_of_text
+from explorer.view.figure import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    Band,
+    Bars,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Points,
+    machine_text,
+    rows_of_text,
+)
 from explorer.view.figure import headline as add_headline
 from explorer.view.interface import FigureView, View
-from explorer.view.measure.environment import machine_text
 from explorer.view.scale import Scale, ratio_scale, rows_scale
 
 _WIDTH, _ROW = 960, 32

@@ -14,7 +14,7 @@ from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import code_html
 from explorer.view.padding.picture import grid_html, plots_html
-from explorer.view.scripts import bundle
+from explorer.view.page import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _OPEN = 4  # obstacles that are unfolded

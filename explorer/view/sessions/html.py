@@ -14,9 +14,8 @@ from explorer.files.disk import read_text
 from explorer.model.results.session import SessionItem, SessionReport, SessionRow
 from explorer.model.text import cut_end
 from explorer.model.units import bytes_text, count_text, duration_text
-from explorer.view.page import sentence
+from explorer.view.page import bundle, sentence
 from explorer.view.registry import view_of
-from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _MOST = 200  # rows

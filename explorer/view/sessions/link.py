@@ -15,8 +15,7 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.results.session import SessionReport
 from explorer.view.display import mimebundle
 from explorer.view.ledger.link import output_html
-from explorer.view.live_output import Output
-from explorer.view.session import in_kernel, ipython_shell, open_wire
+from explorer.view.session import Output, in_kernel, ipython_shell, open_wire
 from explorer.view.sessions.html import content
 
 _MOMENT = 0.4  # seconds in which compiles are gathered

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from explorer.files.unpacking import ZLIB, Unpacker, UnpackingError
+from explorer.files.container import ZLIB, Unpacker, UnpackingError
 from tests.corpus_hostile.formats import FORMATS
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.files.output_option import add_output
+from explorer.files.reports import add_output
 
 
 def parser(endings=(), **options):

@@ -23,12 +23,11 @@ from explorer.files.capture import decode
 from explorer.model.capture import Capture
 from explorer.model.stage import Durations
 from explorer.view import diff as diff_view
-from explorer.view.base85 import ALPHABET, pack, unpack
 from explorer.view.capture.html import fragment
 from explorer.view.capture.picture import picture, table_rows
 from explorer.view.capture.summary import summarize
-from explorer.view.chunk_placement import carries_all
-from explorer.view.scripts import bundle, chunks, module
+from explorer.view.page import ALPHABET, bundle, chunks, module, pack, unpack
+from explorer.view.session import carries_all
 from tests.examples import small
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -102,7 +101,7 @@ class Kernel:
         self.metadata = {}
         self.content = {"allow_stdin": True, "code": "the same in every cell"}
         monkeypatch.setitem(sys.modules, "IPython", self)
-        monkeypatch.setattr("explorer.view.chunk_placement._carriers", [])
+        monkeypatch.setattr("explorer.view.session._carriers", [])
         self.kernel = self
 
     def get_ipython(self):

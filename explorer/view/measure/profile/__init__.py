@@ -6,8 +6,7 @@ from explorer.model.results.profile import Profile
 from explorer.view.chart import Chart
 from explorer.view.interface import View
 from explorer.view.measure.profile.chart import flame_chart
-from explorer.view.measure.profile.html import fragment
-from explorer.view.measure.profile.link import linked
+from explorer.view.measure.profile.html import fragment, linked
 from explorer.view.measure.profile.picture import picture
 from explorer.view.session import in_kernel
 

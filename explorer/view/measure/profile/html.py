@@ -1,9 +1,13 @@
-"""The profile as HTML that upgrades itself: a picture and tables stand there where no script runs."""
+"""The profile as HTML that upgrades itself, and the wire by which its page asks for what was compiled."""
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import blake2b
 from html import escape
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary, ref
 
 from explorer.analysis.profile.recording import host_words
 from explorer.model.results.profile import OpTime, Profile
@@ -12,6 +16,7 @@ from explorer.view.chart import Table, static_html
 from explorer.view.measure.profile.message import message, packed
 from explorer.view.measure.profile.picture import described, labels_of, picture
 from explorer.view.page import interactive
+from explorer.view.session import open_wire, shown
 
 _MOST = 100  # rows of a table
 
@@ -80,3 +85,43 @@ def _host(profile: Profile) -> Table:
 
 def _rest(count: int) -> str:
     return f"and {count - _MOST:,} more" if count > _MOST else ""
+
+
+_wires: WeakKeyDictionary[Profile, Any] = WeakKeyDictionary()
+
+
+def linked(profile: Profile) -> str:
+    """The name that the page finds the profile's wire by, opened when it is displayed first."""
+    if profile not in _wires:
+        name = uuid4().hex[:16]
+        wire = open_wire(name)
+
+        def answer(wire: Any, message: Any, _: object) -> None:
+            request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+            if request.get("ask") == "capture":
+                wire.send({"of": request.get("of"), **html_of_program(profile, request.get("program"))})
+
+        wire.on_msg(answer)
+        _wires[profile] = wire
+    wire = _wires[profile]
+    shown.add(wire.capture, partial(_disconnect, ref(profile), wire))
+    return wire.capture
+
+
+def _disconnect(profile: ref[Profile], wire: Any) -> None:
+    """No cell shows the profile any more. It may be displayed anew."""
+    live = profile()
+    if live is not None:
+        _wires.pop(live, None)
+    wire.close()
+
+
+def html_of_program(profile: Profile, program: object) -> dict[str, str]:
+    """The capture of a profiled program as an output's HTML, or why there is none."""
+    capture = profile.captures.get(program) if isinstance(program, int) else None
+    if capture is None:
+        return {"failed": "This program was not kept with the profile."}
+    try:
+        return {"html": capture._repr_mimebundle_()["text/html"]}  # pyright: ignore[reportPrivateUsage]
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}

@@ -17,7 +17,7 @@ from explorer.files import container
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
-from explorer.view.findings import link, terminal, text_parts
+from explorer.view.findings import html, terminal, text_parts
 from explorer.view.findings.html import fragment
 from explorer.view.rich_text import render
 
@@ -218,7 +218,7 @@ class Cell:
 
 def test_a_cure_is_applied_into_the_next_cell(monkeypatch, capsys):
     cell = Cell()
-    monkeypatch.setattr(link, "ipython_shell", lambda: cell)
+    monkeypatch.setattr(html, "ipython_shell", lambda: cell)
     found = ex.lint(noisy, jnp.ones(3))
     found.apply(0)
     found.fix(0).apply()
@@ -230,7 +230,7 @@ def test_what_cannot_be_applied_says_why(monkeypatch, capsys):
     found = ex.lint(noisy, jnp.ones(3))
     with pytest.raises(ex.ViewError, match="no rewrite of this is certain"):
         found[0].fix.apply()
-    monkeypatch.setattr(link, "ipython_shell", lambda: None)
+    monkeypatch.setattr(html, "ipython_shell", lambda: None)
     with pytest.raises(ex.ViewError, match="no notebook here"):
         found.apply(0)
     with pytest.raises(ex.NotRecordedError, match="were loaded"):
@@ -240,15 +240,15 @@ def test_what_cannot_be_applied_says_why(monkeypatch, capsys):
 def test_the_page_asks_and_gets_a_proven_rewrite_or_why_there_is_none(capsys):
     found = ex.lint(noisy, jnp.ones(3))
     capsys.readouterr()
-    answer = link._answer(found, {"ask": "fix", "of": 0})
+    answer = html._answer(found, {"ask": "fix", "of": 0})
     assert answer["of"] == 0
     assert 'jax.debug.print("seen {}", x)' in answer["code"]
     assert capsys.readouterr().out == "", "what the proof prints is nobody's output"
     for asked in ({"ask": "fix", "of": 7}, {"ask": "fix", "of": "0"}, {"of": 0}, "fix", None):
-        assert "no such finding" in link._answer(found, asked)["failed"]
-    assert "earlier time" in link._answer(None, {"ask": "fix", "of": 0})["failed"]
+        assert "no such finding" in html._answer(found, asked)["failed"]
+    assert "earlier time" in html._answer(None, {"ask": "fix", "of": 0})["failed"]
     loaded = Findings.from_json(found.to_json())
-    assert "were loaded" in link._answer(loaded, {"ask": "fix", "of": 0})["failed"]
+    assert "were loaded" in html._answer(loaded, {"ask": "fix", "of": 0})["failed"]
 
 
 def test_what_may_have_a_rewrite_is_known_without_making_it(capsys):

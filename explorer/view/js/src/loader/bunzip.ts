@@ -1,5 +1,5 @@
 // Unpacks bzip2, an eighth smaller than gzip for code: ten views in a notebook are 100 kB smaller. What is unpacked was
-// packed by explorer/view/scripts.py, in one piece; the checksum is not looked at.
+// packed by explorer/view/page.py, in one piece; the checksum is not looked at.
 
 const BLOCK = 0x314159;
 const MOST_BITS = 20; // of a Huffman code
