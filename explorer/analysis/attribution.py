@@ -32,9 +32,9 @@ from explorer.analysis.outline.source_paths import stacks
 from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import GRADES
 from explorer.model.graph import Frame, Graph, Ints, Node
-from explorer.model.source import is_library_file
+from explorer.model.links import GRADES
+from explorer.model.stage import is_library_file
 
 # Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
 _SOURCES = frozenset(["parameter", "constant", "stablehlo.constant"])

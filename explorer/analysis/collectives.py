@@ -15,9 +15,9 @@ import numpy as np
 
 from explorer.analysis.graphs import graph_of
 from explorer.model.capture import Capture
-from explorer.model.device_groups import Groups, axes_of, axes_of_pairs, parse_groups
 from explorer.model.graph import Node
-from explorer.model.results.collectives import Collective, Collectives
+from explorer.model.results.estimates import Collective, Collectives
+from explorer.model.shardings import Groups, axes_of, axes_of_pairs, parse_groups
 from explorer.model.types import parse_type
 
 _SENT: Mapping[str, Callable[[int, int], float]] = {

@@ -11,13 +11,12 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.loops import count_limits
 from explorer.analysis.graphs import graph_of, is_op
+from explorer.model.answers import Fact, Facts
 from explorer.model.capture import Capture
-from explorer.model.count_limits import ONE_ITERATION
-from explorer.model.equation_sets import EXACT
-from explorer.model.facts import Fact, Facts
 from explorer.model.fates import KINDS
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.line_table import LineRow
+from explorer.model.line_table import ONE_ITERATION, LineRow
+from explorer.model.links import EXACT
 from explorer.model.machine_code import KernelCode
 from explorer.model.text import list_names
 from explorer.model.types import parse_type

@@ -27,11 +27,11 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.graphs import is_op
 from explorer.model.capture import Capture
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.golden import MEASURES, Change, CheckResult, Golden, LineRecord, ProgramRecord
 from explorer.model.graph import Graph, Ints
-from explorer.model.program_memory import needed_bytes
-from explorer.model.source import is_library_file, library_of
+from explorer.model.live_memory import needed_bytes
+from explorer.model.stage import is_library_file, library_of
 from explorer.model.text import cut_end, cut_middle, list_names
 from explorer.model.types import bytes_of, parse_type
 from explorer.model.units import bytes_text, count_text

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.capture import Capture
-from explorer.model.graph import Floats, Frame, Graph, Ints, Node
-from explorer.model.paths import MOST_COUNTED, Paths
-from explorer.model.source import is_library_file
-from explorer.model.stage import Stage
+from explorer.model.graph import MOST_COUNTED, Floats, Frame, Graph, Ints, Node, Paths
+from explorer.model.stage import Stage, is_library_file
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:

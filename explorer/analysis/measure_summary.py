@@ -7,11 +7,19 @@ from math import isfinite, isnan, log, sqrt
 
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.errors import NotRecordedError
-from explorer.model.results.axis import Axis, Growth, growth_of
-from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.measured import Measured, size_text
-from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.statistics import Axis, Growth, growth_of
+from explorer.model.results.sweep import (
+    FIGURES,
+    Difference,
+    Measured,
+    Series,
+    Sweep,
+    SweepRow,
+    Variant,
+    WhatIf,
+    size_text,
+)
+from explorer.model.results.timing import Ratio
 from explorer.model.units import factor_text, factors_text, range_text
 
 _GOOD = 0.98  # R² from which growth is described as a power

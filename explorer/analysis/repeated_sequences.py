@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import numpy
 
-from explorer.model.results.operations import Step
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.results.hot_paths import RepeatedSequence, Step
 
 _Wiring = tuple[tuple[tuple[int, int], ...], ...]
 _OUTSIDE, _NO_ARRAY = -1, (-2, 0)

@@ -8,7 +8,7 @@ from math import isfinite
 from explorer.analysis.recompiles.ledger_views import often
 from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.session import SessionReport, SessionRow
-from explorer.model.text import list_names
+from explorer.model.text import aligned, list_names
 from explorer.model.units import count_text, duration_text, factor_text
 
 _NAMED = 3  # functions that a sentence names
@@ -103,12 +103,11 @@ def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
 def hot_paths_text(paths: HotPaths) -> str:
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    for function, row in zip(paths.functions, cells, strict=False):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        lines.append((_GAPS + _GAPS.join([*padded, row[-1]])).rstrip())
+    name = max((len(row[0]) for row in cells), default=0)
+    for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
+        lines.append(line)
         if function.cure:
-            lines.append(f"{_GAPS}{' ' * widths[0]}{_GAPS}cure: {function.cure}")
+            lines.append(f"{_GAPS}{' ' * name}{_GAPS}cure: {function.cure}")
     if len(paths.functions) > _SHOWN:
         lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _SHOWN, 'function')} more")
     return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])

@@ -15,7 +15,7 @@ from explorer.capture.command_target import add_target, arguments_of, function_o
 from explorer.errors import OptionError
 from explorer.files.check_report import check_json, check_markdown, check_sarif
 from explorer.files.output_option import add_output
-from explorer.files.reports.shell import add_format, present
+from explorer.files.reports import add_format, present
 from explorer.golden.bisect import bisect_golden
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import CheckResult, Golden

@@ -15,7 +15,7 @@ from explorer.files.golden import load
 from explorer.golden.record import record
 from explorer.model.events.ledger import Ledger
 from explorer.model.golden import Change, CheckResult, Golden
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.model.target import Target
 
 

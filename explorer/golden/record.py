@@ -17,7 +17,7 @@ from explorer.capture.explore import explore_call
 from explorer.errors import OptionError
 from explorer.files.golden import load
 from explorer.model.capture import Capture
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.golden import CheckResult, Golden
 from explorer.model.target import Target
 from explorer.pitfalls.lint import LintOptions, Observation, observe

@@ -26,11 +26,11 @@ from explorer._jax import binary_reader
 from explorer.analysis.golden import compared
 from explorer.capture.recording import DUMP_PREFIX
 from explorer.files.golden import from_toml, to_toml
+from explorer.files.instruction_log import read_timeline
 from explorer.files.signals import read_signals
-from explorer.files.timeline import read_timeline
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import Golden
-from explorer.pitfalls.config import severities
+from explorer.pitfalls.rule import severities
 from tests.corpus_hostile.formats import FORMATS, module_texts
 from tests.corpus_hostile.mutations import KNOWN, OUTSIDE, SECRET
 from tests.corpus_hostile.texts import GOLDEN

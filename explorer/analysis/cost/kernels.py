@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import call_target, sorted_length
 from explorer.analysis.graphs import callers, is_op
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
-from explorer.model.results.peaks import SPECIAL
+from explorer.model.results.roofline import SPECIAL
 from explorer.model.types import elements, parse_type, sort_flops
 
 # Plumbing that runs no kernel of its own.

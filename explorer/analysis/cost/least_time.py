@@ -14,8 +14,7 @@ from explorer.analysis.cost.lines import LineShares, line_shares
 from explorer.analysis.graphs import is_op, with_measures
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.types import parse_type
 from explorer.model.units import count_text, duration_text
 

@@ -27,7 +27,7 @@ from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.model.types import elements
 
 WEIGHTS: Mapping[str, float] = {

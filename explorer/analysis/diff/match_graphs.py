@@ -20,9 +20,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.model.types import parse_type
 
 _HOPS = 64  # plumbing after plumbing

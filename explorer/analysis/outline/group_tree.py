@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
-from explorer.model.graph import Graph, Group, Ints
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Graph, Group, Hierarchy, Ints
 
 _MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
 

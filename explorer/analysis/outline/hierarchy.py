@@ -19,8 +19,7 @@ from explorer.analysis.graphs import members
 from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
 from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
-from explorer.model.graph import Graph, Group, Ints
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Graph, Group, Hierarchy, Ints
 from explorer.model.types import parse_type
 from explorer.model.units import count_text
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.graph import Floats, Ints
-from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events
-from explorer.model.results.timeline import Timeline
+from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Timeline
 
 _NOBODY = -1
 _WORK = -2  # less the number of a piece of work: whoever it belongs to

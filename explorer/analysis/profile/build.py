@@ -27,11 +27,10 @@ from explorer.analysis.profile.recording import (
 )
 from explorer.analysis.profile.roofline import OpCost, op_costs, with_counted_loops
 from explorer.model.capture import Capture
-from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.results.profile import Profile
+from explorer.model.line_table import CountLimits
+from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
-from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.units import duration_text
 
 _SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation

@@ -22,11 +22,9 @@ from explorer.analysis.graphs import with_measures
 from explorer.analysis.profile.attribution import run_at
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Ints
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.profile import Profile
+from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import THUNK, Events
-from explorer.model.results.profile_rows import LineTime, OpTime
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import bytes_text, duration_text, rate_text
 
 _SEVERAL = frozenset(("sort",))  # these are several events of their own name

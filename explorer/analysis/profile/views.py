@@ -22,11 +22,10 @@ from explorer.analysis.profile.recording import COLLECTIVE, HALVES, host_words
 from explorer.errors import OptionError
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Node
-from explorer.model.results.flame import By, Flame, FlameNode, depth_first
-from explorer.model.results.process_profile import ProcessOp, ProcessProfile
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import EquationTime, OpPart, OpTime
-from explorer.model.source import library_of
+from explorer.model.results.profile import EquationTime, OpPart, OpTime, ProcessOp, ProcessProfile, Profile
+from explorer.model.results.profile_events import By, Flame, FlameNode, depth_first
+from explorer.model.stage import library_of
+from explorer.model.text import aligned, cut_end
 from explorer.model.units import count_text, duration_text
 
 _LINES, _KERNELS, _HOST = 12, 6, 4
@@ -38,10 +37,10 @@ _LONGER = 1.1  # times as long while it is recorded: worth a word
 def profile_text(profile: Profile) -> str:
     lines, ops = _line_cells(profile), _op_cells(profile)
     head = ("time", "share", "", "line" if lines else "", "source" if lines else "")
-    table = _aligned([head, *lines, *ops])
+    table = aligned([head, *lines, *ops], (0, 1, 3))
     above = [_headline(profile), "", *table[: len(lines) + 1]]
     below = ["", *table[len(lines) + 1 :]] if ops else []
-    return "\n".join(line.rstrip() for line in (*above, *below, "", *_rest(profile)))
+    return "\n".join((*above, *below, "", *_rest(profile)))
 
 
 def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
@@ -51,8 +50,7 @@ def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for line in profile.lines[:_LINES]:
         place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
-        text = line.text if len(line.text) <= _WIDEST else line.text[: _WIDEST - 1] + "…"
-        rows.append((*_time(line.seconds, line.share), place, text))
+        rows.append((*_time(line.seconds, line.share), place, cut_end(line.text, _WIDEST)))
     rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "line")
     if profile.unattributed > 0:
         share = profile.unattributed / profile.device_seconds
@@ -97,14 +95,6 @@ def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, 
         return []
     total = sum(seconds)
     return [(*_time(total, total / whole if whole else 0.0), "", count_text(len(seconds), f"more {what}"))]
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(widths[i]) if i in (2, 4) else cell.rjust(widths[i]) for i, cell in enumerate(row))
-        for row in rows
-    ]
 
 
 # HLO's names of operations that wait for other devices.

@@ -14,7 +14,7 @@ from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.live_memory import Buffer, LiveMemory
-from explorer.model.results.collectives import Collective
+from explorer.model.results.estimates import Collective
 from explorer.model.text import list_names
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text, count_text, share_text

@@ -14,8 +14,8 @@ from explorer.analysis.questions.catalogue import agree, joined, no_program, pas
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
+from explorer.model.links import EXACT
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
 from explorer.model.text import list_names

@@ -9,16 +9,21 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.events.compaction import Form, forms_of
 from explorer.model.events.event import Event, Reason
-from explorer.model.events.family_counts import BUILDING, FamilyCounts, FamilyKey, Summary, family_key
-from explorer.model.events.family_names import Which
-from explorer.model.events.key import Key
+from explorer.model.events.family_counts import (
+    BUILDING,
+    STORM,
+    FamilyCounts,
+    FamilyKey,
+    Storm,
+    Summary,
+    Which,
+    family_key,
+)
+from explorer.model.events.key import Key, TreeNode
+from explorer.model.events.leaves import Form, forms_of
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import TreeNode
-from explorer.model.events.stack_tree import StackTree
-from explorer.model.events.storm import STORM, Storm
-from explorer.model.events.variations import Value, Variation, Variations
+from explorer.model.events.variations import StackTree, Value, Variation, Variations
 from explorer.model.units import count_text
 
 # A model's construction runs one line of a layer for every shape there is; only far more than that is a loop's.

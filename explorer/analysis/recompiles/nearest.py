@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.event import spreads
+from explorer.model.events.family_counts import type_text
+from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode, split_path
 from explorer.model.events.leaves import Content, LeafColumns, changed_places, in_columns
-from explorer.model.events.placement import spreads
-from explorer.model.events.prediction import type_text
-from explorer.model.events.pytree import TreeNode, split_path
 from explorer.model.text import cut_middle, cut_middles
 
 # What only the lowering or the compile depends on: it can't have caused a trace.

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from explorer.model.events.event import Event
+from explorer.model.events.event import Event, spread_text
 from explorer.model.events.family_counts import BUILDING
 from explorer.model.events.key import Key, Leaf
-from explorer.model.events.placement import spread_text
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram, Ranges, ranges_of
 
 _MOST = 50_000  # distinct programs: at a kilobyte each they are 50 MB, whatever comes

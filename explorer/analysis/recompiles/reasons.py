@@ -23,9 +23,9 @@ from explorer.analysis.recompiles.case import Case, defined_in_a_cell, sentence
 from explorer.analysis.recompiles.fixes import fix
 from explorer.analysis.recompiles.nearest import PLACEMENT, Difference, differences, nearest
 from explorer.model.events.event import Reason
+from explorer.model.events.family_counts import Prediction, type_text
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.leaves import in_columns
-from explorer.model.events.prediction import Prediction, type_text
 
 # Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
 _ORDER = (

@@ -28,9 +28,7 @@ from explorer.analysis.sharding.spread import (
     source_of,
     union,
 )
-from explorer.model.device_groups import Groups, axes_of_pairs, parse_groups
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, Spread
+from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Groups, Spread, axes_of_pairs, parse_groups
 
 
 def _groups(operation: Operation) -> Groups:

@@ -10,11 +10,10 @@ import numpy as np
 
 from explorer.analysis.cost.flops import own_flops
 from explorer.analysis.graphs import entry_parameters, graph_of, is_op
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph, Node
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import Spread
+from explorer.model.shardings import Axes, DeviceMesh, Spread
 from explorer.model.types import ArrayType, parse_type
 
 LARGE = 1_000_000  # bytes on one device: less is not worth a person's time

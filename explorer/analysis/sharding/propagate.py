@@ -15,8 +15,7 @@ from explorer.analysis.sharding.operations import spread_of
 from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import Shardings, Spread
+from explorer.model.shardings import Axes, DeviceMesh, Shardings, Spread
 from explorer.model.types import ArrayType, Type, parse_type
 
 Leaves = tuple[Spread, ...]

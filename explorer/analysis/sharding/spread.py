@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, CONSTANT, Spread, is_same
+from explorer.model.shardings import COMPUTED, CONSTANT, Axes, DeviceMesh, Spread, is_same
 from explorer.model.types import ArrayType, Type
 
 

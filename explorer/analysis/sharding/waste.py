@@ -15,8 +15,7 @@ import numpy as np
 from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgram, Waste
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
-from explorer.model.mesh import Axes
-from explorer.model.shardings import CONSTANT, Spread
+from explorer.model.shardings import CONSTANT, Axes, Spread
 
 
 def find_waste(capture: Capture) -> Sequence[Waste]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.analysis.repeated_sequences import repeated_sequences
-from explorer.model.results.operations import Operation, Step
+from explorer.model.results.hot_paths import Operation, Step
 
 
 class Program:

@@ -6,9 +6,8 @@ import pytest
 
 from explorer.analysis.measure_summary import variant_diff, verdict, what_if_headline
 from explorer.errors import NotRecordedError
-from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.timing import Samples
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.sweep import Difference, Variant, WhatIf
+from explorer.model.results.timing import Ratio, Samples
 
 
 def variant(name="x", ratio=None, size=1_000_000, *, timed=True, **more):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_kinds
 from explorer.analysis.profile.roofline import BOUNDS, op_costs
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import duration_text, rate_text
 
 MACHINE = Peaks(

@@ -11,8 +11,7 @@ import pytest
 
 import explorer as ex
 from explorer.analysis.recompiles.nearest import changes
-from explorer.model.events.key import Function, Key, Leaf
-from explorer.model.events.pytree import TreeNode
+from explorer.model.events.key import Function, Key, Leaf, TreeNode
 from tests.support.pytrees import call_tree, paths_of
 
 LAYERS = 24

@@ -7,8 +7,7 @@ import pytest
 
 from explorer.analysis.recompiles.nearest import changes
 from explorer.analysis.recompiles.reasons import explain
-from explorer.model.events.key import Key, Leaf
-from explorer.model.events.pytree import LEAF, TreeNode
+from explorer.model.events.key import LEAF, Key, Leaf, TreeNode
 from tests.support.calls import STEP, TRACED
 from tests.support.pytrees import call_tree, paths_of
 

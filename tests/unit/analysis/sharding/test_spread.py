@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.sharding.propagate import given_arguments, propagate
 from explorer.analysis.sharding.spread import reshaped
-from explorer.model.mesh import DeviceMesh
+from explorer.model.shardings import DeviceMesh
 
 OUTPUTS = """
 import json
