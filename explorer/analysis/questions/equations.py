@@ -105,7 +105,8 @@ def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
 
 
 def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    kinds = [(row, KINDS[code]) for row, code in zip(rows, fates.kind[list(rows)].tolist(), strict=True)]
+    codes: list[int] = fates.kind[list(rows)].tolist()
+    kinds = [(row, KINDS[code]) for row, code in zip(rows, codes, strict=True)]
     gone = [row for row, kind in kinds if kind in _GONE]
     lost = [row for row, kind in kinds if kind == "unknown"]
     return gone, lost, [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
