@@ -231,14 +231,14 @@ class _Import:
             return known(reader)
         operands: list[int] = graph.operand[graph.operand_start[reader] : graph.operand_start[reader + 1]].tolist()
         keys: list[int] = versions.operand[versions.operand_start[row] : versions.operand_start[row + 1]].tolist()
+        if len(keys) != len(operands) or not self.row_of_key.keys() >= set(keys):
+            return None  # what the row reads is not all there
         others = {int(versions.key[at]) for i in operands if i != operation and (at := self._row_of[i]) >= 0}
         # Not by position: the import moves constants to the right.
         left = list(dict.fromkeys(key for key in keys if key not in others))
         if len(left) > 1:
             left = [key for key in left if self._evidence.op(self.row_of_key[key]) not in _CONSTANT]
-        if len(keys) != len(operands) or len(left) != 1:
-            return None
-        return _Place(self.row_of_key[left[0]], operation)
+        return _Place(self.row_of_key[left[0]], operation) if len(left) == 1 else None
 
     def _rows_of_operations(self) -> list[int]:
         """Of each operation the row of the first snapshot that does it, -1 if there is none, or not one alone."""
