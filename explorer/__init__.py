@@ -13,12 +13,11 @@ from explorer.errors import *  # noqa: F403 - every error is public, and errors.
 from explorer.model.capture import Capture
 
 if TYPE_CHECKING:
-    from explorer.analysis.diff.diff import Diff, Fusion, diff
+    from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
     from explorer.analysis.diff.stage_diff import StageDiff
-    from explorer.analysis.diff.value import Value
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.aot.binaries import Binary
-    from explorer.aot.dimensions import Bounds, ShapeBounds
+    from explorer.aot.inputs import Bounds, ShapeBounds
     from explorer.capture.call import Call
     from explorer.capture.explore import explore
     from explorer.capture.explore_all import explore_all
@@ -42,59 +41,59 @@ if TYPE_CHECKING:
     from explorer.measure.sweep import sweep
     from explorer.measure.time import time
     from explorer.measure.what_if import what_if
-    from explorer.model.answers import Answer
+    from explorer.model.answers import Answer, Fact, Facts
     from explorer.model.attributes import AttributeColumns, Attributes
     from explorer.model.attribution import Attribution, SourceLine
     from explorer.model.bookmark import Bookmark, Note
-    from explorer.model.compilation import Constant, Durations
-    from explorer.model.events.event import Event, Place, Reason
-    from explorer.model.events.family_counts import Cause, FamilyCounts, Summary, Totals
+    from explorer.model.events.event import Event, Place, Reason, Running
+    from explorer.model.events.family_counts import Cause, FamilyCounts, Prediction, Storm, Summary, Totals
     from explorer.model.events.ledger import Ledger
-    from explorer.model.events.prediction import Prediction
     from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
-    from explorer.model.events.running import Running
-    from explorer.model.events.stack_tree import StackTree
-    from explorer.model.events.storm import Storm
-    from explorer.model.events.variations import Variation, Variations
-    from explorer.model.facts import Fact, Facts
+    from explorer.model.events.variations import StackTree, Variation, Variations
     from explorer.model.fates import Fate, FateRow, Fates, FateTable
-    from explorer.model.findings.finding import Finding, Fix
-    from explorer.model.findings.findings import Findings
+    from explorer.model.findings import Finding, Findings, Fix
     from explorer.model.golden import Change, CheckResult, Golden, LineRecord, ProgramRecord
-    from explorer.model.graph import ComputationCall, Frame, Graph, Group, Node
-    from explorer.model.hierarchy import Hierarchy
+    from explorer.model.graph import ComputationCall, Frame, Graph, Group, Hierarchy, Node, Paths
     from explorer.model.line_table import LineRow, LineTable
     from explorer.model.links import Links
     from explorer.model.live_memory import Buffer, LiveMemory
     from explorer.model.machine_code import KernelCode, MachineCode
-    from explorer.model.mesh import DeviceMesh
-    from explorer.model.pass_history import History, HistoryEvent, PassLink
-    from explorer.model.passes import Effect, Pass, Passes
-    from explorer.model.paths import Paths
-    from explorer.model.results.benchmark_comparison import Comparison, Ratio
-    from explorer.model.results.collectives import Collective, Collectives
-    from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
-    from explorer.model.results.estimates import Estimate, Estimates
-    from explorer.model.results.flame import Flame
-    from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotPaths, HotRow
-    from explorer.model.results.largest_fit import LargestFit, Trial
+    from explorer.model.passes import Effect, History, HistoryEvent, Pass, Passes, PassLink
+    from explorer.model.results.dynamic_report import (
+        DynamicBinary,
+        DynamicReport,
+        PaddedSizes,
+        PaddingRefusal,
+        Specialization,
+    )
+    from explorer.model.results.estimates import Collective, Collectives, Estimate, Estimates
+    from explorer.model.results.hot_paths import (
+        CallTimes,
+        HeldValue,
+        HotEvent,
+        HotPaths,
+        HotRow,
+        LeftStatement,
+        ProposedFunction,
+    )
     from explorer.model.results.memory_use import MemoryRow, MemoryUse
-    from explorer.model.results.peaks import Peaks
-    from explorer.model.results.process_profile import ProcessOp, ProcessProfile
-    from explorer.model.results.profile import Profile
-    from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
-    from explorer.model.results.roofline import Loss, Roofline
-    from explorer.model.results.sequences import LeftStatement, ProposedFunction
+    from explorer.model.results.profile import (
+        EquationTime,
+        LineTime,
+        OpPart,
+        OpTime,
+        ProcessOp,
+        ProcessProfile,
+        Profile,
+    )
+    from explorer.model.results.profile_events import Flame
+    from explorer.model.results.roofline import Loss, Peaks, Roofline
     from explorer.model.results.session import SessionItem, SessionReport, SessionRow
-    from explorer.model.results.sweep import Series, Sweep, SweepRow
-    from explorer.model.results.target_comparison import TargetComparison, TargetResult
-    from explorer.model.results.targets import TargetRow, Targets
-    from explorer.model.results.timing import Samples, Timing
-    from explorer.model.results.what_if import Variant, WhatIf
-    from explorer.model.shardings import Shardings, Spread
-    from explorer.model.source import Source
-    from explorer.model.specialization import Specialization
-    from explorer.model.stage import Stage, WrittenLine
+    from explorer.model.results.sweep import Series, Sweep, SweepRow, Variant, WhatIf
+    from explorer.model.results.targets import LargestFit, TargetComparison, TargetResult, TargetRow, Targets, Trial
+    from explorer.model.results.timing import Comparison, Ratio, Samples, Timing
+    from explorer.model.shardings import DeviceMesh, Shardings, Spread
+    from explorer.model.stage import Constant, Durations, Source, Stage, WrittenLine
     from explorer.model.target import Hardware, Target
     from explorer.model.types import TypeSizes
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
@@ -283,13 +282,12 @@ __version__ = "0.2.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _NAMES = {
-    "explorer.analysis.diff.diff": "Diff Fusion diff",
-    "explorer.analysis.diff.value": "Value",
+    "explorer.analysis.diff.diff": "Diff Fusion Value diff",
     "explorer.analysis.diff.stage_diff": "StageDiff",
-    "explorer.model.pass_history": "History HistoryEvent PassLink",
+    "explorer.model.passes": "Effect History HistoryEvent Pass PassLink Passes",
     "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",
     "explorer.aot.binaries": "Binary",
-    "explorer.aot.dimensions": "Bounds ShapeBounds",
+    "explorer.aot.inputs": "Bounds ShapeBounds",
     "explorer.capture.call": "Call",
     "explorer.capture.explore": "explore",
     "explorer.capture.explore_all": "explore_all",
@@ -316,54 +314,33 @@ _NAMES = {
     "explorer.model.attributes": "AttributeColumns Attributes",
     "explorer.model.bookmark": "Bookmark Note",
     "explorer.model.capture": "Constant Durations",
-    "explorer.model.events.event": "Event Place Reason",
+    "explorer.model.events.event": "Event Place Reason Running",
     "explorer.model.events.ledger": "Ledger",
-    "explorer.model.events.prediction": "Prediction",
-    "explorer.model.events.stack_tree": "StackTree",
-    "explorer.model.events.storm": "Storm",
+    "explorer.model.events.family_counts": "Cause FamilyCounts Prediction Storm Summary Totals",
+    "explorer.model.events.variations": "StackTree Variation Variations",
     "explorer.model.events.process_ledger": "ProcessDifference ProcessLedger ProcessProgram",
-    "explorer.model.events.running": "Running",
-    "explorer.model.events.family_counts": "Cause FamilyCounts Summary Totals",
-    "explorer.model.events.variations": "Variation Variations",
-    "explorer.model.facts": "Fact Facts",
+    "explorer.model.answers": "Answer Fact Facts",
     "explorer.model.fates": "Fate FateRow FateTable Fates",
-    "explorer.model.findings.finding": "Finding Fix",
-    "explorer.model.findings.findings": "Findings",
-    "explorer.model.graph": "ComputationCall Frame Graph Group Node",
-    "explorer.model.answers": "Answer",
-    "explorer.model.hierarchy": "Hierarchy",
+    "explorer.model.findings": "Finding Findings Fix",
+    "explorer.model.graph": "ComputationCall Frame Graph Group Hierarchy Node Paths",
     "explorer.model.line_table": "LineRow LineTable",
     "explorer.model.attribution": "Attribution SourceLine",
     "explorer.model.links": "Links",
-    "explorer.model.paths": "Paths",
     "explorer.model.live_memory": "Buffer LiveMemory",
-    "explorer.model.passes": "Effect Pass Passes",
-    "explorer.model.results.benchmark_comparison": "Comparison Ratio",
+    "explorer.model.results.timing": "Comparison Ratio Samples Timing",
     "explorer.model.machine_code": "KernelCode MachineCode",
-    "explorer.model.results.collectives": "Collective Collectives",
-    "explorer.model.results.estimates": "Estimate Estimates",
-    "explorer.model.mesh": "DeviceMesh",
-    "explorer.model.shardings": "Shardings Spread",
-    "explorer.model.results.dynamic_report": "DynamicBinary DynamicReport PaddedSizes PaddingRefusal",
-    "explorer.model.results.flame": "Flame",
-    "explorer.model.results.hot_paths": "CallTimes HeldValue HotEvent HotPaths HotRow",
+    "explorer.model.results.estimates": "Collective Collectives Estimate Estimates",
+    "explorer.model.shardings": "DeviceMesh Shardings Spread",
+    "explorer.model.results.dynamic_report": "DynamicBinary DynamicReport PaddedSizes PaddingRefusal Specialization",
+    "explorer.model.results.profile_events": "Flame",
+    "explorer.model.results.hot_paths": "CallTimes HeldValue HotEvent HotPaths HotRow LeftStatement ProposedFunction",
     "explorer.model.results.memory_use": "MemoryRow MemoryUse",
-    "explorer.model.results.peaks": "Peaks",
-    "explorer.model.results.process_profile": "ProcessOp ProcessProfile",
-    "explorer.model.results.profile": "Profile",
-    "explorer.model.results.profile_rows": "EquationTime LineTime OpPart OpTime",
-    "explorer.model.results.roofline": "Loss Roofline",
-    "explorer.model.results.sequences": "LeftStatement ProposedFunction",
+    "explorer.model.results.roofline": "Loss Peaks Roofline",
+    "explorer.model.results.profile": "EquationTime LineTime OpPart OpTime ProcessOp ProcessProfile Profile",
     "explorer.model.results.session": "SessionItem SessionReport SessionRow",
-    "explorer.model.results.sweep": "Series Sweep SweepRow",
-    "explorer.model.results.largest_fit": "LargestFit Trial",
-    "explorer.model.results.target_comparison": "TargetComparison TargetResult",
-    "explorer.model.results.targets": "TargetRow Targets",
-    "explorer.model.results.timing": "Samples Timing",
-    "explorer.model.results.what_if": "Variant WhatIf",
-    "explorer.model.source": "Source",
-    "explorer.model.specialization": "Specialization",
-    "explorer.model.stage": "Stage WrittenLine",
+    "explorer.model.results.sweep": "Series Sweep SweepRow Variant WhatIf",
+    "explorer.model.results.targets": "LargestFit TargetComparison TargetResult TargetRow Targets Trial",
+    "explorer.model.stage": "Source Stage WrittenLine",
     "explorer.model.target": "Hardware Target",
     "explorer.model.types": "TypeSizes",
     "explorer.notebook": "load_ipython_extension unload_ipython_extension",
@@ -390,7 +367,7 @@ def _watch_if_requested() -> None:
     """A session that the environment wants a log of is watched from here on; that must not cost the user's program."""
     if any(map(os.environ.get, ("EXPLORER_INSTRUCTION_LOG", "EXPLORER_DEBUG_COMPILE"))):
         try:
-            import_module("explorer.ledger.session").watch_if_requested()
+            import_module("explorer.ledger.watch").watch_if_requested()
         except Exception as error:
             print(f"explorer: there will be no log: {type(error).__name__}: {error}", file=sys.stderr)
 
@@ -399,7 +376,7 @@ def _compile_if_requested() -> None:
     """Hot paths are on from here on if the environment says so; a value that it can't have is an error."""
     names = ("AUTO_COMPILE", "COMPILE", "COMPILE_THRESHOLD", "CONFIG")
     if any(os.environ.get(f"EXPLORER_{name}") for name in names):
-        import_module("explorer.hotpath.environment").start_if_requested()
+        import_module("explorer.hotpath.auto").start_if_requested()
 
 
 _watch_if_requested()

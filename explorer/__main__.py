@@ -14,12 +14,10 @@ from explorer.aot.commands import add_padding
 from explorer.assistants.commands import add_mcp
 from explorer.capture.commands import add_diff, add_explore, add_open
 from explorer.explain import add_explain
-from explorer.files.reports.report import to_json
-from explorer.files.reports.shell import add_schema, is_json
+from explorer.files.reports import add_schema, is_json, report_json
 from explorer.golden.commands import add_bisect, add_check, add_record
 from explorer.hardware.commands import add_targets
-from explorer.hotpath.commands import add_hot
-from explorer.hotpath.trace_commands import add_trace, add_visualize
+from explorer.hotpath.commands import add_hot, add_trace, add_visualize
 from explorer.ledger.commands import add_ledger, add_recompiles
 from explorer.measure.commands import add_profile, add_time
 from explorer.pitfalls.commands import add_lint
@@ -53,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, ex.ExplorerError) and sys.stderr.isatty():  # for a person; a log has the error alone
             print(f"  What it means: python -m explorer explain {type(error).__name__}", file=sys.stderr)
         if is_json(given):
-            print(to_json("error", {"error": type(error).__name__, "message": str(error)}))
+            print(report_json("error", error))
         return getattr(given, "error_status", 1)
     except KeyboardInterrupt as interrupt:  # a person knows what they did, and no frame of ours is news to them
         notes: list[str] = getattr(interrupt, "__notes__", [])

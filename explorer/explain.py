@@ -41,11 +41,11 @@ def explain(name: str) -> str:
         documented = getattr(value, member, None) if member else value
         if documented is not None and (text := inspect.getdoc(documented)):
             return f"explorer.{name}{_signature(documented)}\n\n{text}"
-    from explorer.pitfalls.explanation import explain_rule, rule_named, rule_names  # the verbs start without JAX
+    from explorer.pitfalls.rule import all_rules, explain_rule, rule_named  # the verbs start without JAX
 
     if rule := rule_named(name):
         return explain_rule(rule)
-    near = did_you_mean(name, (*dir(ex), *rule_names()))
+    near = did_you_mean(name, (*dir(ex), *(name for rule in all_rules() for name in (rule.code, rule.name))))
     raise UnknownNameError(f"there is no error, rule or public name {name!r}.{near}")
 
 

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 DOOR = "explorer/files/disk.py"
 # By module and call, why it isn't one of `disk`.
 ALLOWED = {
-    ("explorer/_jax/options.py", ".open"): "jaxlib's own library, of half a gigabyte, which is mapped and searched",
-    ("explorer/_jax/options.py", "mmap.mmap"): "the same",
+    ("explorer/_jax/settings.py", ".open"): "jaxlib's own library, of half a gigabyte, which is mapped and searched",
+    ("explorer/_jax/settings.py", "mmap.mmap"): "the same",
     ("explorer/_jax/profiling.py", ".read_bytes"): "what this process wrote to a temporary folder; _jax has no files/",
     ("explorer/_jax/target_compiler.py", ".read_text"): "what this process wrote to a temporary folder; as above",
     ("explorer/_jax/target_compiler.py", ".write_bytes"): "to a temporary folder that the parent reads; as above",
@@ -31,7 +31,7 @@ ALLOWED = {
     ("explorer/capture/script.py", "open_code"): "a script runs as Python would run it, from a pipe too",
     ("explorer/files/executable_archive.py", "zipfile.ZipFile"): "in memory: the bytes are those of disk.read_bytes",
     ("explorer/files/ledger_lines.py", ".open"): "events are appended to it for as long as a ledger lives",
-    ("explorer/files/log_file.py", "open"): "several processes append to it, line by line",
+    ("explorer/files/instruction_log.py", "open"): "several processes append to it, line by line",
     ("explorer/hardware/child.py", "os.fdopen"): "a pipe to the parent",
     ("explorer/hardware/process.py", "TemporaryFile"): "what a child prints, without a name",
     ("explorer/measure/disturbance.py", "os.open"): "/proc/stat, which stays open: to open it takes longer",

@@ -132,7 +132,7 @@ def look_at(wheel: Path) -> None:
         names = archive.namelist()
     tops = {name.partition("/")[0] for name in names} - {wheel.name.rsplit("-", 3)[0] + suffix for suffix in SUFFIXES}
     assert tops == {"explorer", "pytest_explorer"}, tops
-    for needed in ("explorer/py.typed", "explorer/hardware/figures.toml", "explorer/files/schemas/lint-1.json"):
+    for needed in ("explorer/py.typed", "explorer/hardware/figures.toml"):
         assert needed in names, needed
     assert any(name.startswith("explorer/view/static/viewer") for name in names)
     assert not any("/js/" in name or name.endswith(".ts") for name in names)

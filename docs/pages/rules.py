@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from docs.pages.docstrings import markdown
 from docs.pages.rule_examples import Example, Outcome, examples, outcomes
-from explorer.pitfalls.explanation import silencing, what_it_finds
-from explorer.pitfalls.rule import Rule, all_rules
+from explorer.pitfalls.rule import Rule, all_rules, silencing
 
 
 def pages() -> dict[str, str]:
@@ -27,7 +26,7 @@ def _index() -> str:
 
 def _page(rule: Rule, example: Example, outcome: Outcome) -> str:
     rows = [f"# {rule.code} `{rule.name}`", "", f"*{rule.severity}*: {markdown(rule.summary)}", ""]
-    rows += [markdown(what_it_finds(rule)), "", f"[JAX's documentation of it]({rule.documentation})", ""]
+    rows += [markdown(rule.about), "", f"[JAX's documentation of it]({rule.documentation})", ""]
     rows += ["## Bad", "", "```python", example.bad.rstrip(), "```", "", "```text", outcome.text, "```", ""]
     rows += ["## Good", "", "```python", example.good.rstrip(), "```", ""]
     rows += ["## Silence it", "", *(f"- {markdown(way)}" for way in silencing(rule)), ""]

@@ -1,15 +1,22 @@
 """The only room that touches non-public or version-dependent JAX. Each use says why."""
 
+from explorer._jax.arguments import registered_fields
 from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
-from explorer._jax.held_frames import without_held_frames
-from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
-from explorer._jax.native import Native, load_native, native_code
+from explorer._jax.native import (
+    Native,
+    called_targets,
+    hlo_text,
+    load_native,
+    mlir_text,
+    native_code,
+    printed_again,
+    stable_targets,
+)
 from explorer._jax.numbering import NUMBERED_SCOPE, NumberedProgram, keep_executable, kept_lowering, number_equations
 from explorer._jax.profiling import may_profile
-from explorer._jax.pytrees import registered_fields
 from explorer._jax.rules import freeze_rules
 from explorer._jax.settings import CARRIES_SETTINGS, as_written, local_settings, shows_compiled, with_settings
-from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
+from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities, without_held_frames
 from explorer._jax.traces import (
     foreign_tracers,
     inner_jaxprs,
@@ -45,6 +52,7 @@ __all__ = [
     "mlir_text",
     "native_code",
     "number_equations",
+    "printed_again",
     "registered_fields",
     "scan_inputs",
     "shows_compiled",

@@ -1,18 +1,26 @@
-"""Reads compiler modules in binary form, for who can't know whether their bytes were made to hurt.
+"""Reads compiler modules with the compilers' own parsers, where their bytes or text may have been made to hurt.
 
-XLA's and MLIR's own readers end the process on some damaged bytes (7 of 8,000 programs with up to 20 bytes changed), so
-`explorer._jax.modules` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
+XLA's and MLIR's own readers end the process on some damaged bytes (7 of 8,000 programs with up to 20 bytes changed) and
+some damaged text (MLIR aborts on 1 of 33,348 texts with a few words changed, and on any nested deep enough), so
+`explorer._jax.native` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
 a sixth of a second, and nothing of Explorer.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
 _MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
+_SPARSE = re.compile(r"<\{\n\s*+([^\n]*)\n\s*+\}>")  # the one attribute that MLIR prints over several lines
+# The start of a line inside an instruction: XLA copies a configuration as it is.
+_INSIDE = re.compile(
+    r"\n(?! *(?:ROOT )?%[\w.\-]+ |ENTRY |\}(?:, execution_thread.*)?(?:\n|\Z)|\n|\Z"
+    r"|HloModule |File|Function|Stack|\d+ )\s*"
+)
 _DIALECTS = ("builtin.", "func.", "stablehlo.", "chlo.", "sdy.", "shape.")
 
 
@@ -72,6 +80,44 @@ def mlir_text(data: bytes) -> str:
         return text
 
 
+def printed_hlo(text: bytes) -> str:
+    """HLO text in any spelling, as XLA prints it.
+
+    Raises:
+        ValueError: XLA's parser refuses it.
+    """
+    hlo = _jaxlib("_hlo")
+    options = hlo.HloPrintOptions()
+    options.print_large_constants = b"{...}" not in text  # else XLA would make numbers up
+    try:
+        printed: str = hlo.hlo_module_from_text(text.decode()).to_string(options)
+    except Exception as error:  # XLA's own
+        raise ValueError(_refusal(error, "XLA")) from error
+    return _INSIDE.sub(" ", printed)
+
+
+def printed_mlir(text: bytes) -> str:
+    """MLIR text in any spelling, as MLIR prints it; with locations if it has some.
+
+    Raises:
+        ValueError: MLIR's parser refuses it.
+    """
+    with _context() as context:
+        context.allow_unregistered_dialects = True
+        try:
+            module: Any = _jaxlib("mlir.ir").Module.parse(text.decode())
+        except Exception as error:  # MLIR's own
+            raise ValueError(_refusal(error, "MLIR")) from error
+        printed: str = module.operation.get_asm(enable_debug_info=b" loc(" in text)
+        return _SPARSE.sub(r"<{ \1 }>", printed)
+
+
+def _refusal(error: Exception, whose: str) -> str:
+    place = re.search(r"(\d+):\d+: (?:error: )?(.*)", str(error))
+    reason = f"of line {place[1]}: {place[2]}" if place else str(error).partition("\n")[0]
+    return f"{whose}'s parser says {re.sub('[^ -~]', '?', reason):.200}"  # words of the text may be in it
+
+
 def called_targets(artifact: bytes) -> str:
     """What a portable artifact of StableHLO calls outside of itself: a line for each target of its custom calls.
 
@@ -123,7 +169,9 @@ def _read(reader: Callable[[bytes], Any], data: bytes) -> Any:
         raise ValueError(reason) from error
 
 
-READERS: dict[str, Callable[[bytes], str]] = {each.__name__: each for each in (hlo_text, mlir_text, called_targets)}
+READERS: dict[str, Callable[[bytes], str]] = {
+    each.__name__: each for each in (hlo_text, mlir_text, called_targets, printed_hlo, printed_mlir)
+}
 
 
 def main(name: str) -> None:

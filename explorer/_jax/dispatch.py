@@ -2,14 +2,68 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import jax
 import numpy as np
 
 from explorer._jax.arguments import Array
-from explorer._jax.internals import internals
+
+_NEWEST = (0, 12)  # that the tests run with. A third number of JAX's versions means that little changes
+
+
+def untested_version(version: str) -> str:
+    """Return a sentence about a JAX that is newer than the newest tested one; empty for others.
+
+    Example:
+        >>> untested_version("0.12.3"), untested_version("0.99.0").partition(":")[0]
+        ('', 'Explorer is tested with JAX up to 0.12, and this is JAX 0.99.0')
+    """
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers <= _NEWEST:
+        return ""
+    newest = ".".join(map(str, _NEWEST))
+    return (
+        f"Explorer is tested with JAX up to {newest}, and this is JAX {version}: parts of it may fail or be incomplete."
+    )
+
+
+if untested := untested_version(jax.__version__):
+    warnings.warn(untested, stacklevel=2)
+
+internals: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
+try:
+    from jax._src import api_util as _api_util  # pyright: ignore
+    from jax._src import core as _core  # pyright: ignore
+    from jax._src import stages as _stages  # pyright: ignore
+    from jax._src import tree_util as _tree_util  # pyright: ignore
+    from jax._src.interpreters import pxla as _pxla  # pyright: ignore
+    from jax._src.lax.linalg import initialize_lapack as _initialize_lapack  # pyright: ignore
+    from jax._src.lib import _jax as _jaxlib  # pyright: ignore
+    from jax._src.lib import pytree as _pytree  # pyright: ignore
+    from jax._src.lib import xla_client as _xla_client  # pyright: ignore
+
+    internals = SimpleNamespace(
+        function=_jaxlib.pjit,
+        cache=_jaxlib.PjitFunctionCache,
+        key=_pxla.JitGlobalCppCacheKeys,
+        registry=_tree_util.dispatch_registry,
+        trees=_pytree.PyTreeRegistry,
+        shard=_pxla.cc_shard_arg,
+        not_finite=_api_util.InternalFloatingPointError,
+        aval=_core.ShapedArray,
+        argument=_stages.ArgInfo,
+        devices=_xla_client.DeviceList,
+        executable=_pxla.UnloadedMeshExecutable,
+        initialize_lapack=_initialize_lapack,
+    )
+except (ImportError, AttributeError):  # pragma: no cover - calls go through Python, native code is compiled anew
+    internals = None
+
 
 _NARROWED = {
     np.dtype(wide): np.dtype(dtype) for wide, dtype in (("f8", "f4"), ("i8", "i4"), ("u8", "u4"), ("c16", "c8"))
@@ -208,3 +262,43 @@ def _are_same(own: Sequence[Any], leaves: Sequence[Any]) -> bool:
     are_keys = [isinstance(leaf, jax.Array) and type(leaf) is not Array for leaf in leaves]
     pairs = zip(own, leaves, are_keys, strict=False)
     return len(own) == len(leaves) and all(is_key or one is other for one, other, is_key in pairs)
+
+
+_KINDS_OF_CALL = 1024
+
+
+def with_explained_misses(
+    jitted: Any,
+    explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None],
+    answer: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None,
+) -> Any:
+    """The same function, as far as a call goes: what JAX raises where it traces and compiles is given to `explain`.
+
+    jax.jit's dispatcher is C++ and calls Python for what it has no entry for. A function around it would be called
+    each time; this one is in the place of that Python alone.
+
+    Args:
+        jitted: What `jax.jit` returned.
+        explain: Takes the error and the call's arguments, and raises another one, or nothing: then it stays.
+        answer: What answers such a call; it takes what JAX would do, and the call's arguments.
+    """
+    how, info = internals, getattr(jitted, "_jit_info", None)
+    if how is None or info is None or not hasattr(jitted, "_cache_miss"):
+        return jitted
+
+    def miss(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            if answer is not None:
+                return answer(jitted._cache_miss, args, kwargs)
+            return jitted._cache_miss(*args, **kwargs)
+        except Exception as error:
+            explain(error, args, kwargs)
+            raise
+
+    made = how.function(
+        jitted.__name__, jitted._fun, miss, info.static_argnums, info.static_argnames, how.key(), how.registry,
+        how.shard, how.cache(capacity=_KINDS_OF_CALL),
+    )  # fmt: skip
+    made._fun = jitted._fun  # what JAX asks again when jax_debug_nans finds one in C++
+    return made

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 import jax.core
 
 from explorer._jax.array_types import Array
-from explorer._jax.suppress_recording import suppression
+from explorer._jax.calls import suppression
 
 try:
     from jax._src import config as _config  # pyright: ignore

@@ -5,9 +5,18 @@ Public are the context managers, each for itself; none says what is set now, nor
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+import mmap
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, overload
+
+import jax
+import jaxlib
+
+from explorer.model.attached import cached_property
 
 try:
     from jax._src import config as _config  # pyright: ignore
@@ -105,3 +114,87 @@ def named_settings() -> dict[str, Any]:
 def settings_by_name(values: Mapping[str, Any]) -> tuple[tuple[Any, Any], ...]:
     """The settings of these names, as `with_settings` takes them; those that this JAX doesn't have are left out."""
     return tuple((setting, values[name]) for setting in _settings if (name := getattr(setting, "name", "")) in values)
+
+
+Options = Mapping[str, Any]
+
+LEVELS: dict[int, Options] = {
+    0: {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
+    1: {"xla_backend_optimization_level": 1},
+    2: {"xla_backend_optimization_level": 2},
+    3: {},
+}
+MORE: dict[str, Options] = {
+    "cpu": {"xla_cpu_parallel_codegen_split_count": 1, "xla_cpu_prefer_vector_width": 512},
+    "gpu": {"xla_gpu_exhaustive_tiling_search": True, "xla_gpu_enable_latency_hiding_scheduler": True},
+}
+TRIED: dict[str, Sequence[Options]] = {
+    "cpu": (
+        {"xla_cpu_prefer_vector_width": 512},
+        {"xla_cpu_parallel_codegen_split_count": 1},
+        {"xla_cpu_enable_concurrency_optimized_scheduler": True},
+        {"xla_cpu_copy_insertion_use_region_analysis": True},
+    ),
+    "gpu": (
+        {"xla_gpu_triton_gemm_any": True},
+        {"xla_gpu_enable_triton_gemm": False},
+        {"xla_gpu_enable_latency_hiding_scheduler": True},
+        {"xla_gpu_exhaustive_tiling_search": True},
+    ),
+}
+
+
+def level_options(level: int) -> Options:
+    """XLA's options for a level, 0 to 4, on the default backend."""
+    return MORE.get(jax.default_backend(), {}) if level == 4 else LEVELS[level]
+
+
+def measured_options() -> list[Options]:
+    """The sets of options of which level 5 keeps the fastest, XLA's own first, on the default backend."""
+    backend = jax.default_backend()
+    return [LEVELS[3], MORE.get(backend, {}), *TRIED.get(backend, ())]
+
+
+class LazyOptions(Sequence[Options]):
+    """Sets of options that are asked for when something is compiled first: to know the backend starts it.
+
+    Args:
+        get: Gives them, at least one.
+    """
+
+    def __init__(self, get: Callable[[], Sequence[Options]]) -> None:
+        self._get = get
+
+    @cached_property
+    def _sets(self) -> Sequence[Options]:
+        return self._get()
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    @overload
+    def __getitem__(self, index: int) -> Options: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Options]: ...
+    def __getitem__(self, index: int | slice) -> Options | Sequence[Options]:
+        return self._sets[index]
+
+
+_NAME = re.compile(rb"xla_[a-z][a-z0-9_]{3,}")
+_NOT = re.compile(rb"_2[ef]|_5f|_proto|_once$")  # names of files in the code that protobuf makes
+
+
+@cache
+def option_names() -> frozenset[str]:
+    """What may be a name of an option: the words `xla_…` in jaxlib's own code; empty where that can't be read.
+
+    The fields of XLA's DebugOptions are described in that code, next to few other such words. It takes 0.3 s, so it is
+    only for what somebody wrote wrong.
+    """
+    names: set[bytes] = set()
+    with suppress(OSError, ValueError):
+        files = Path(jaxlib.__file__).parent.glob("*.so*")
+        largest = max(files, key=lambda file: file.stat().st_size)
+        with largest.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            names.update(_NAME.findall(content))
+    return frozenset(name.decode("ascii") for name in names if not _NOT.search(name))

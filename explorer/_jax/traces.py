@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import blake2b
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 
 import jax
 from jax.core import Tracer
+from jax.extend.core import Literal
+from jax.sharding import Sharding
 
+from explorer._jax.dispatch import internals
 from explorer.model.graph import Frame
 
 try:
@@ -133,3 +140,168 @@ def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
     """The results of one equation of a jaxpr, of traced values or not; public is only to run a whole jaxpr."""
     results = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(equation.params))
     return list(results) if equation.primitive.multiple_results else [results]
+
+
+_CALLS = 4096  # what JAX keeps of calls by default
+
+try:
+    # Experimental, hence here. It is part of every trace's cache key, that of inner jits too, and changes nothing else.
+    from jax.experimental.xla_metadata import set_xla_metadata as _metadata  # pyright: ignore[reportUnknownVariableType]
+except ImportError:  # pragma: no cover - degrades to what JAX remembers of earlier traces
+    _metadata: Any = None
+
+try:
+    # Part of every key too. JAX takes it for the cache of calls of what is jitted within, and equations don't show it.
+    from jax._src.config import jax_jit_cpp_cache_obj as _cache_of_calls  # pyright: ignore
+except ImportError:  # pragma: no cover - as above
+    _cache_of_calls: Any = None
+
+try:
+    # What jitted functions were traced to, `jnp.add` and its like too: kept as long as these live, without bound; and
+    # with what they were called, which holds the same.
+    from jax._src.interpreters.partial_eval import trace_to_jaxpr as _inner_traces  # pyright: ignore
+    from jax._src.pjit import _infer_params_cached as _inner_calls  # pyright: ignore
+except ImportError:  # pragma: no cover - what is traced here stays where JAX keeps it
+    _inner_traces: Any = None
+    _inner_calls: Any = None
+
+_KEPT = 512  # inner programs of traces from here, some 5 kB each, that JAX may keep though nobody asks for them again
+_number = count(1)
+_added = [0]
+
+
+@contextmanager
+def _let_go() -> Generator[None]:
+    """What is traced within is let go of once it is much. All that JAX knows of inner functions goes with it.
+
+    Entries can't be removed by their mark. What is compiled stays; the next trace of a new shape does a little anew.
+    """
+    before = _inner_count()
+    try:
+        yield
+    finally:
+        _added[0] += max(_inner_count() - before, 0)
+        if _added[0] > _KEPT:
+            _added[0] = 0
+            for cache in (_inner_traces, _inner_calls):
+                getattr(cache, "cache_clear", lambda: None)()
+
+
+def _inner_count() -> int:
+    info = getattr(_inner_traces, "cache_info", None)
+    return getattr(info(), "currsize", 0) if info is not None else 0
+
+
+@contextmanager
+def uncached_traces() -> Generator[None]:
+    """Nothing that JAX remembers of earlier traces is used within, nor used again later."""
+    with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext(), _let_go():
+        yield
+
+
+@contextmanager
+def uncached_programs() -> Generator[None]:
+    """The same for a trace that will be compiled: in that, XLA would see the mark of `uncached_traces`."""
+    mark: Any = nullcontext()
+    make: Any = _cache_of_calls
+    if make is not None and internals is not None:
+        mark = make(internals.cache(capacity=_CALLS))
+    with mark, _let_go():
+        yield
+
+
+def is_uncached_mark(value: Any) -> bool:
+    """Whether a setting of a trace is what `uncached_programs` set, and none of the user's."""
+    return internals is not None and isinstance(value, type(internals.cache(capacity=1)))
+
+
+def unchecked_leaks() -> AbstractContextManager[Any]:
+    """No look for leaked tracers within: who records a trace keeps its values alive."""
+    # The public function only switches that on; it is a partial() of the one that does both.
+    switch = getattr(jax.checking_leaks, "func", None)
+    return nullcontext() if switch is None else switch(False)
+
+
+_PLAIN = (bool, int, float, str)  # values of parameters that print without addresses
+_SHOWN = 6  # operations of a line by name; the others are in its digest
+
+
+def program_lines(jaxpr: Any) -> str:
+    """A text line for each of the source, `12 mul:float32[8] add:float32[8] #5c1f`: equal for equal programs.
+
+    Operations of a loop's body and of inner functions count as of the line where they are written. Literals count too;
+    names of variables and addresses don't.
+    """
+    lines: dict[int, list[str]] = {}
+    for equation in _equations(getattr(jaxpr, "jaxpr", jaxpr)):
+        stack = user_stack(getattr(equation.source_info, "traceback", None))
+        lines.setdefault(stack[0].line if stack else 0, []).append(_operation(equation))
+    return "\n".join(_line(number, operations) for number, operations in sorted(lines.items()))
+
+
+def _line(number: int, operations: list[str]) -> str:
+    digest = blake2b("\n".join(operations).encode(), digest_size=4).hexdigest()
+    return " ".join([str(number), *(operation.partition("|")[0] for operation in operations[:_SHOWN]), f"#{digest}"])
+
+
+def _operation(equation: Any) -> str:
+    types = ",".join(_type(variable.aval) for variable in equation.outvars)
+    literals = ",".join(str(variable.val) for variable in equation.invars if isinstance(variable, Literal))
+    params = ",".join(f"{name}={value}" for name, value in equation.params.items() if isinstance(value, _PLAIN))
+    return f"{equation.primitive.name}:{types}|{literals}|{params}"
+
+
+def _type(aval: Any) -> str:
+    shape = getattr(aval, "shape", None)
+    return str(aval) if shape is None else f"{aval.dtype}[{','.join(map(str, shape))}]"
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else (value,))
+            for each in several:
+                inner = getattr(each, "jaxpr", each)
+                if hasattr(inner, "eqns"):
+                    yield from _equations(inner)
+
+
+_lowering: Any  # what lowering itself asks for the devices of a program; nothing public says it
+try:
+    from jax._src.core import jaxpr_const_args as _constants  # pyright: ignore
+    from jax._src.dispatch import get_intermediate_shardings as _inner_shardings  # pyright: ignore
+    from jax._src.named_sharding import UnspecifiedValue as _Unspecified  # pyright: ignore
+
+    _lowering = SimpleNamespace(constants=_constants, inner_shardings=_inner_shardings, unspecified=_Unspecified)
+except ImportError:  # pragma: no cover - each program is lowered, which says it too
+    _lowering = None
+
+
+def is_of_one_device(traced: Any) -> bool:
+    """True if a `jax.stages.Traced` lowers, if it does, to a program for one device; False where only lowering says."""
+    if _lowering is None:
+        return False
+    try:
+        mesh = traced._params["ctx_mesh"]
+        is_plain = not getattr(traced.jaxpr, "is_high", False) and (mesh.empty or mesh.size == 1)
+        return is_plain and all(map(_is_single, _shardings(traced)))
+    except (AttributeError, KeyError, TypeError):  # a JAX that keeps them elsewhere, or what wraps its trace
+        return False
+
+
+def _shardings(traced: Any) -> Iterator[Any]:
+    """The shardings that lowering compares: of arguments, results, what is inside, and constants that are passed in."""
+    params = traced._params
+    jaxpr = getattr(params["jaxpr"], "jaxpr", params["jaxpr"])  # closed in older versions
+    yield from (argument.sharding for argument in traced._meta_tys_flat)
+    yield from params["in_shardings"]
+    yield from params["out_shardings"]
+    yield from (sharding for sharding, _ in _lowering.inner_shardings(jaxpr))
+    yield from (getattr(constant, "sharding", None) for constant, _ in _lowering.constants(jaxpr))
+
+
+def _is_single(sharding: Any) -> bool:
+    if sharding is None or isinstance(sharding, _lowering.unspecified):
+        return True
+    return isinstance(sharding, Sharding) and sharding.num_devices == 1

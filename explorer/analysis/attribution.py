@@ -21,17 +21,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.graphs import callers, innermost_own, is_op, spread_places
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.outline.source_paths import stacks
-from explorer.analysis.placement import innermost_own, spread_places
+from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints, Node
-from explorer.model.source import is_library_file
+from explorer.model.links import GRADES
+from explorer.model.stage import is_library_file
 
 # Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
 _SOURCES = frozenset(["parameter", "constant", "stablehlo.constant"])
@@ -43,15 +46,8 @@ _DEEPEST = 8  # fusions in each other, and lambdas
 
 
 def attribute_in(capture: Capture, stage: str, graph: Graph) -> Attribution:
-    """The lines that the nodes of one stage of a capture belong to.
-
-    Args:
-        capture: Gives the equations of nodes that lost their frames.
-        stage, graph: One of its stages, by name, and its graph; no other is read where it isn't needed.
-    """
-    if stage != "hlo":
-        return attribute(graph)
-    lost = relocate_unattributed(capture)
+    """The lines that the nodes of one stage of a capture belong to; no other stage is read where it isn't needed."""
+    lost = relocate_unattributed(capture) if stage == "hlo" else None
     return attribute(graph, capture.jaxpr.graph, lost) if lost else attribute(graph)
 
 
@@ -115,7 +111,6 @@ def through_frames(graph: Graph, passes: Sequence[bool]) -> NDArray[np.bool_]:
 
 
 def _named_function(frames: Sequence[Frame], at: int) -> str:
-    """The function that a frame stands in; a lambda or a comprehension is the text of the function around it."""
     for _ in range(_DEEPEST):
         parts = [*dropwhile(lambda part: part.startswith("<"), reversed(frames[at].function.split(".")))]
         if parts or not 0 <= frames[at].parent < len(frames):
@@ -125,8 +120,6 @@ def _named_function(frames: Sequence[Frame], at: int) -> str:
 
 
 class _Places:
-    """The distinct lines of one or two graphs, numbered as they come."""
-
     def __init__(self) -> None:
         self.rows: list[SourceLine] = []
         self._code: dict[tuple[str, int], int] = {}
@@ -157,11 +150,8 @@ def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
         at[node] = reader
     for node, applied in _applied(graph):
         at[node] = applied if at[node] < 0 else at[node]
-    sources, plumbing = (
-        np.asarray([op in names for op in graph.ops] or [False])[graph.op] & ~is_placed
-        for names in (_SOURCES, _PLUMBING)
-    )
-    around = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
+    sources, plumbing = (is_op(graph, names) & ~is_placed for names in (_SOURCES, _PLUMBING))
+    around = callers(graph)[graph.group]
     # What a body is given stands for the loop or the kernel around it; only the program's own arguments lend nothing.
     return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
 
@@ -216,7 +206,6 @@ def _applied(graph: Graph) -> Iterator[tuple[int, int]]:
 
 
 def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
-    """The nodes of each line, and the kernels around them: compressed rows."""
     node = np.arange(len(line), dtype=np.int32)
     pairs = [(line, node)]
     caller = np.asarray([g.caller if g.kind == "fusion" else -1 for g in graph.groups] + [-1], np.int32)
@@ -231,3 +220,49 @@ def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
     both: NDArray[np.int64] = np.unique(lines[has_line] * max(len(line), 1) + nodes[has_line])
     start = np.searchsorted(both, np.arange(count + 1, dtype=np.int64) * max(len(line), 1))
     return start.astype(np.int32), (both % max(len(line), 1)).astype(np.int32)
+
+
+class StageCoverage(NamedTuple):
+    """Shares, 0 to 1, of the nodes of a stage that do something: parameters, constants and tuples don't count.
+
+    Args:
+        lines: Of those that belong to a line of the source, as `node.place` says it; 0 for a stage without any.
+        links: By each of `GRADES`, of those that carry an `op_name`: the others are the compiler's own. 1 together.
+    """
+
+    lines: float
+    links: Mapping[str, float]
+
+
+def stage_coverages(capture: Capture) -> dict[str, StageCoverage]:
+    """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
+    lines, links = _line_shares(capture), capture.links
+    grades: list[np.ndarray] = []
+    for stage in capture.stages:
+        has_name = np.asarray([*map(bool, stage.graph.scopes), False])[stage.graph.scope]
+        grades.append(links.grades(stage.name)[stage.graph.is_equation & has_name])
+    return dict(zip(lines, map(StageCoverage, lines.values(), map(_shares, grades)), strict=True))
+
+
+def coverage(capture: Capture, stage: str, grade: str = "") -> float:
+    """One of these shares: of the nodes that belong to a line, or of a grade; see `Capture.coverage`."""
+    graph = capture.stage(stage).graph
+    if not grade:
+        return _line_shares(capture, stage)[stage]
+    if grade not in GRADES:
+        raise UnknownNameError(f"no link is {grade!r}; grades are: {', '.join(GRADES)}")
+    return _shares(capture.links.grades(stage)[graph.is_equation])[grade]
+
+
+def _line_shares(capture: Capture, only: str = "") -> dict[str, float]:
+    columns = [
+        (stage.name, stage.graph.attribution.line, stage.graph.is_equation)
+        for stage in capture.stages
+        if only in ("", stage.name)
+    ]
+    return {name: float((line[does] >= 0).mean()) if does.any() else 0.0 for name, line, does in columns}
+
+
+def _shares(grades: np.ndarray) -> dict[str, float]:
+    counts = np.bincount(grades, minlength=len(GRADES)) if len(grades) else np.eye(len(GRADES))[0]
+    return dict(zip(GRADES, (counts / counts.sum()).tolist(), strict=True))

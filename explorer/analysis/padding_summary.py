@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
+from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes, PaddingRefusal
 from explorer.model.results.sweep import text_table
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, share_text
@@ -17,19 +17,13 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Equations of one line that prevent padding for one reason.
-
-    Args:
-        first: One of them.
-        count: How many there are.
-    """
+    """Equations of one line that prevent padding for one reason: the first of them, and how many there are."""
 
     first: PaddingRefusal
     count: int
 
     @property
     def reason(self) -> str:
-        """Without the line, which is told apart."""
         return self.first.reason.partition("  at  ")[0]
 
     @property
@@ -89,15 +83,12 @@ def _served(report: DynamicReport) -> str:
     with_own = (
         f", {own:,} of them {'have binaries' if own != 1 else 'has a binary'} of {'their' if own != 1 else 'its'} own"
     )
-    return f"{serve} {_all(report.size_count)}{with_own if own else ''}"
-
-
-def _all(count: int) -> str:
-    return f"all {count:,} sizes" if count > 2 else "both sizes" if count == 2 else "the one size"
+    count = report.size_count
+    sizes = f"all {count:,} sizes" if count > 2 else "both sizes" if count == 2 else "the one size"
+    return f"{serve} {sizes}{with_own if own else ''}"
 
 
 def _wasted(report: DynamicReport) -> list[str]:
-    """How much of what was called is padding, and where most."""
     if not report.sizes:
         return ["no call was padded yet"]
     share, what = total_waste(report)
@@ -105,11 +96,7 @@ def _wasted(report: DynamicReport) -> list[str]:
         return [f"no padding in {count_text(report.calls, 'call')}"]
     worst = by_waste(report)[0]
     most = f", most at {sizes_text(worst.sizes)}" if len(report.sizes) > 1 else f" at {sizes_text(worst.sizes)}"
-    return [f"{share_text(share)} of the {what} of {count_text(report.calls, 'call')} {_are(what)} padding{most}"]
-
-
-def _are(what: str) -> str:
-    return "are" if what in ("FLOPs", "bytes") else "is"
+    return [f"{share_text(share)} of the {what} of {count_text(report.calls, 'call')} are padding{most}"]
 
 
 def total_waste(report: DynamicReport) -> tuple[float, str]:
@@ -123,7 +110,6 @@ def total_waste(report: DynamicReport) -> tuple[float, str]:
 
 
 def waste_of(row: PaddedSizes, what: str) -> float:
-    """The part of the FLOPs, or of the bytes, of a call that is padding."""
     return row.waste if what == "FLOPs" else row.wasted_bytes / row.padded_bytes if row.padded_bytes else 0.0
 
 
@@ -169,53 +155,35 @@ def _proof(report: DynamicReport) -> Iterator[tuple[str, str]]:
     keep = f"{count_text(report.masks, 'mask')} keep{'s' * (report.masks == 1)} padding out of results"
     proven = f"all {equations}" if sum(rules.values()) > 1 else equations
     yield "proven", f"{proven} of padded arrays; {keep if report.masks else 'no mask is needed'}"
-    yield "rules", ", ".join(f"{name} {count:,}" for name, count in _by_use(rules))
+    yield "rules", ", ".join(f"{name} {count:,}" for name, count in sorted(rules.items(), key=lambda rule: -rule[1]))
     buckets = (report.buckets or {}).items()
     yield "buckets", "; ".join(f"{name} {', '.join(map(str, sizes))}" for name, sizes in buckets)
 
 
-def _by_use(rules: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(rules.items(), key=lambda rule: -rule[1])
-
-
 def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:
-    """The binaries as a table, under a head."""
-    return [("binary", "serves", "calls", "compiled in", "why"), *map(_binary_row, report.binaries)]
-
-
-def _binary_row(row: DynamicBinary) -> tuple[str, ...]:
-    reason = row.reason.removeprefix("padded, ").partition("  at  ")[0]
-    beside = ", in the background" * (row.is_background and "background" not in reason)
-    return (
-        sizes_text(row.sizes) or "the only one",
-        "up to that" if row.is_padded else "that size",
-        "not counted" if row.calls is None else f"{row.calls:,}",
-        duration_text(row.seconds),
-        reason + beside,
-    )
+    rows: list[tuple[str, ...]] = [("binary", "serves", "calls", "compiled in", "why")]
+    for row in report.binaries:
+        reason = row.reason.removeprefix("padded, ").partition("  at  ")[0]
+        reason += ", in the background" * (row.is_background and "background" not in reason)
+        serves = "up to that" if row.is_padded else "that size"
+        calls = "not counted" if row.calls is None else f"{row.calls:,}"
+        rows.append((sizes_text(row.sizes) or "the only one", serves, calls, duration_text(row.seconds), reason))
+    return rows
 
 
 def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[str, ...]]:
-    """Sizes that were padded as a table, under a head."""
     has_flops = total_waste(report)[1] == "FLOPs"
     head = ("size", "in the bucket", "calls", "a call took")
     shares = ("padding, of the FLOPs", "of the bytes") if has_flops else ("padding, of the bytes",)
-    return [(*head, *shares), *(_size_row(row, has_flops) for row in rows)]
-
-
-def _size_row(row: PaddedSizes, has_flops: bool) -> tuple[str, ...]:
-    of_bytes = share_text(waste_of(row, "bytes"))
-    return (
-        sizes_text(row.sizes),
-        bucket_text(row.bucket),
-        f"{row.calls:,}",
-        duration_text(row.median_seconds),
-        *((share_text(waste_of(row, "FLOPs")), of_bytes) if has_flops else (of_bytes,)),
-    )
+    table: list[tuple[str, ...]] = [(*head, *shares)]
+    for row in rows:
+        wastes = [share_text(waste_of(row, what)) for what in (("FLOPs", "bytes") if has_flops else ("bytes",))]
+        took = duration_text(row.median_seconds)
+        table.append((sizes_text(row.sizes), bucket_text(row.bucket), f"{row.calls:,}", took, *wastes))
+    return table
 
 
 def report_text(report: DynamicReport) -> str:
-    """The sentence, the facts, what prevents padding, the binaries, and the sizes that waste most."""
     lines = [f"DynamicReport({report.function}: {headline(report)})"]
     lines += [f"{_GAP}{name.ljust(9)} {text}" for name, text in facts(report)]
     for obstacle in obstacles(report):

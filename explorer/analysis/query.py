@@ -78,7 +78,6 @@ _COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
 
 
 def where(graph: Graph, query: str) -> tuple[Node, ...]:
-    """The nodes that a query matches, in program order."""
     return tuple(Node(graph, int(i)) for i in find(graph, query))
 
 
@@ -216,7 +215,6 @@ class _Parser:
         return self.at >= len(self.query) or self.query[self.at] == ")"
 
     def take(self, sign: str) -> bool:
-        """A sign that something follows; alone it is a word."""
         is_there = self.query.startswith(sign, self.at) and (sign == ")" or len(self.query[self.at + 1 :].strip()) > 0)
         self.at += is_there
         return is_there
@@ -297,17 +295,14 @@ def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
     file, low, high = (lines[1] or "").lower(), int(lines[2]), int(lines[3] or lines[2])
 
     def passes(places: Sequence[SourceLine] | Sequence[Frame]) -> list[bool]:
-        return [low <= place.line <= high and _is_file(place.file, file) for place in places]
+        # All of a path or its last parts; any is meant, if none was given.
+        files = [place.file.lower() for place in places]
+        is_file = [not file or own == file or own.endswith((f"/{file}", f"\\{file}")) for own in files]
+        return [low <= place.line <= high and fits for place, fits in zip(places, is_file, strict=True)]
 
     if field == "line":
         return lambda graph: graph.attribution.mask(passes(graph.attribution.places))
     return lambda graph: through_frames(graph, passes(graph.frames))
-
-
-def _is_file(path: str, wanted: str) -> bool:
-    """Whether a path is the one meant: all of it or its last parts; any is, if none was given."""
-    own = path.lower()
-    return not wanted or own == wanted or own.endswith((f"/{wanted}", f"\\{wanted}"))
 
 
 def _on_text(field: str, test: Callable[[str], bool]) -> Test:
@@ -317,18 +312,17 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
         return np.fromiter(map(test, strings), bool, len(strings))
 
     def mask(graph: Graph) -> Mask:
+        columns: dict[str, Callable[[], Mask]] = {
+            "name": lambda: table(graph.names),
+            "op": lambda: table(graph.ops)[graph.op],
+            "type": lambda: table(graph.types)[graph.type],
+            "scope": lambda: table(graph.scopes)[graph.scope],
+        }
+        if field in columns:
+            return columns[field]()
         match field:
             case "":
-                columns = [table(graph.ops)[graph.op], table(graph.types)[graph.type], table(graph.scopes)[graph.scope]]
-                return np.logical_or.reduce([table(graph.names), *columns])
-            case "name":
-                return table(graph.names)
-            case "op":
-                return table(graph.ops)[graph.op]
-            case "type":
-                return table(graph.types)[graph.type]
-            case "scope":
-                return table(graph.scopes)[graph.scope]
+                return np.logical_or.reduce([column() for column in columns.values()])
             case "dtype":
                 return _any_array(graph, lambda array: test(array.dtype))
             case "shape":
@@ -348,7 +342,6 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
 
 
 def _on_attributes(graph: Graph, test: Callable[[str, str], bool]) -> Mask:
-    """Test each distinct pair of key and value once."""
     columns = graph.attribute_table.columns
     pairs = columns.key.astype(np.int64) * len(columns.values) + columns.value
     distinct, of_row = np.unique(pairs, return_inverse=True)
@@ -377,7 +370,6 @@ def _any_array(graph: Graph, test: Callable[[ArrayType], bool]) -> Mask:
 
 
 def _within(graph: Graph, test: Callable[[str], bool]) -> Mask:
-    """In a group that passes, or below one: the groups that the view shows, by name or kind."""
     tree = graph.hierarchy
     passes: list[bool] = []
     for group in tree.groups:  # a parent comes before its children

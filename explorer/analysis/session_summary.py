@@ -1,12 +1,15 @@
-"""A session in a few sentences: what compiling cost, what was compiled again and why, and what isn't known."""
+"""A session and its hot paths in a few sentences: compile time, recompiles and their causes, what runs compiled."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 
+from explorer.analysis.recompiles.ledger_views import often
+from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.session import SessionReport, SessionRow
-from explorer.model.text import list_names
-from explorer.model.units import count_text, duration_text
+from explorer.model.text import aligned, list_names
+from explorer.model.units import count_text, duration_text, factor_text
 
 _NAMED = 3  # functions that a sentence names
 
@@ -23,7 +26,7 @@ def _cost(report: SessionReport, seen: list[SessionRow]) -> str:
         return "Nothing has compiled yet." if not report.rows else ""
     compiles = sum(row.compiles for row in seen)
     seconds = sum(row.seconds for row in seen if isfinite(row.seconds))
-    text = f"{count_text(len(seen), 'function')} compiled {_times(compiles)}, {duration_text(seconds)}"
+    text = f"{count_text(len(seen), 'function')} compiled {often(compiles)}, {duration_text(seconds)}"
     first = seen[0]
     if len(seen) > 1 and isfinite(first.seconds) and first.seconds > seconds / 2:
         text += f", most of it `{first.name}`"
@@ -38,7 +41,7 @@ def _again(seen: list[SessionRow]) -> list[str]:
     sentences: list[str] = []
     for row in again[:_NAMED]:
         because = f" because `{row.leaf}` varied" if row.leaf else ""
-        sentences.append(f"`{row.name}` recompiled {_times(row.recompiles)}{because}.")
+        sentences.append(f"`{row.name}` recompiled {often(row.recompiles)}{because}.")
     if len(again) > _NAMED:
         sentences.append(f"{count_text(len(again) - _NAMED, 'more function')} recompiled too.")
     return sentences
@@ -65,5 +68,91 @@ def _unknown(report: SessionReport) -> list[str]:
     return sentences
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+_SHOWN = 12  # functions in a repr
+_GAPS = "  "
+
+
+def headline(paths: HotPaths) -> str:
+    """How many functions run compiled, what that brought, and why the others don't."""
+    rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
+    if not rows:
+        return f"no function was called often{' so far' if paths.is_on else ''}"
+    # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
+    rows = [row for row in rows if not row.inside] or rows
+    decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
+    parts = [_gained(paths, decided), *_stayed(decided)]
+    if len(decided) < len(rows):
+        parts.append(f"{len(rows) - len(decided)} undecided when it ended")
+    return "; ".join(parts)
+
+
+def _stayed(rows: Sequence[HotRow]) -> list[str]:
+    stayed = sum(row.state == "eager" for row in rows)
+    return [f"{stayed} stay{'s' if stayed == 1 else ''} eager"] if stayed else []
+
+
+def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
+    compiled = [row for row in rows if row.state == "compiled"]
+    if not compiled:
+        is_open = paths.is_on and any(row.state != "eager" for row in paths.functions)
+        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if is_open else "")
+    saved = sum(row.saved_seconds for row in rows)
+    return _compiled(compiled, len(rows)) + (f"; about {duration_text(saved)} saved, inferred" if saved > 0 else "")
+
+
+def hot_paths_text(paths: HotPaths) -> str:
+    lines = [f"HotPaths({headline(paths)})"]
+    cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
+    name = max((len(row[0]) for row in cells), default=0)
+    for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
+        lines.append(line)
+        if function.cure:
+            lines.append(f"{_GAPS}{' ' * name}{_GAPS}cure: {function.cure}")
+    if len(paths.functions) > _SHOWN:
+        lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _SHOWN, 'function')} more")
+    return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])
+
+
+def reason_text(paths: HotPaths, row: HotRow) -> str:
+    where = paths.place(row.reason_file, row.reason_line)
+    return f"{row.reason} ({where})" if where else row.reason
+
+
+def inside_text(row: HotRow) -> str:
+    """What became of a function that isn't called any more; empty for others."""
+    return f"its calls are in the compiled program of `{row.inside}`, which calls it" if row.inside else ""
+
+
+def times_text(row: HotRow) -> str:
+    """What a call takes as written, and compiled; empty where it wasn't measured."""
+    if isfinite(row.compiled_seconds):
+        return f"{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}"
+    return duration_text(row.eager_seconds) if isfinite(row.eager_seconds) else ""
+
+
+def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
+    calls = count_text(row.calls, "call")
+    if row.misses:
+        names = ", ".join(f"`{name}`" for name in row.misses)
+        calls += f", {sum(row.misses.values()):,} held back as {names} had changed"
+    why = ""
+    if row.reason:
+        calls, why = f"after {calls}: " * (row.calls > 0), reason_text(paths, row)
+    if row.inside:
+        return row.name, "inside", times_text(row), "", f"{calls}: {inside_text(row)}"
+    factor = factor_text(row.speedup) if isfinite(row.speedup) else ""
+    return row.name, row.state, times_text(row), factor, f"{calls}{why}"
+
+
+def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
+    measured = [row for row in compiled if isfinite(row.speedup)]
+    best = max(measured, key=lambda row: row.saved_seconds, default=None)
+    gain = f"{factor_text(best.speedup)} as fast ({times_text(best)})" if best is not None else ""
+    if whole == 1:
+        return f"`{compiled[0].name}` runs compiled{f', {gain}' if gain else ''}"
+    part = len(compiled)
+    if part == whole:
+        share = f"{'both' if whole == 2 else f'all {whole}'} hot functions run"
+    else:
+        share = f"{part} of {whole} hot functions run{'s' * (part == 1)}"
+    return f"{share} compiled{f': `{best.name}` {gain}' if best is not None else ''}"

@@ -1,4 +1,4 @@
-"""From a call's arguments to the leaves that are inputs, by name."""
+"""From a call's arguments to the leaves that are inputs, by name, and as a program takes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from keyword import iskeyword
 from typing import Any, NoReturn, cast
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.sharding import Mesh
 
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
@@ -32,28 +35,18 @@ def is_input(leaf: Any) -> bool:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of the executable: a tree of which some leaves are inputs.
+    """One parameter of the executable: a tree of which some leaves are inputs."""
 
-    Args:
-        name, kind: As in the function's signature.
-        paths: Of each input, from the parameter's value.
-        names: Of each input: `x`, `data.b.list[1]`.
-        infos: Of each input.
-        example: The tree, with None for its constants.
-        structure: Of the tree, its constants counted as leaves: a call's value is checked by one comparison with it.
-        positions: Of each input among those leaves.
-        is_whole: Whether there are no constants: then a value of another structure never fits.
-    """
-
-    name: str
+    name: str  # (name, kind) as in the function's signature
     kind: Any
-    paths: tuple[tuple[Any, ...], ...]
-    names: tuple[str, ...]
-    infos: tuple[InputInfo | DimensionInputInfo, ...]
-    example: Any = field(repr=False)
+    paths: tuple[tuple[Any, ...], ...]  # of each input, from the parameter's value
+    names: tuple[str, ...]  # of each input: `x`, `data.b.list[1]`
+    infos: tuple[InputInfo | DimensionInputInfo, ...]  # of each input
+    example: Any = field(repr=False)  # the tree, with None for its constants
+    # of the tree, its constants counted as leaves: a call's value is checked by one comparison with it
     structure: Any = field(repr=False)
-    positions: tuple[int, ...] = field(repr=False)
-    is_whole: bool
+    positions: tuple[int, ...] = field(repr=False)  # of each input among those leaves
+    is_whole: bool  # whether there are no constants: then a value of another structure never fits
 
     def leaves(self, value: Any) -> list[Any]:
         """The inputs in a call's value, in order. Its constants may be missing or anything else.
@@ -269,3 +262,24 @@ def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[st
 def _refuse(kind: type[Exception], what: str, names: Sequence[str], hint: str) -> NoReturn:
     __tracebackhide__ = True
     raise kind(f"{what}.\n  expected: ({', '.join(names)})\n{called_at()}  Hint: {hint}.")
+
+
+def as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
+    """A leaf that fits as jax.jit would have it, so that moving it is what `jax.transfer_guard` takes it for."""
+    if isinstance(info, DimensionInputInfo):
+        return int(leaf)
+    if isinstance(leaf, jax.Array):
+        # What isn't committed goes where the binary has it.
+        is_placed = info.sharding is None or not leaf.committed or leaf.sharding == info.sharding
+        return leaf if is_placed else jax.device_put(leaf, info.sharding)
+    is_numpy = type(leaf) is np.ndarray or isinstance(leaf, np.generic)
+    return cast(Any, leaf) if is_numpy else jnp.asarray(leaf, info.dtype)
+
+
+def firm(info: InputInfo, leaf: Any) -> Any:
+    """A leaf that fits, of no weak type: those of a program would change by it."""
+    if isinstance(leaf, jax.Array) and not jax.typeof(leaf).weak_type:
+        array: Any = leaf
+        is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding
+        return array if is_placed else jax.device_put(leaf, info.sharding)
+    return jnp.asarray(leaf, info.dtype)

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from explorer.aot.compile import compile
-from explorer.aot.dimensions import NamedDimension
-from explorer.aot.inputs import InputInfo
+from explorer.aot.inputs import InputInfo, NamedDimension
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.capture.shape_specs import parse_symbolic_spec
 from explorer.errors import OptionError, TracedPerShapeWarning
 from explorer.files.output_option import add_output
-from explorer.files.reports.shell import add_format, present
+from explorer.files.reports import add_format, present
 from explorer.model.results.dynamic_report import DynamicReport
 
 _LEAST, _MOST = 1, 64  # of a dimension whose range isn't given

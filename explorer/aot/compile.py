@@ -13,18 +13,17 @@ from jax.sharding import Mesh
 
 from explorer.aot.arguments import is_input, parameters_of
 from explorer.aot.binaries import Plan
-from explorer.aot.dimensions import NamedDimension
 from explorer.aot.executable import Executable
+from explorer.aot.inputs import NamedDimension
 from explorer.aot.levels import Options, autotune, options_of
 from explorer.aot.meshes import checked_mesh
-from explorer.aot.padding.padded_program import PaddedProgram
-from explorer.aot.padding.verdict import check_choice, decide
+from explorer.aot.padding.verdict import PaddedProgram, check_choice, decide
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
 from explorer.errors import ArgumentsError, ExploreError, NotCallableError, OptionError, TracedPerShapeWarning
-from explorer.model.remembered import remember
 from explorer.model.results.dynamic_report import DynamicChoice
+from explorer.model.results.session import remember
 
 
 def compile(

@@ -12,28 +12,24 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from explorer.aot.arguments import bind
-from explorer.aot.binaries import Binaries, Binary, Plan
-from explorer.aot.dispatch import Dispatch
+from explorer.aot.arguments import as_jit_takes_it, bind, firm
+from explorer.aot.binaries import Binaries, Binary, Dispatch, Plan
 from explorer.aot.exported import ExportedProgram
-from explorer.aot.fit import check_devices
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
-from explorer.aot.leaves import as_jit_takes_it, firm
 from explorer.aot.levels import Autotuning
-from explorer.aot.padding.ahead import checked_sizes, compile_ahead
 from explorer.aot.padding.padded_calls import UNPADDED, PaddedCalls
-from explorer.aot.padding.report import dynamic_report
+from explorer.aot.padding.report import checked_sizes, compile_ahead, dynamic_report
 from explorer.aot.saving import load, save
 from explorer.aot.surface import CompiledSurface
+from explorer.aot.symbols import check_devices
 from explorer.capture.donated import explain_donated, guarded
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArchiveError, InputError, TransformationError
+from explorer.model.attached import Displayable
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
-from explorer.model.results.dynamic_report import DynamicReport
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import DynamicReport, Specialization
 
 
 class Executable(CompiledSurface, Displayable):

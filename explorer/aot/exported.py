@@ -14,7 +14,7 @@ from jax import export
 
 from explorer._jax import called_targets, stable_targets, undecided_equalities, without_held_frames
 from explorer.aot.program import Outputs, Program, Traced
-from explorer.aot.symbols import Symbols
+from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.sources import called_at, place
 from explorer.errors import ArchiveError, InputShapeError, OptionError, TransformationError
 
@@ -27,19 +27,14 @@ _SMALL_DIMENSIONS = 3  # that may be empty, of which every combination is export
 
 @dataclass(frozen=True)
 class Part:
-    """A program for some sizes: those that are given here are fixed, the others are symbols.
+    """A program for some sizes: those that are given here are fixed, the others are symbols."""
 
-    Args:
-        sizes: The fixed ones.
-        module: Gives what `jax.export.Exported.serialize` does, of a function `(constants, *arrays) → list of arrays`.
-        constants: Gives its arrays. Both are read only when they are needed: beside native code they aren't.
-        outputs: What the list is of.
-    """
-
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int]  # the fixed ones
+    # gives what `jax.export.Exported.serialize` does, of a function `(constants, *arrays) → list of arrays`
     module: Callable[[], bytes]
+    # gives its arrays. Both are read only when they are needed: beside native code they aren't.
     constants: Callable[[], Sequence[Any]]
-    outputs: Outputs
+    outputs: Outputs  # what the list is of
 
 
 def parts_of(
@@ -136,17 +131,7 @@ def _exported(
 
 
 class ExportedProgram:
-    """A program that came from a file: what a Program is, but without the function.
-
-    Args:
-        name, file, line: Of the function that it was.
-        symbols: Of its inputs.
-        parts: At least one; the first tells the outputs, or where each is for given sizes the one to optimise for.
-        why_each_shape: Why it has parts for given sizes only; else empty.
-        why_apart: Why sizes smaller than `symbols.least` have parts of their own; else empty.
-        is_trusted: Whether it may call kernels that the file brings.
-        written_by: The version of JAX that exported it, as the file has it.
-    """
+    """A program that came from a file: what a Program is, but without the function."""
 
     def __init__(
         self,
@@ -200,10 +185,10 @@ class ExportedProgram:
             if fixed and self.symbols.are_traced({s: size for s, size in sizes.items() if s not in part.sizes}):
                 return i
         least = max(self.symbols.least.values(), default=1)
-        there = "; ".join(", ".join(f"{k} = {v}" for k, v in part.sizes.items()) for part in self.parts if part.sizes)
+        there = "; ".join(sizes_text(part.sizes) for part in self.parts if part.sizes)
         why = f"  each shape is by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
         raise InputShapeError(
-            f"the file has no program for {', '.join(f'{k} = {v}' for k, v in sizes.items())}.\n"
+            f"the file has no program for {sizes_text(sizes)}.\n"
             f"  there is {there or f'one for sizes of at least {least}'}\n{why}{called_at()}"
             "  Hint: call the executable with these sizes before it is saved."
         )

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from explorer._jax.levels import LEVELS, MORE, TRIED, Options, level_options, measured_options
+from explorer._jax.settings import LEVELS, MORE, TRIED, Options, level_options, measured_options
 from explorer.errors import ArchiveError, ExploreError, OptionError
 
 if TYPE_CHECKING:

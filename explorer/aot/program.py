@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,22 +11,22 @@ from functools import partial
 from typing import Any, cast
 
 import jax
-from jax.extend.core import jaxpr_as_fun
+import numpy as np
+from jax.extend.core import Literal, jaxpr_as_fun
 
 from explorer._jax import Undecided, at_sizes, freeze_rules, undecided_equalities
-from explorer._jax.suppress_recording import suppress_recording
-from explorer._jax.uncached_traces import uncached_programs
+from explorer._jax.calls import suppress_recording
+from explorer._jax.traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
-from explorer.aot.changes import change, derivatives_need_python, with_own_constants
-from explorer.aot.constants import OwnConstants
+from explorer.aot.encoding import OwnConstants
 from explorer.aot.inputs import InputInfo, OutputInfo
-from explorer.aot.symbols import Symbols
-from explorer.capture.agreement import differ
+from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.constants import refuse_leaks
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import called_at, place
 from explorer.capture.trace_errors import users_place
 from explorer.errors import ChangedFunctionError, OutputError, TransformationError
+from explorer.runtime.traces import change, derivatives_need_python, disagreement, equations
 
 _APART = 3  # sizes of a dimension, its smallest, that have programs of their own where the function asks for them
 
@@ -57,13 +58,7 @@ class Traced:
 
 
 class Program:
-    """A function, with its constants in place, to be called with its inputs alone.
-
-    Args:
-        function: The user's.
-        bound: Its arguments, some of whose leaves are inputs.
-        symbols: Of those inputs.
-    """
+    """A function, with its constants in place, to be called with its inputs alone."""
 
     def __init__(self, function: Callable[..., Any], bound: inspect.BoundArguments, symbols: Symbols) -> None:
         self.function = function
@@ -104,7 +99,7 @@ class Program:
             if not is_traced:
                 raise TransformationError(
                     f"{self.name} has no program for every size at once: {self.why_apart}.\n{called_at()}"
-                    f"  Hint: symbols of at least {_sizes_text(self.symbols.least)}."
+                    f"  Hint: symbols of at least {sizes_text(self.symbols.least)}."
                 )
             return Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
         if key not in self._traced:
@@ -283,18 +278,17 @@ class Program:
                     single = self._trace(sizes)
             except Exception as error:  # the function's own: it takes no such size
                 where = users_place(error)
-                return f"a trace for {_sizes_text(sizes)} fails: {type(error).__name__}" + (
+                return f"a trace for {sizes_text(sizes)} fails: {type(error).__name__}" + (
                     f"  at  {where}" * bool(where)
                 )
             self._traced[tuple(sizes.values())] = single
             self._first = self._first or (sizes, single)
             given = at_sizes(symbolic.closed, sizes)
-            other = change([given], [single.closed])
-            if other is not None and (
-                symbolic.outputs.structure != single.outputs.structure or differ(given, single.closed)
-            ):
+            has_other_tree = symbolic.outputs.structure != single.outputs.structure
+            other = disagreement(given, single.closed, has_other_tree=has_other_tree)
+            if other is not None:
                 where = f"  at  {other.place}" if other.place else ""
-                return f"a trace for {_sizes_text(sizes)} computes something else: {other.now}{where}"
+                return f"a trace for {sizes_text(sizes)} computes something else: {other.now}{where}"
         return ""
 
 
@@ -310,10 +304,6 @@ def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str
             return None
         least[symbol] = max(least.get(symbol, 0), size + 1)
     return least
-
-
-def _sizes_text(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
 
 
 def _outputs_of(result: Any) -> Outputs:
@@ -340,3 +330,12 @@ def _size(size: Any) -> int | str:
 
 def _is_none(leaf: Any) -> bool:
     return leaf is None
+
+
+def with_own_constants(closed: Any, own: OwnConstants) -> Any:
+    """A closed jaxpr whose NumPy constants are copies: the user's own arrays can be written to, later."""
+    for equation in equations(closed):
+        for operand in equation.invars:
+            if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions
+                operand.val = copy.deepcopy(operand.val)
+    return closed.replace(consts=[own.of(constant) for constant in closed.consts])

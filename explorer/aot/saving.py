@@ -15,35 +15,34 @@ from importlib.metadata import version
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import jax
 import numpy as np
+from jax import export
 
 from explorer._jax import Native, load_native, native_code, with_fast_path
 from explorer.aot.arguments import Parameter, is_input, parameter_of
 from explorer.aot.binaries import Binaries, Binary, Plan
-from explorer.aot.constants import ConstantMembers, join, shared_reader
+from explorer.aot.encoding import ConstantMembers, join, shared_reader, tree_from_json, tree_to_json
 from explorer.aot.exported import ExportedProgram, Part, parts_of
-from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, dtype_named
+from explorer.aot.inputs import Bounds, DimensionInputInfo, InputInfo, OutputInfo, dtype_named
 from explorer.aot.levels import check_saved
 from explorer.aot.padding.padded_calls import PaddedCalls
-from explorer.aot.padding.padded_program import PaddedProgram
-from explorer.aot.padding.saved import padding_from_json, padding_to_json
-from explorer.aot.padding.verdict import Dynamic
+from explorer.aot.padding.verdict import Buckets, Dynamic, PaddedProgram, SavedBucket
 from explorer.aot.program import Outputs
-from explorer.aot.symbols import Symbols
-from explorer.aot.trees import tree_from_json, tree_to_json
+from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning
 from explorer.files.disk import read_text
 from explorer.files.executable_archive import read_archive, write_archive
-from explorer.files.validate import integer, texts
+from explorer.files.validate import boolean, integer, text, texts
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.specialization import Specialization
-from explorer.model.stage import Stage
+from explorer.model.results.dynamic_report import DynamicChoice, Specialization
+from explorer.model.stage import Durations, Stage
+from explorer.padding.program import Proof
+from explorer.padding.values import Fill
 
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
@@ -113,7 +112,7 @@ def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, i
     """Where each shape is by itself, a file has no more of them than there were."""
     bounds = symbols.bounds
     if len(there) < prod(each.max - each.min + 1 for each in bounds.values()):
-        sizes = "; ".join(", ".join(f"{symbol} = {size}" for symbol, size in each.items()) for each in there)
+        sizes = "; ".join(map(sizes_text, there))
         within = ", ".join(f"{each.min} ≤ {symbol} ≤ {each.max}" for symbol, each in bounds.items())
         warnings.warn(
             f"the file of {name} has programs for these sizes alone: {sizes}.\n"
@@ -357,3 +356,92 @@ def _part_from_json(
         raise ValueError("the outputs don't fit their tree")
     sizes = {str(symbol): int(size) for symbol, size in cast(Json, encoded["sizes"]).items()}
     return Part(sizes, lambda: members[encoded["module"]], constants, Outputs(tree, infos))
+
+
+_BUCKETS = 1024  # buckets in a file
+
+
+def padding_to_json(
+    dynamic: Dynamic,
+    program: PaddedProgram,
+    padded: PaddedCalls,
+    platforms: Sequence[str] | None,
+    members: dict[str, bytes],
+    constants: ConstantMembers,
+) -> Json:
+    """What was decided, and the buckets that are compiled by now, or came from a file: their programs are members."""
+    programs: list[Json] = []
+    compiled = [padded.buckets.named(binary.bucket) for binary in padded.ready]
+    for i, bucket in enumerate(compiled if program.buckets is None else program.buckets):
+        saved = program.save(bucket, platforms)
+        name = f"padded-{i}.stablehlo"
+        members[name] = saved.module()
+        programs.append(
+            {"bucket": bucket, "module": name, "constants": [constants.to_json(c) for c in saved.constants()]}
+        )
+    proof = dynamic.proof
+    return {
+        "choice": dynamic.choice,
+        "why": dynamic.why,
+        "is_chosen": padded.buckets.is_chosen,
+        "rules": dict(proof.rules) if proof is not None else {},
+        "masks": proof.masks if proof is not None else 0,
+        "relayouts": proof.relayouts if proof is not None else 0,
+        "fills": [None if fill is None else repr(fill) for fill in program.fills],
+        "programs": programs,
+    }
+
+
+def padding_from_json(
+    encoded: Json,
+    program: ExportedProgram,
+    members: Mapping[str, bytes],
+    read_constant: Callable[[Json], Any],
+    read_module: Callable[[bytes], export.Exported],
+) -> tuple[Dynamic, PaddedProgram]:
+    """The reverse of `padding_to_json`. No program is read before it is needed."""
+    bounds = program.symbols.traced_bounds
+    saved = [_saved_bucket(entry, bounds, members, read_constant) for entry in encoded["programs"]]
+    if not 0 < len(saved) <= _BUCKETS or {s: b.max for s, b in bounds.items()} not in [bucket for bucket, _ in saved]:
+        raise ValueError("the largest bucket isn't there")
+    ladder = {symbol: sorted({bucket[symbol] for bucket, _ in saved}) for symbol in bounds}
+    choice: DynamicChoice = encoded["choice"]
+    if choice not in get_args(DynamicChoice):
+        raise ValueError(f"{choice!r} is no way to serve sizes")
+    rules = {text(name): integer(count) for name, count in cast(Json, encoded["rules"]).items()}
+    fills = [None if fill is None else _fill(text(fill)) for fill in encoded.get("fills", ())]
+    proof = Proof((), rules, integer(encoded["masks"]), integer(encoded["relayouts"]), tuple(bounds), tuple(fills))
+    buckets = Buckets(bounds, ladder, boolean(encoded["is_chosen"]))
+    outputs = program.outputs
+    structs = [jax.ShapeDtypeStruct(_shape(info.shape), info.dtype) for info in outputs.infos.values()]
+    return (
+        Dynamic(choice, text(encoded["why"]), buckets, proof),
+        PaddedProgram.of_file(structs, outputs.structure, saved, cache(read_module), fills),
+    )
+
+
+def _saved_bucket(
+    entry: Json, bounds: Mapping[str, Bounds], members: Mapping[str, bytes], read_constant: Callable[[Json], Any]
+) -> tuple[dict[str, int], SavedBucket]:
+    sizes = {symbol: integer(entry["bucket"][symbol]) for symbol in bounds}
+    if any(not 1 <= size <= bounds[symbol].max for symbol, size in sizes.items()):
+        raise ValueError(f"{sizes} is no bucket")
+
+    def constants() -> list[Any]:
+        return [read_constant(each) for each in entry["constants"]]
+
+    return sizes, SavedBucket(lambda: members[entry["module"]], constants)
+
+
+def _fill(number: str) -> Fill:
+    """A number as `repr` writes it; JSON has no infinity."""
+    kinds = (int, float, complex)
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind(number)
+    return boolean({"True": True, "False": False}[number])
+
+
+def _shape(shape: Sequence[int | str]) -> tuple[Any, ...]:
+    """Sizes and expressions, `("batch", "2*seq")`, as JAX's symbolic dimensions."""
+    return tuple(export.symbolic_shape(",".join(map(str, shape)))) if shape else ()

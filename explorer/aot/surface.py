@@ -11,14 +11,13 @@ import jax
 from explorer.aot.arguments import Parameter, bind
 from explorer.aot.binaries import Binaries, Binary
 from explorer.aot.exported import ExportedProgram
-from explorer.aot.fit import sizes_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
 from explorer.aot.padding.padded_calls import PaddedCalls
 from explorer.aot.program import Outputs, Program
-from explorer.aot.symbols import Symbols
+from explorer.aot.symbols import Symbols, sizes_of
 from explorer.capture.sources import called_at
 from explorer.errors import TransformationError
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 
 _ARRAY = inspect.formatannotation(jax.Array)  # by its place in jaxlib, which nobody writes
 

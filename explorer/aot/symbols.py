@@ -1,18 +1,31 @@
-"""Which dimensions of the inputs vary, and which of them together."""
+"""Which dimensions of the inputs vary, which of them together, and whether the values of a call fit them.
+
+If they don't: what exactly is wrong, and where the user called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import operator
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NoReturn, cast
 
 import jax
+import numpy as np
 from jax import export
+from jax.core import Tracer
+from jax.export import is_symbolic_dim
 
-from explorer._jax.dimensions import is_at_least
-from explorer.aot.dimensions import Bounds, Dimension, NamedDimension, bounds_of
-from explorer.aot.inputs import DimensionInputInfo, InputInfo
+from explorer._jax.symbolic import is_at_least
+from explorer.aot.inputs import Bounds, Dimension, DimensionInputInfo, InputInfo, NamedDimension, bounds_of
 from explorer.capture.sources import called_at
-from explorer.errors import InputInfoError
+from explorer.errors import (
+    InputDeviceError,
+    InputDtypeError,
+    InputInfoError,
+    InputRankError,
+    InputShapeError,
+    NotAnArrayError,
+)
 
 Input = InputInfo | DimensionInputInfo
 
@@ -148,3 +161,213 @@ class Symbols:
 def dimensions_of(info: Input) -> tuple[Dimension, ...]:
     """Of an array its shape; a size that is an input is one dimension."""
     return info.shape if isinstance(info, InputInfo) else (info.dimension,)
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """`batch = 8, seq = 128`."""
+    return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+
+
+def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
+    """The size of every open dimension in a call.
+
+    Raises:
+        NotAnArrayError, InputRankError, InputShapeError, InputDtypeError, InputDeviceError: By what is wrong.
+    """
+    __tracebackhide__ = True
+    sizes: dict[str, int] = {}
+    for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
+        if isinstance(info, InputInfo):
+            _check_array(name, info, value)
+            open_sizes = {axis: value.shape[axis] for axis in symbols.axes[name]}
+        else:
+            open_sizes = {0: _checked_value(name, info, value)} if symbols.axes[name] else {}
+        for axis, symbol in symbols.axes[name].items():
+            if sizes.setdefault(symbol, open_sizes[axis]) != open_sizes[axis]:
+                _refuse_unequal(symbols, symbol, values, name)
+    return sizes
+
+
+def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]) -> None:
+    """Refuse an array that is bound to a device which the executable doesn't run on.
+
+    Raises:
+        InputDeviceError: One is.
+    """
+    __tracebackhide__ = True
+    for name, value in zip(names, values, strict=True):
+        its: Set[Any] = value.sharding.device_set if getattr(value, "committed", False) else set[Any]()
+        if not its <= devices:
+            raise InputDeviceError(
+                f"input `{name}` is on {_listed(its)}.\n  compiled for {_listed(devices)}\n"
+                f"{called_at()}  Hint: jax.device_put({name}, …), or compile with an InputInfo that has a sharding."
+            )
+
+
+def _check_array(name: str, info: InputInfo, value: Any) -> None:
+    __tracebackhide__ = True
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None or not _is_array(value):
+        _refuse_kind(name, info, value)
+    if len(shape) != len(info.shape):
+        raise InputRankError(
+            f"input `{name}` has rank {len(shape)}, shape {tuple(shape)}, not rank {len(info.shape)}.\n"
+            f"{_compiled_for(info)}reshape it, or compile for this rank."
+        )
+    for axis, (got, wanted) in enumerate(zip(shape, info.shape, strict=True)):
+        if got != wanted:
+            bounds = bounds_of(wanted)
+            if type(got) is not int and is_symbolic_dim(got):
+                _check_symbol(name, info, axis, got)
+            elif not bounds.min <= got <= bounds.max:
+                _refuse_size(name, info, tuple(shape), axis)
+    if dtype != info.dtype:
+        raise InputDtypeError(
+            f"input `{name}` has dtype {dtype}, not {info.dtype}.\n"
+            f"{_compiled_for(info)}convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}."
+        )
+    if info.sharding is not None and not isinstance(value, Tracer):
+        _check_sharding(name, info.sharding, value)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether `jax.jit` would take it as one: masked arrays and tables have a shape too, and more than JAX reads."""
+    is_plain = isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
+    return not isinstance(value, np.ma.MaskedArray) if is_plain else hasattr(cast("Any", type(value)), "__jax_array__")
+
+
+def _refuse_kind(name: str, info: InputInfo, value: Any) -> NoReturn:
+    __tracebackhide__ = True
+    convert = f"jnp.asarray(value, {str(info.dtype)!r})"
+    if isinstance(value, np.ma.MaskedArray):
+        convert = f"{name}.filled(0), and its mask as an input of its own; JAX knows no masked arrays"
+    elif hasattr(value, "to_numpy"):
+        convert = f"{name}.to_numpy({str(info.dtype)!r})"
+    kind = type(cast("object", value))
+    package = kind.__module__.partition(".")[0]
+    full = kind.__name__ if package in ("builtins", "__main__") else f"{package}'s {kind.__name__}"
+    raise NotAnArrayError(f"input `{name}` is no array but {full}.\n{_compiled_for(info)}{convert}.")
+
+
+def _check_symbol(name: str, info: InputInfo, axis: int, got: Any) -> None:
+    """Refuse a symbolic dimension unless every size that it can have is one compiled for."""
+    __tracebackhide__ = True
+    wanted = info.shape[axis]
+    bounds = bounds_of(wanted)
+    try:
+        fits = bounds.min <= got <= bounds.max
+    except jax.errors.InconclusiveDimensionOperation:
+        fits = False
+    if not fits:
+        raise InputShapeError(
+            f"input `{name}` has the symbolic dimension {got}, which may be outside the range this executable was "
+            f"compiled for.\n  compiled for {_range(f'dimension {axis}', wanted)}\n{called_at()}"
+            f"  Hint: constraints=['{got} >= {bounds.min}', '{got} <= {bounds.max}'] in jax.export.symbolic_shape, or "
+            "no arguments: jax.export.export(exe)()."
+        )
+
+
+def _check_sharding(name: str, wanted: Any, value: Any) -> None:
+    __tracebackhide__ = True
+    try:
+        wanted.shard_shape(value.shape)
+    except ValueError:
+        raise InputShapeError(
+            f"input `{name}` has shape {tuple(value.shape)}, which can't be split evenly.\n"
+            f"  compiled for {_listed(wanted.device_set)}, spread as {wanted}\n"
+            f"{called_at()}  Hint: pad it, so that each size that is split is a multiple of the devices."
+        ) from None
+    given: Any = getattr(value, "sharding", None)
+    # What isn't committed to a device goes where the executable wants it.
+    if given is None or not getattr(value, "committed", False) or given.is_equivalent_to(wanted, value.ndim):
+        return
+    raise InputDeviceError(
+        f"input `{name}` is on {_listed(given.device_set)}, spread as {given}.\n"
+        f"  compiled for {_listed(wanted.device_set)}, spread as {wanted}\n"
+        f"{called_at()}  Hint: jax.device_put({name}, exe.input_infos[{name!r}].sharding)."
+    )
+
+
+def _listed(devices: Set[Any]) -> str:
+    return ", ".join(sorted(map(str, devices)))
+
+
+def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:
+    __tracebackhide__ = True
+    details = f"  compiled for a size, {described(info)}\n{called_at()}  Hint: "
+    try:
+        size = None if isinstance(value, bool) else operator.index(value)
+    except (TypeError, jax.errors.JAXTypeError):
+        size = None
+    if size is None:
+        traced = isinstance(value, Tracer)
+        kind = "a traced value, which has no size yet" if traced else f"no int but {type(value).__name__}"
+        raise NotAnArrayError(f"input `{name}` is {kind}.\n{details}give an int: shapes depend on it.")
+    bounds = info.value_bounds
+    if not bounds.min <= size <= bounds.max:
+        raise InputShapeError(
+            f"input `{name}` is {size}, outside of {_range(name, info.dimension)}.\n{details}compile for a wider range."
+        )
+    return size
+
+
+def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) -> None:
+    __tracebackhide__ = True
+    got, wanted = shape[axis], info.shape[axis]
+    if isinstance(wanted, int):
+        raise InputShapeError(
+            f"input `{name}` has shape {shape}; dimension {axis} is {got}, not {wanted}.\n"
+            f"{_compiled_for(info)}compile for this shape too."
+        )
+    bounds, named = bounds_of(wanted), f" (`{wanted.name}`)" if isinstance(wanted, NamedDimension) else ""
+    wider = (min(bounds.min, got), bounds.opt, max(bounds.max, got))
+    new = f"NamedDimension{(wanted.name, *wider)}" if isinstance(wanted, NamedDimension) else f"{wider}"
+    other = ", or split it" if got > bounds.max else ""
+    raise InputShapeError(
+        f"input `{name}` has shape {shape}, outside the range this executable was compiled for.\n"
+        f"  dimension {axis}{named} is {got}; compiled for {_range(f'dimension {axis}', wanted)} "
+        f"(optimised for {bounds.opt})\n"
+        f"{called_at()}  Hint: compile with {new}{other}."
+    )
+
+
+def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: str) -> None:
+    """Everybody who has a say in a size, with what they say."""
+    __tracebackhide__ = True
+    sizes: list[str] = []
+    for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
+        for axis, its in symbols.axes[name].items():
+            if its == symbol:
+                is_array = isinstance(info, InputInfo)
+                sizes.append(
+                    f"{value.shape[axis]} in `{name}` (dimension {axis})" if is_array else f"{value} in `{name}`"
+                )
+        if name == upto:
+            break
+    raise InputShapeError(
+        f"dimension `{symbol}` has several sizes in one call: {', '.join(sizes)}.\n"
+        f"  compiled for one size wherever `{symbol}` stands\n"
+        f"{called_at()}  Hint: give inputs of one `{symbol}`, or compile with dimensions of different names."
+    )
+
+
+def _compiled_for(info: InputInfo) -> str:
+    return f"  compiled for {described(info)}\n{called_at()}  Hint: "
+
+
+def _range(name: str, dimension: Any) -> str:
+    bounds = bounds_of(dimension)
+    return f"{bounds.min} ≤ {getattr(dimension, 'name', name)} ≤ {bounds.max}"
+
+
+def described(info: InputInfo | DimensionInputInfo) -> str:
+    """`float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`: what a call must bring, in short."""
+    if isinstance(info, DimensionInputInfo):
+        return _range("value", info.dimension)
+    return f"{info.dtype}[{', '.join(map(_dimension_text, info.shape))}]"
+
+
+def _dimension_text(dimension: Dimension) -> str:
+    if isinstance(dimension, int):
+        return str(dimension)
+    return dimension.name if isinstance(dimension, NamedDimension) else f"{dimension.min}…{dimension.max}"

@@ -16,7 +16,7 @@ from explorer.assistants.named import Named
 from explorer.assistants.tools import Tools
 from explorer.assistants.verbs import Limits, end_at_once
 from explorer.errors import ExplorerError, MissingPackageError
-from explorer.model.distribution import install_hint
+from explorer.model.text import install_hint
 
 _SECONDS, _MEMORY = 180.0, 8.0
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import inner_jaxprs
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 
 _LARGEST = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run
 _TOLERANCE = 1e-3  # of the largest value: two programs may add in another order, and a wrong size does more than that

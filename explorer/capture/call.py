@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.errors import AmbiguousOptionWarning, ArgumentsError, OptionError
-from explorer.model.remembered import remember
+from explorer.model.results.session import remember
 
 P = ParamSpec("P")
 R = TypeVar("R")

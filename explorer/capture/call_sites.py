@@ -7,7 +7,7 @@ from types import FrameType
 
 from explorer.capture.sources import label
 from explorer.model.events.event import Place
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 # Who runs the user's code: their frames, and those that called them, say nothing of it.
 _RUNNERS = frozenset(

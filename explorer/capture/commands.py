@@ -13,7 +13,7 @@ import explorer as ex  # which loads a room where it is first used: the other ve
 from explorer.capture.command_target import add_arguments, add_target, arguments_of, function_of
 from explorer.files.disk import read_start
 from explorer.files.output_option import add_output
-from explorer.files.reports.shell import add_format, present
+from explorer.files.reports import add_format, present
 from explorer.model.text import list_names
 
 _WRITERS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from explorer._jax.calls import suppress_recording
 from explorer._jax.settings import CARRIES_SETTINGS, local_settings, with_settings
-from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.backends import CompiledProgram
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax import foreign_tracers
-from explorer.model.compilation import Constant
+from explorer.model.stage import Constant
 
 _DEEPEST = 8  # attributes of attributes
 

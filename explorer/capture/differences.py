@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.model.results.what_if import Difference
+from explorer.model.results.sweep import Difference
 
 _KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, complex)
 

@@ -52,7 +52,11 @@ def dumps_in(folder: Path) -> list[Dump]:
 def files_in(folder: Path) -> list[Path]:
     """The files of a folder by name, without links to elsewhere: a dump from another hand may not show other files."""
     root = folder.resolve()
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.resolve().is_relative_to(root))
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file() and (not path.is_symlink() or path.resolve().is_relative_to(root))
+    )
 
 
 def _whole_modules(paths: list[Path]) -> dict[str, Dump]:

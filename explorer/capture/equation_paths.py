@@ -15,8 +15,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from explorer._jax import NUMBERED_SCOPE
-from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
 from explorer.model.graph import Graph
+from explorer.model.links import EXACT, INFERRED, EquationSets
 
 _NUMBER = re.compile(NUMBERED_SCOPE.format(r"(\d{1,9})"))
 _IN_PATH = re.compile("/{0}|{0}/|{0}".format(NUMBERED_SCOPE.format(r"\d{1,9}")))

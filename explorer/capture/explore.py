@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
+from explorer._jax.calls import steps_done
 from explorer._jax.numbering import with_argument_names
-from explorer._jax.steps import steps_done
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.equation_paths import rename_numbered, without_numbers
 from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
-from explorer.capture.machine.writing import code_writer
+from explorer.capture.machine.kernel_code import code_writer
 from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
@@ -29,13 +29,11 @@ from explorer.capture.recording import RecordedProgram, numbered_program
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.graph import Graph
-from explorer.model.source import Source
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
 from explorer.view.progress_bar import StepCallback, step_progress
 

@@ -13,7 +13,7 @@ from explorer.executors.distribute import distribution
 from explorer.executors.worker import Item
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
+from explorer.model.stage import Durations
 from explorer.model.target import Target
 from explorer.view.progress_bar import progress_bar
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from explorer._jax.modules import is_hlo_text, printed_hlo
-from explorer.analysis.post_order import post_order
-from explorer.capture.readers.hlo import read_hlo
+from explorer._jax import printed_again
+from explorer.analysis.graphs import post_order
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
@@ -29,17 +28,14 @@ def extract(capture: Capture, node: Node, height: int = 0) -> str:
             f"{node.name} is no instruction of this capture's HLO: only that can be extracted. "
             "Hint: cap.hlo.graph has them, cap.links leads there from another stage."
         )
-    # What a person wrote may have several instructions on a line: XLA prints it with one, and keeps the names.
-    is_printed = "jax" in capture.environment
-    texts = (stage.text, printed_hlo(stage.text)) if is_printed else (printed_hlo(stage.text),)
-    for text in filter(None, texts):
-        graph = stage.graph if text is stage.text else read_hlo(text)
-        if node.name in graph:
-            root = node.index if graph is stage.graph else graph[node.name].index
-            module = _module(graph, text.split("\n"), root, height)
-            if is_hlo_text(module):
-                return module
-    raise UnreadableTextError(f"{node.name} can't be extracted: XLA doesn't parse the text that it stands in.")
+    module = _module(stage.graph, stage.text.split("\n"), node.index, height)
+    try:
+        printed_again(module, is_hlo=True)
+    except ValueError as error:
+        raise UnreadableTextError(
+            f"{node.name} can't be extracted: XLA doesn't parse the text that it stands in."
+        ) from error
+    return module
 
 
 def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:

@@ -17,7 +17,7 @@ import jax
 import jax.core
 import numpy as np
 
-from explorer._jax.jitted import is_jitted, pmapped_call
+from explorer._jax.arguments import is_jitted, pmapped_call
 
 _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 

@@ -14,7 +14,7 @@ import jax
 import jax.core
 
 from explorer.capture.sources import Span
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 
 @dataclass(frozen=True)

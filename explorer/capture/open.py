@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from explorer._jax import hlo_text, mlir_text
-from explorer.analysis.cost.totals import TotalCost
+from explorer._jax import hlo_text, mlir_text, printed_again
+from explorer.analysis.cost.kernels import TotalCost
 from explorer.capture.dump import Dump, dumps_in
 from explorer.capture.passes import read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder
@@ -24,10 +24,8 @@ from explorer.errors import OpenError, UnreadableTextError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
 from explorer.model.graph import Graph
-from explorer.model.source import is_library_file
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage, is_library_file
 from explorer.model.types import measure_types
 
 _GZIP = b"\x1f\x8b"
@@ -38,6 +36,7 @@ _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
     re.M,
 )
+_LONGEST_BY_HAND = 1_000_000  # characters; a longer text was printed by a compiler as it is
 _FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instructions
 _BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
 
@@ -54,6 +53,7 @@ def open_hlo(
         source: A path, or the module itself: text (which has more than one line) or bytes. It may be HLO text, before
             or after optimisation and of any age; StableHLO or other MLIR, as text or bytecode; a serialized `HloProto`
             or `HloModuleProto`; any of these compressed by gzip; or the folder of an XLA dump (`--xla_dump_to`).
+            Text that no compiler prints so is shown as its compiler prints it.
         module: Which module of a folder: the start of its files' names, or a part of it.
         sources: The folder below which the Python files that the module names may be taken into the capture, to be
             shown and saved with it; None is the working folder, "/" any. Whoever wrote the module chose the names.
@@ -143,9 +143,22 @@ class _ParsedText:
     text: str
     graph: Graph
     failure: str = ""
+    is_printed_again: bool = False
 
 
 def _read(text: str) -> _ParsedText:
+    """A module's text with its graph, printed again by its compiler if people wrote it as no compiler prints."""
+    read = _read_lines(text)
+    if not read.failure or len(text) > _LONGEST_BY_HAND or "=" not in text:
+        return read
+    try:
+        again = _read_lines(printed_again(text, is_hlo=read.stage == "hlo"))
+    except ValueError as error:
+        return replace(read, failure=f"{read.failure}; {error}")
+    return read if again.failure else replace(again, is_printed_again=True)
+
+
+def _read_lines(text: str) -> _ParsedText:
     """A module's text with its graph; an empty one, and the reason, where no line could be read."""
     is_hlo = _HLO.search(text, 0, 1_000_000) is not None and not _starts_as_mlir(text)
     readers: list[tuple[str, Callable[[str], Graph]]] = [("hlo", read_hlo), ("stablehlo", read_stablehlo)]
@@ -182,15 +195,11 @@ def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> C
     reads: list[_ParsedText] = []
     for stage, path in dump.files.items():
         read = _read(_text_of(read_bytes(path, LARGEST_DUMP, "a module", OpenError), str(path)))
-        reads.append(_ParsedText("before" if stage == "before" and "after" in dump.files else read.stage, *_rest(read)))
+        reads.append(replace(read, stage="before") if stage == "before" and "after" in dump.files else read)
     capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix}, sources)
     if dump.has_passes:
         object.__setattr__(capture, "read_passes", lambda: read_passes(folder, dump.prefix))
     return capture
-
-
-def _rest(read: _ParsedText) -> tuple[str, Graph, str]:
-    return read.text, read.graph, read.failure
 
 
 def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
@@ -222,6 +231,8 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
     _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)
     backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
+    if any(read.is_printed_again for read in reads):
+        environment |= {"text": "as the compiler prints it; other spellings than its own were in what was opened"}
     failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
     return Capture(
         function=next((part for part in header.groups() if part), "") if header else name or "module",

@@ -20,7 +20,7 @@ from pathlib import Path
 from shutil import disk_usage, rmtree
 from stat import S_ISDIR
 from tempfile import SpooledTemporaryFile, TemporaryDirectory, gettempdir
-from threading import RLock, Thread
+from threading import RLock, Thread, main_thread
 from time import monotonic, sleep, time
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,8 +28,8 @@ from weakref import WeakKeyDictionary
 import jax
 
 from explorer._jax import keep_executable, kept_lowering, number_equations
+from explorer._jax.calls import suppress_recording
 from explorer._jax.settings import metadata_in_cache_key
-from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.backends import Backend, CompiledProgram
 from explorer.capture.equation_paths import (
     EquationPaths,
@@ -44,12 +44,12 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
-from explorer.model.cached import cached_property
-from explorer.model.equation_sets import EquationSets
+from explorer.model.attached import cached_property
+from explorer.model.links import EquationSets
 from explorer.model.passes import Passes
 
 _PATIENCE = 2.0  # seconds
-_PREFIX = "explorer-passes-"
+DUMP_PREFIX = "explorer-passes-"
 _ABANDONED = 3600.0  # seconds since anything was written to a folder
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
@@ -174,7 +174,9 @@ class RecordedProgram:
 
     @cached_property
     def _passes(self) -> Passes:
-        dump = self._dump or self._numbered.dump_again()
+        dump = self._dump
+        if dump is None or dump.failure is not None:
+            dump = self._numbered.dump_again()
         names = partial(names_without_numbers, known=self._hlo[1])
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
@@ -253,39 +255,60 @@ class PassDump:
         self.runs = runs
         self.size = sum(file.path.stat().st_size for file in files)
         self._files = files
-        self._lengths: list[int] = []
+        self._lengths: list[int | None] = []  # None where a module is the one before it
         self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
         weakref.finalize(self, self._packed.close)
+        self._failure: OSError | None = None
         self._thread: Thread | None = None
-        if self.size <= _PACKED_AT_ONCE:
+        if self.size <= _PACKED_AT_ONCE or not main_thread().is_alive():  # at its end a process starts no thread
             self._pack(folder)
         else:
-            self._thread = Thread(target=self._pack, args=(folder,), name="explorer-passes", daemon=True)
+            # Not a daemon: the interpreter may not end under it, nor remove its folder.
+            self._thread = Thread(target=self._pack, args=(folder,), name="explorer-passes")
             self._thread.start()
 
-    def texts(self) -> Iterator[tuple[PassFile, str]]:
-        """Each module's text, in order."""
+    @property
+    def failure(self) -> OSError | None:
+        """The error that ended the packing, as of a full disk; None if all is there."""
         if self._thread is not None:
             self._thread.join()
+        return self._failure
+
+    def texts(self) -> Iterator[tuple[PassFile, str]]:
+        """Each module's text, in order.
+
+        Raises:
+            NotRecordedError: There was no room for them.
+        """
+        if self.failure is not None:
+            raise NotRecordedError(
+                f"the modules after the passes could not be kept: {self.failure}.\n"
+                f"  Hint: make room in {gettempdir()} and explore again."
+            )
         self._packed.seek(0)
-        unpack, ready = zlib.decompressobj(), bytearray()
+        unpack, ready, text = zlib.decompressobj(), bytearray(), ""
         for file, length in zip(self._files, self._lengths, strict=True):
-            while len(ready) < length:
-                ready += unpack.decompress(self._packed.read(1 << 16))
-            yield file, ready[:length].decode("utf-8", "replace")
-            del ready[:length]
+            if length is not None:
+                while len(ready) < length:
+                    ready += unpack.decompress(self._packed.read(1 << 16))
+                text = ready[:length].decode("utf-8", "replace")
+                del ready[:length]
+            yield file, text
 
     def _pack(self, folder: TemporaryDirectory[str]) -> None:
-        pack = zlib.compressobj(1)
+        pack, before = zlib.compressobj(1), None
         try:
             for file in self._files:
+                if self._thread is not None and not main_thread().is_alive():
+                    return  # the process ends: nothing will read them
                 content = read_bytes(file.path, LARGEST_DUMP, "a dump")
-                self._lengths.append(len(content))
-                self._packed.write(pack.compress(content))
+                is_new = content != before  # 39 % of the bytes are not: XLA also writes where a pipeline starts
+                self._lengths.append(len(content) if is_new else None)
+                self._packed.write(pack.compress(content) if is_new else b"")
+                before = content
             self._packed.write(pack.flush())
-        except ValueError:  # the process ends meanwhile, and has closed the file
-            if not self._packed.closed:
-                raise
+        except OSError as error:
+            self._failure = error
         finally:
             folder.cleanup()
 
@@ -343,13 +366,13 @@ def _folder_in(place: str) -> TemporaryDirectory[str] | None:
     for parent in (place or None, None):
         with suppress(OSError):
             _remove_abandoned(Path(parent or gettempdir()))
-            return TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
+            return TemporaryDirectory(prefix=DUMP_PREFIX, dir=parent, ignore_cleanup_errors=True)
     return None
 
 
 def _remove_abandoned(place: Path) -> None:
     """Remove the dumps of this user that killed processes left: nothing packs a dump for as long as an hour."""
-    for folder in place.glob(f"{_PREFIX}*"):
+    for folder in place.glob(f"{DUMP_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             is_own = S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()

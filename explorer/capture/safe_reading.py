@@ -21,7 +21,7 @@ import jax
 import jax.core
 import numpy as np
 
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 # The classes' own accessors: a metaclass may have others.
 _MRO: Callable[[type[Any]], tuple[type[Any], ...]] = type.__dict__["__mro__"].__get__

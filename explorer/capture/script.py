@@ -11,7 +11,8 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 Compile = Callable[[bytes, str, dict[str, Any]], CodeType]
-_HOT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "hotpath", "")  # Ctrl-C may come while that runs
+_ROOT = os.path.dirname(os.path.dirname(__file__))
+_HOT = tuple(os.path.join(_ROOT, room, "") for room in ("hotpath", "runtime"))  # Ctrl-C may come while that runs
 _INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
 
 

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from explorer.model.source import Source, is_library_file
+from explorer.model.stage import Source, is_library_file
 
 _LARGEST = 2_000_000  # characters: a generated file larger than this is not kept in every capture
 

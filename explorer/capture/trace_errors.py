@@ -14,7 +14,7 @@ import numpy as np
 from explorer.capture.concretization_site import ConcretizationSite, find_site, is_count, is_refusal, type_of
 from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, names_in, users_arguments, users_steps
-from explorer.capture.readers.user_frames import is_runner
+from explorer.capture.readers.graph_builder import is_runner
 from explorer.capture.sources import Span, label, place, place_with_carets, syntax_at
 from explorer.errors import ExploreError, TracedValueError
 from explorer.model.text import list_names

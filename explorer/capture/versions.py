@@ -13,8 +13,8 @@ import numpy as np
 from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
-from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
 from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.links import EXACT, INFERRED, EquationSets
 from explorer.model.text_versions import Snapshot, Versions, follow
 
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')

@@ -15,8 +15,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from explorer.errors import OptionError, WorkerError
-from explorer.executors.packing import unpack
-from explorer.executors.worker import Answer, Item, Task, Worker, do_item, is_there, pack_work
+from explorer.executors.worker import Answer, Item, Task, Worker, do_item, is_there, pack_work, unpack
 
 _TICK = 0.5  # seconds between two looks at what is under way
 _ATTEMPTS = 3  # of an item whose worker ends each time; Dask makes as many of its own in each
@@ -28,32 +27,20 @@ Notify = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an item.
+    """What became of an item."""
 
-    Args:
-        value: What the task gave; None where it gave nothing.
-        failure: Why it has no value; empty where it has.
-    """
-
-    value: Any = None
-    failure: str = ""
+    value: Any = None  # what the task gave; None where it gave nothing
+    failure: str = ""  # why it has no value; empty where it has
 
 
 @dataclass
 class Distribution:
-    """Work that is given out to workers. `workers` are those that answered so far.
+    """Work that is given out to workers. `workers` are those that answered so far."""
 
-    Args:
-        executor: Who has the workers.
-        packed: Of `pack_work`.
-        verb: The public function that was called, for errors.
-        notify: Called with how much is done, 0 to 1, and in words.
-    """
-
-    executor: Any
-    packed: bytes
-    verb: str
-    notify: Notify
+    executor: Any  # who has the workers
+    packed: bytes  # of `pack_work`
+    verb: str  # the public function that was called, for errors
+    notify: Notify  # called with how much is done, 0 to 1, and in words
     workers: dict[tuple[str, int], Worker] = field(default_factory=dict[tuple[str, int], Worker])
     redone: int = 0
     _own: list[ProcessPoolExecutor] = field(default_factory=list[ProcessPoolExecutor])
@@ -226,13 +213,6 @@ class Distribution:
 @contextmanager
 def distribution(executor: Any, task: Task, shared: Any, verb: str, notify: Notify) -> Generator[Distribution]:
     """Work on an executor, until it ends.
-
-    Args:
-        executor: Anything with `submit` as `concurrent.futures.Executor` has it; or a client of Dask's.
-        task: Does one item.
-        shared: What all items have in common.
-        verb: The public function that was called, for errors.
-        notify: Called with how much is done, and in words.
 
     Raises:
         OptionError: `executor` is none; or its processes would be forks of this one, which hang in JAX.

@@ -4,7 +4,7 @@ A stage's attributes are its `attribute_columns` (`attribute_start`, `attribute_
 rows) with the strings `attribute_keys` and `attribute_values`; `attributes` are the module's own. Files of version
 0.1.0 have none, and it reads those that have them. For 100,000 instructions they are 2 % of a file.
 
-Each stage but the first has `sets`, the columns of `explorer.model.equation_sets` that link it to the first. What is
+Each stage but the first has `sets`, the columns of `explorer.model.links` that link it to the first. What is
 inferred is inferred anew where a capture is read, by what Explorer knows then; what is exact stays. Formats 1 and 2 had
 `keys` instead: by stage, a number for each node, the same for the nodes that correspond.
 """
@@ -28,9 +28,7 @@ from explorer.files.container import (
     with_entry,
 )
 from explorer.files.disk import read_bytes, write_whole
-from explorer.files.equation_sets import read_exact_sets
-from explorer.files.machine_code import unpack_machine_code
-from explorer.files.passes import unpack_passes
+from explorer.files.passes import read_exact_sets, unpack_machine_code, unpack_passes
 from explorer.files.unpacking import LARGEST, Unpacker
 from explorer.files.validate import (
     are_row_starts,
@@ -46,13 +44,11 @@ from explorer.files.validate import (
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.bookmark import Bookmark
 from explorer.model.capture import Capture
-from explorer.model.compilation import Constant, Durations
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.graph import Frame, Graph, Group, Ints
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
-from explorer.model.source import Source
-from explorer.model.stage import Stage
+from explorer.model.stage import Constant, Durations, Source, Stage
 from explorer.model.types import measure_types
 
 _ORDER = ("jaxpr", "stablehlo", "before", "hlo")

@@ -10,30 +10,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.attribution import StageCoverage, stage_coverages
 from explorer.analysis.cost.lines import kernel_lines
-from explorer.analysis.coverage import StageCoverage, stage_coverages
+from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.analysis.questions.questions import answers
 from explorer.files.container import (
     Blobs,
     pack,
     table,
 )
-from explorer.files.equation_sets import pack_sets
-from explorer.files.machine_code import pack_machine_code
-from explorer.files.passes import pack_passes
+from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
+from explorer.model.answers import Fact
 from explorer.model.attributes import AttributeColumns
 from explorer.model.attribution import Attribution, SourceLine
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EquationSets
-from explorer.model.facts import Fact
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
-from explorer.model.graph import Floats, Frame, Group
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Floats, Frame, Group, Hierarchy
+from explorer.model.links import EquationSets
 from explorer.model.live_memory import KINDS
-from explorer.model.source import is_library_file
-from explorer.model.stage import Stage
+from explorer.model.stage import Stage, is_library_file
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
 _MOST_SELECTED = 1_000  # nodes of a fact

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from html import escape
 
-from explorer.files.reports.report import to_json
+from explorer.files.reports import report_json
 from explorer.files.sarif import to_sarif
-from explorer.model.findings.finding import Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings, Fix
 from explorer.model.golden import Change, CheckResult
 from explorer.model.units import count_text
 
 
 def check_json(*results: CheckResult) -> str:
     """An object with the schema's name, and one entry for each golden file."""
-    checks = [
-        {
-            "golden": result.name,
-            "function": result.now.function,
-            "passed": result.passed,
-            "regressions": [asdict(change) for change in result.regressions],
-            "gains": [asdict(change) for change in result.gains],
-            "notes": list(result.notes),
-        }
-        for result in results
-    ]
-    summary = [f"{result.name}: {verdict(result)}" for result in results]
-    return to_json("check", {"summary": summary, "passed": all(each.passed for each in results), "checks": checks})
+    return report_json("check", results)
 
 
 def check_sarif(*results: CheckResult) -> str:

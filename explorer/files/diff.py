@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.analysis.diff.diff import Diff, Fusion
-from explorer.analysis.diff.value import Value
+from explorer.analysis.diff.diff import Diff, Fusion, Value
 from explorer.files.container import Blobs, pack
 from explorer.files.passes import pack_passes
 

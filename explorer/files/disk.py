@@ -13,14 +13,16 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 from time import time
-from typing import IO, Any
+from typing import IO, Any, TypeVar, cast
+
+from explorer.errors import OptionError
 
 Refusal = Callable[[str], Exception]  # the error of a file that can't be read: its class
 
@@ -276,3 +278,48 @@ def _discarded_on_error(partial: Path) -> Generator[None]:
         with suppress(OSError):  # what is raised is the reason
             partial.unlink(missing_ok=True)
         raise
+
+
+def cache_folder() -> Path:
+    """`EXPLORER_CACHE_DIR`, else `explorer` in the system's folder for caches; it need not be there."""
+    if own := os.environ.get("EXPLORER_CACHE_DIR"):
+        return Path(own)
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path(os.path.expanduser("~"), ".cache")) / "explorer"
+
+
+_Value = TypeVar("_Value")
+
+
+def with_files(sources: Iterable[_Value | str | PathLike[str]]) -> list[_Value | Path]:
+    """The sources, with the files of a folder in its place; `9.jsonl` is before `10.jsonl`."""
+    files: list[_Value | Path] = []
+    for source in sources:
+        if not isinstance(source, (str, PathLike)):
+            files.append(source)
+            continue
+        path = Path(cast("str", source))
+        inside = [each for each in path.iterdir() if each.is_file()] if path.is_dir() else [path]
+        files += sorted(inside, key=lambda each: (len(each.name), each.name))
+    return files
+
+
+def process_names(sources: Sequence[object]) -> list[str]:
+    """What processes are called: as their files where those tell them apart, else 0, 1, …."""
+    names = [source.stem if isinstance(source, Path) else "" for source in sources]
+    return names if all(names) and len({*names}) == len(names) else [str(at) for at in range(len(names))]
+
+
+def project_settings(path: str | PathLike[str], section: str) -> Any:
+    """What stands under `[tool.explorer.SECTION]`, a table if it is right; an empty one where nothing does.
+
+    Raises:
+        OptionError: The file can't be read, or is no TOML.
+    """
+    try:
+        table: Any = parse_toml(read_text(path))
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{path} can't be read: {str(error).rstrip('.'):.300}.") from None
+    for name in ("tool", "explorer", section):
+        table = cast(dict[str, Any], table).get(name, {}) if isinstance(table, dict) else {}
+    return table

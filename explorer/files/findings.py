@@ -7,24 +7,12 @@ from typing import Any
 
 from explorer.errors import UnreadableTextError
 from explorer.files.disk import parse_json
-from explorer.files.frames import frame_of
-from explorer.files.reports import report
+from explorer.files.reports import report_json
 from explorer.files.validate import dataclass_from, text, texts
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 from explorer.model.text import brief
-from explorer.model.units import count_text
 
-_FORMAT = 1
-COLUMNS = (
-    "severity", "code", "rule", "message", "label", "line", "column", "text", "evidence", "fix", "documentation",
-    "file",
-)  # fmt: skip
-
-
-def to_frame(findings: Findings) -> Any:
-    """A pandas DataFrame with a row for each finding and the columns `COLUMNS`; of a fix, its text."""
-    return frame_of((asdict(finding) | {"fix": finding.fix.text} for finding in findings), COLUMNS)
+FINDINGS_FORMAT = 1
 
 
 def to_dict(findings: Findings) -> dict[str, Any]:
@@ -52,23 +40,17 @@ def from_dict(values: dict[str, Any]) -> Findings:
 
 
 def to_json(findings: Findings) -> str:
-    return report.to_json("lint", {"explorer_findings": _FORMAT, "summary": _summary(findings), **to_dict(findings)})
-
-
-def _summary(findings: Findings) -> list[str]:
-    counts = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
-    counted = ", ".join(count_text(count, severity) for severity, count in counts.items() if count)
-    lines = [finding.sentence for finding in findings]
-    failed = [f"it could not be traced: {findings.failure}"] if findings.failure else []
-    return [f"{findings.subject}: {counted or 'nothing was found'}.", *failed, *lines]
+    return report_json("lint", findings)
 
 
 def from_json(text: str) -> Findings:
     try:
         values = parse_json(text)
         version = values["explorer_findings"]
-        if version != _FORMAT:
-            raise UnreadableTextError(f"these findings have format {brief(version)}; this Explorer reads {_FORMAT}.")
+        if version != FINDINGS_FORMAT:
+            raise UnreadableTextError(
+                f"these findings have format {brief(version)}; this Explorer reads {FINDINGS_FORMAT}."
+            )
         return from_dict(values)
     except UnreadableTextError:
         raise

@@ -1,4 +1,4 @@
-"""The lines of an instruction log, written and read back.
+"""The lines of an instruction log, the file that they are written to, and what one says over time.
 
     1.500s | #0150 | COMPILE    | MainThread | Starting | function=step id=[step/1] at="train.py, line 12"
 
@@ -8,13 +8,23 @@ Seconds since the log began, the line's number, what kind of event, who saw it, 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
-from collections.abc import Mapping
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from time import time
+from typing import IO
 
 from explorer.errors import UnreadableTextError
 from explorer.files.disk import read_lines
+from explorer.model.results.hot_paths import LoggedCompile, OperationTimeline, ThreadOperations
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PLAIN = re.compile(r'[^\s"=|\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+')  # what needs no quotes
@@ -103,3 +113,135 @@ def _unquoted(text: str) -> str:
         except ValueError:
             return text
     return text
+
+
+_open: dict[Path, LogFile] = {}
+_lock = threading.RLock()
+
+
+class LogFile:
+    """A log that is open, each line at once on disk; `open_log` gives the one of a path.
+
+    A file that is there already is written on: the processes that a program starts write to the one log of theirs.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Line by line, and to its end wherever that is by now: lines of several processes don't mix.
+        self._file: IO[str] | None = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._began = time()
+        self._lock = threading.Lock()
+        self.number = 0
+        self.users = 0
+
+    def write(
+        self, moment: float, kind: str, thread: str, name: str, details: Mapping[str, str], note: str = ""
+    ) -> None:
+        """Write a line; nothing once it is closed.
+
+        Args:
+            moment: When it was, in seconds since 1970.
+            kind: What kind of event: `COMPILE`.
+            thread: The name of the thread that saw it.
+            name: What happened.
+            details: All else, by name.
+            note: Words after these.
+        """
+        process = multiprocessing.current_process().name
+        source = thread if process == "MainProcess" else f"{process}/{thread}"
+        with self._lock:
+            if self._file is None:
+                return
+            self.number += 1
+            line = LogLine(max(moment - self._began, 0.0), self.number, kind, source, name, details, note)
+            try:
+                self._file.write(f"{line}\n")
+            except (OSError, ValueError) as error:  # the disk is full: reported once
+                with suppress(OSError):
+                    self._file.close()
+                self._file = None
+                complain(f"{self.path} can't be written any more: {error}")
+
+    def close(self) -> None:
+        """One of its users writes no more; with the last one the file is closed."""
+        with _lock:
+            self.users -= 1
+            if self.users > 0:
+                return
+            _open.pop(self.path, None)
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+def open_log(path: str | PathLike[str]) -> LogFile:
+    """The log of a path: the one that is open already, where there is one, so that its lines are numbered together.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    place = Path(path).expanduser().absolute()
+    with _lock:
+        log = _open.get(place)
+        if log is None:
+            log = _open[place] = LogFile(place)
+        log.users += 1
+        return log
+
+
+def complain(text: str) -> None:
+    """Tell the user of something that isn't worth stopping their program for."""
+    with suppress(OSError, ValueError):
+        print(f"explorer: {text}", file=sys.stderr, flush=True)
+
+
+_PARTS = 240  # of the time: a picture has not many more pixels
+_COMPILED = "(COMPILED)"
+
+
+def read_timeline(path: str | PathLike[str]) -> OperationTimeline:
+    """The timeline of an instruction log.
+
+    Raises:
+        UnreadableTextError: It has no line of an instruction log.
+        OSError: It can't be read.
+    """
+    lines = read_log(path)
+    if not lines:
+        raise UnreadableTextError(
+            f"{path} has no line of an instruction log.\n"
+            "  Hint: python -m explorer trace, or EXPLORER_INSTRUCTION_LOG=path, writes one."
+        )
+    start, end = min(line.seconds for line in lines), max(line.seconds for line in lines)
+    runs = [line for line in lines if line.kind == "RUN" and line.name != "Stopped"]
+    counts = Counter((line.name, line.note == _COMPILED) for line in runs)
+    return OperationTimeline(
+        Path(path).name, start, end, _threads(runs, start, end), tuple(_compiles(lines)), dict(counts.most_common())
+    )
+
+
+def _threads(runs: list[LogLine], start: float, end: float) -> tuple[ThreadOperations, ...]:
+    parts: dict[str, tuple[list[int], list[int]]] = {}
+    width = (end - start) / _PARTS or 1.0
+    for line in runs:
+        single, compiled = parts.setdefault(line.source, ([0] * _PARTS, [0] * _PARTS))
+        part = min(int((line.seconds - start) / width), _PARTS - 1)
+        (compiled if line.note == _COMPILED else single)[part] += 1
+    return tuple(ThreadOperations(name, tuple(single), tuple(compiled)) for name, (single, compiled) in parts.items())
+
+
+def _compiles(lines: Iterable[LogLine]) -> Iterable[LoggedCompile]:
+    """Each compile that begins and is complete: of a hot function, or of JAX's where it isn't a part of that."""
+    begun: dict[tuple[str, str, bool], float] = {}
+    for line in lines:
+        if line.kind != "COMPILE":
+            continue
+        function, is_hot = line.details.get("function", line.details.get("sequence", "")), "hot" in line.details
+        key = (function, line.source, is_hot)
+        if line.name == "Starting":
+            begun[key] = line.seconds
+        elif line.name == "Complete" and (start := begun.pop(key, None)) is not None:
+            is_part = not is_hot and (function, line.source, True) in begun
+            if not is_part:
+                yield LoggedCompile(function, start, line.seconds, is_hot)

@@ -19,12 +19,11 @@ from typing import Any, cast
 
 from explorer.errors import LedgerFileError
 from explorer.files.disk import replacing
-from explorer.model.events.compaction import FORM, Form, forms_of
 from explorer.model.events.event import Event
-from explorer.model.events.key import Key, Leaf
+from explorer.model.events.family_counts import Prediction
+from explorer.model.events.key import Key, Leaf, TreeNode
+from explorer.model.events.leaves import FORM, Form, forms_of
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.pytree import TreeNode
 
 VERSION = 2  # 2: trees are nodes that refer to each other; in 1 each was its print
 _REFERENCES = ("call_site", "key", "stack", "reason")

@@ -13,13 +13,11 @@ from explorer.errors import LedgerFileError
 from explorer.files.disk import parse_json, read_lines
 from explorer.files.ledger_lines import SETTINGS, VERSION
 from explorer.files.validate import integer, number, text, texts
-from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.family_counts import STORM, Prediction
+from explorer.model.events.key import TREE_KINDS, Function, Key, Leaf, Static, TreeNode
+from explorer.model.events.leaves import Compactor
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.pytree import TREE_KINDS, TreeNode
-from explorer.model.events.storm import STORM
 from explorer.model.text import brief
 
 _Check = Callable[[Any], Any]

@@ -1,21 +1,22 @@
-"""The recorded passes in the binary form of a capture."""
+"""Parts of a capture's file: links, passes and machine code as columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from explorer.analysis.placement import innermost_own
+from explorer.analysis.facts import kernel_facts
+from explorer.analysis.graphs import innermost_own
 from explorer.files.container import BlobReader, Blobs, read_column, read_numbers, read_table, table
-from explorer.files.equation_sets import pack_sets, read_sets
-from explorer.files.validate import are_row_starts, boolean, check_frames, text, texts
+from explorer.files.validate import are_row_starts, boolean, check_frames, integer, number, text, texts
 from explorer.model.graph import Frame, Ints
-from explorer.model.pass_history import LINK_KINDS, PassLink
-from explorer.model.passes import Pass, Passes
+from explorer.model.links import EXACT, EquationSets
+from explorer.model.machine_code import LANGUAGES, KernelCode, MachineCode
+from explorer.model.passes import LINK_KINDS, Pass, Passes, PassLink
 from explorer.model.text_versions import Snapshot, Versions
 
 _COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")
@@ -168,3 +169,91 @@ def _check(versions: Versions) -> None:
         raise ValueError("the operands of the passes are not in rows")
     check_frames(versions.frames)
     versions.rows(len(versions.snapshots) - 1)
+
+
+_SET_COLUMNS = ("code", "start", "node", "grade")
+
+
+def pack_sets(sets: EquationSets, blobs: Blobs) -> dict[str, Any]:
+    """Where each column lies."""
+    return {name: blobs.column(getattr(sets, name)) for name in _SET_COLUMNS}
+
+
+def read_sets(header: dict[str, Any], blobs: BlobReader) -> EquationSets:
+    """What `pack_sets` was given; whether it leads out of its graphs is the caller's to ask."""
+    code, start, node, grade = (read_column(header[name], blobs) for name in _SET_COLUMNS)
+    return EquationSets(code, start, node, grade.astype(np.int8))
+
+
+def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict[str, EquationSets]:
+    """The sets of each stage that has exact ones; where all were inferred, they are inferred again.
+
+    Raises:
+        ValueError: A link leads out of a stage.
+    """
+    exact: dict[str, EquationSets] = {}
+    for stage in stages:
+        if "sets" not in stage:  # the first stage, and files of formats 1 and 2
+            continue
+        sets = read_sets(stage["sets"], blobs)
+        if not sets.fits(len(texts(stage["names"])), len(texts(stages[0]["names"]))):
+            raise ValueError("a link leads out of the capture")
+        if (sets.grade == EXACT).any():
+            exact[text(stage["name"])] = sets
+    return exact
+
+
+def pack_machine_code(code: MachineCode, blobs: Blobs) -> dict[str, Any]:
+    """All that is in it, as plain data."""
+    return {
+        "platform": code.platform,
+        "notes": list(code.notes),
+        "languages": dict(LANGUAGES),
+        "rows": [_pack_row(row, blobs) | {"facts": kernel_facts(row, code.platform)} for row in code],
+    }
+
+
+def unpack_machine_code(header: dict[str, Any], blobs: BlobReader) -> MachineCode:
+    """What `pack_machine_code` was given.
+
+    Raises:
+        ValueError, KeyError, TypeError: It doesn't fit the format; the caller says so.
+    """
+    rows = tuple(_unpack_row(row, blobs) for row in header["rows"])
+    return MachineCode(text(header["platform"]), rows, tuple(texts(header["notes"])))
+
+
+def _pack_row(row: KernelCode, blobs: Blobs) -> dict[str, Any]:
+    facts: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "texts"}
+    # What isn't known isn't written: of a GPU's kernels nothing that only a CPU's have.
+    plain = {name: fact for name, fact in facts.items() if fact is not None}
+    return plain | {"texts": {language: blobs.add(content.encode()) for language, content in row.texts.items()}}
+
+
+def _unpack_row(row: dict[str, Any], blobs: BlobReader) -> KernelCode:
+    contents = {language: blobs.text(place) for language, place in row["texts"].items() if language in LANGUAGES}
+    if not contents:
+        raise ValueError("a kernel has no code")
+    # A later Explorer may say more of a kernel.
+    facts = {name: _CHECKS[name](fact) for name, fact in row.items() if name in _CHECKS}
+    return KernelCode(texts=contents, **facts)
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    return tuple(map(integer, values))
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(texts(values))
+
+
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "function": text,
+    "kernels": _texts,
+    "grid": _integers,
+    "block": _integers,
+    "occupancy": number,
+    "matrix_instructions": _texts,
+    "calls": _texts,
+    **dict.fromkeys(("registers", "stack", "shared", "vector_bits", "spills", "bundles"), integer),
+}

@@ -10,9 +10,8 @@ from typing import Any
 
 from explorer.analysis.profile.attribution import regions
 from explorer.files.disk import write_text, write_whole
-from explorer.model.results.profile import Profile
+from explorer.model.results.profile import OpTime, Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op
-from explorer.model.results.profile_rows import OpTime
 
 _MICRO = 1e6
 _KIND = {THUNK: "instruction", REGION: "part of an instruction", WAIT: "wait", HOST: "host"}

@@ -39,26 +39,22 @@ from numpy.typing import NDArray
 
 from explorer.errors import ResultFileError
 from explorer.files import capture as capture_file
+from explorer.files.columns import as_json
 from explorer.files.disk import parse_json, read_bytes, write_whole
 from explorer.files.unpacking import LARGEST, ZLIB, Unpacker
 from explorer.files.validate import boolean, integer, number, text
+from explorer.model.attached import Saved
 from explorer.model.capture import Capture
 from explorer.model.events.process_ledger import ProcessLedger
-from explorer.model.results.axis import Axis
-from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
 from explorer.model.results.hot_paths import HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.process_profile import ProcessProfile
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events
-from explorer.model.results.roofline import BOUNDS, Roofline
-from explorer.model.results.sweep import Sweep, SweepRow
-from explorer.model.results.timeline import Timeline
-from explorer.model.results.timing import Timing
-from explorer.model.results.what_if import WhatIf
-from explorer.model.saved import Saved
+from explorer.model.results.profile import ProcessProfile, Profile
+from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Timeline
+from explorer.model.results.roofline import BOUNDS, Peaks, Roofline
+from explorer.model.results.statistics import Axis
+from explorer.model.results.sweep import Sweep, SweepRow, WhatIf
+from explorer.model.results.timing import Comparison, Timing
 from explorer.model.text import brief
 
 FORMAT = 1
@@ -178,14 +174,8 @@ def _refuse_constant(name: str) -> float:
 
 def _as_json(value: Any, captures: list[Capture]) -> Any:
     """A value in the form described above; a capture that comes first is appended to `captures`."""
-    if isinstance(value, np.generic):
-        return _as_json(cast("np.generic[Any]", value).item(), captures)
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat()
     if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": repr(value)}
+        return value if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, bytes):
         return _packed(value)
     if isinstance(value, np.ndarray):
@@ -196,12 +186,7 @@ def _as_json(value: Any, captures: list[Capture]) -> Any:
         index = next((i for i, capture in enumerate(captures) if capture is value), len(captures))
         captures[index:] = captures[index:] or [value]
         return {"capture": index}
-    if isinstance(value, Mapping):
-        items = cast("Mapping[str | int, Any]", value).items()
-        return {str(key): _as_json(each, captures) for key, each in items}
-    if isinstance(value, Sequence):
-        return [_as_json(each, captures) for each in cast("Sequence[Any]", value)]
-    return {field.name: _as_json(getattr(value, field.name), captures) for field in fields(value)}
+    return as_json(value, lambda each: _as_json(each, captures))
 
 
 def _packed(data: bytes) -> dict[str, Any]:

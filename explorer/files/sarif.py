@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

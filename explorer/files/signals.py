@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from explorer.errors import SignalsError
 from explorer.files.disk import YamlError, compose_yaml, read_bytes
-from explorer.model.signals import Shard, SignalSettings
+from explorer.model.results.hot_paths import Shard, SignalSettings
 from explorer.model.text import brief, did_you_mean
 
 _KEYS = ("compile", "optimization_level", "donate", "shard")

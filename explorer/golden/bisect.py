@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from explorer.errors import MissingPackageError, OptionError
-from explorer.files.cache_folder import cache_folder
-from explorer.hardware.pip_folder import install_into
-from explorer.model.bisection import FAILS, PASSES, UNKNOWN, Bisection, Verdict
+from explorer.files.disk import cache_folder
+from explorer.hardware.installed import install_into
+from explorer.model.golden import FAILS, PASSES, UNKNOWN, Bisection, Verdict
 
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 _PATIENCE = 3600.0  # seconds for one candidate: its packages, and a compile

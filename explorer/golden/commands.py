@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import OptionError
 from explorer.files.check_report import check_json, check_markdown, check_sarif
 from explorer.files.output_option import add_output
-from explorer.files.reports.shell import add_format, present
+from explorer.files.reports import add_format, present
 from explorer.golden.bisect import bisect_golden
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import CheckResult, Golden

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from explorer.errors import OptionError
-from explorer.files.project_settings import project_settings
+from explorer.files.disk import project_settings
 from explorer.model.text import brief
 
 _HIDDEN = (".", "node_modules")  # environments and caches hold other people's files

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
 from explorer.capture.call import Call
 from explorer.errors import GoldenFileError
 from explorer.files.golden import load
 from explorer.golden.record import record
 from explorer.model.events.ledger import Ledger
 from explorer.model.golden import Change, CheckResult, Golden
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.model.target import Target
 
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import jax
 
-from explorer.analysis.golden.compare import compared
-from explorer.analysis.golden.program_record import file_label, program_record
+from explorer.analysis.golden import compared, file_label, program_record
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore_call
 from explorer.errors import OptionError
 from explorer.files.golden import load
 from explorer.model.capture import Capture
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.golden import CheckResult, Golden
 from explorer.model.target import Target
 from explorer.pitfalls.lint import LintOptions, Observation, observe

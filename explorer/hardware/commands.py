@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
-from explorer.files.reports.shell import add_format, is_json, present
+from explorer.files.reports import add_format, is_json, present
 from explorer.hardware.installed import install, platform_of, remove
 
 

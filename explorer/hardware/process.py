@@ -24,11 +24,9 @@ from time import monotonic
 from typing import IO, Any, cast
 
 from explorer.errors import MissingCompilerError, TargetCompileError
-from explorer.hardware.capacity import read_overflow
-from explorer.hardware.cpu_features import xla_flags
-from explorer.hardware.gpu_config import target_config
+from explorer.hardware.cpu_features import target_config, xla_flags
 from explorer.hardware.installed import compiler_of, path_of
-from explorer.hardware.limits import Limits, limits_of
+from explorer.hardware.limits import Limits, limits_of, read_overflow
 from explorer.model.target import Target
 from explorer.model.units import bytes_text
 

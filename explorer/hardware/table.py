@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from explorer.errors import OptionError
 from explorer.hardware.cpu_features import lacking_feature
-from explorer.hardware.figures import all_hardware
 from explorer.hardware.installed import compiler_of, is_available
-from explorer.hardware.names import parse_target
+from explorer.hardware.names import all_hardware, parse_target
 from explorer.model.results.targets import TargetRow, Targets
 from explorer.model.target import Target
 

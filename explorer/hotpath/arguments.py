@@ -1,40 +1,53 @@
-"""The arguments of a call: what a compiled copy takes, and by what calls are told apart."""
+"""Arguments and results of a call: what a compiled copy takes, by what calls are told apart, and what it gives back.
+
+A tree of JAX's sorts the keys of dicts, and a program's results are new arrays, where the function may have given back
+one of its arguments, or one array twice.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
+from explorer._jax.array_types import Array, KeyArray
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.proof import Refusal
-from explorer.hotpath.results import Order, in_order, order_of
-from explorer.hotpath.same_result import shared_container
-from explorer.hotpath.unpacking import Unpack, unpacker
+from explorer.runtime.generated import Unpack, unpacker
 
 _tree: Any = jax.tree  # whose structures have no type
 _paths: Callable[[Any], list[tuple[Any, Any]]] = vars(tree_util)["tree_leaves_with_path"]
 _flatten: Callable[[Any], tuple[list[Any], Any]] = _tree.flatten
+# What holds numbers, and typed keys; what stands for them in a trace are others.
+ARRAYS: frozenset[type[Any]] = frozenset((Array, KeyArray))
+_SMALL = 64  # elements: a shape, axes, a number of turns
+
+
+def may_be_replaced(array: jax.Array) -> bool:
+    """Whether an array that was read may be another at the next call, with the same program.
+
+    Integers and truth values may have been taken for a size, an axis, a number of turns: as long as there are few,
+    their very values are in the program.
+    """
+    return (not jnp.issubdtype(array.dtype, jnp.integer) and array.dtype != jnp.bool_) or array.size > _SMALL
+
+
 # Equal values of these are one value to a program, if their texts are equal too: 0.0 and -0.0 are equal.
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 @dataclass(frozen=True, slots=True)
 class SameObject:
-    """An argument that isn't data: the very object, which guards look into.
+    """An argument that isn't data: the very object, which guards look into."""
 
-    Args:
-        value: The object.
-    """
-
-    value: Any
+    value: Any  # the object
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SameObject) and other.value is self.value
@@ -45,17 +58,11 @@ class SameObject:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """How the values of a code's names, as a call has them, are handed on.
+    """How the values of a code's names, as a call has them, are handed on."""
 
-    Args:
-        positional: How many stand by position.
-        named: Those that must be named.
-        has_rest, has_others: Whether there is a `*args`, a `**kwargs`; they come last.
-    """
-
-    positional: int
-    named: tuple[str, ...]
-    has_rest: bool
+    positional: int  # how many stand by position
+    named: tuple[str, ...]  # those that must be named
+    has_rest: bool  # (has_rest, has_others) whether there is a `*args`, a `**kwargs`; they come last
     has_others: bool
 
     def handed(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -71,7 +78,6 @@ class Parameters:
 
 
 def parameters_of(code: CodeType) -> Parameters:
-    """How a code's parameters are handed on."""
     by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     return Parameters(
         code.co_argcount,
@@ -101,19 +107,7 @@ def _is_numpy_number(leaf: Any) -> bool:
 
 
 class Call:
-    """A call without its arrays.
-
-    Args:
-        function: What is called.
-        parameters: Its.
-        values: Of the parameters, in a call like those that it stands for.
-
-    Attributes:
-        structure: Of the values.
-        places: Which of its leaves are arrays.
-        arrays: Those of the example, as long as they are needed; then their types.
-        results_order: Of the dicts in what was returned last.
-    """
+    """A call without its arrays."""
 
     def __init__(self, function: Callable[..., Any], parameters: Parameters, values: tuple[Any, ...]) -> None:
         self.function, self._parameters = function, parameters
@@ -125,7 +119,6 @@ class Call:
         self._others = [None if at in self.places else leaf for at, leaf in enumerate(leaves)]
 
     def forget(self) -> None:
-        """Keep no array, only their types."""
         self.arrays = [struct_of(array) for array in self.arrays]
 
     def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -135,7 +128,6 @@ class Call:
         return self._parameters.handed(in_order(_tree.unflatten(self.structure, leaves), self._order))
 
     def unpacker(self) -> Unpack:
-        """What finds the arrays in the values of calls like this one."""
         return unpacker(self.structure, self._others, self.places)
 
     @property
@@ -158,26 +150,11 @@ class Call:
 
 
 def struct_of(array: Any) -> jax.ShapeDtypeStruct:
-    """An array without its numbers."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
-def unfit(values: Any, result: Any) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in and out."""
-    given = jax.tree.leaves(result)
-    if not given or any(type(leaf) not in ARRAYS for leaf in given):
-        return Refusal("it returns something other than arrays")
-    if shared_container(values, (), result):
-        return Refusal("it returns a container that it was given, or one twice", cure="return a new one")
-    return None
-
-
 def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in: arrays that NumPy computes with, in 64 bits.
-
-    Args:
-        values, names: Of its parameters.
-    """
+    """Why a call like this can't be compiled, by what came in: arrays that NumPy computes with, in 64 bits."""
     for value, name in zip(values, names, strict=False):
         if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(value)):
             cure = f"give it arrays of JAX's: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
@@ -185,3 +162,89 @@ def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
                 f"`{name}` is of NumPy, which computes with it by its own rules, mostly in 64 bits", cure=cure
             )
     return None
+
+
+Order = tuple[tuple[Any, ...] | None, tuple[Any, ...]] | None
+Source = Literal["computed", "argument", "read"]
+
+
+def order_of(node: Any) -> Order:
+    """The keys of every dict in a tree that aren't sorted, in their order; None where all are.
+
+    Example:
+        >>> order_of([{"a": 1}, {"z": 1, "a": 2}])
+        (None, (None, (('z', 'a'), (None, None))))
+    """
+    children, structure = _one_level(node)
+    if len(children) == 1 and children[0] is node:
+        return None
+    parts = tuple(map(order_of, children))
+    keys: tuple[Any, ...] | None = None
+    if type(node) is dict and tuple(cast(dict[Any, Any], node)) != tuple(_tree.unflatten(structure, children)):
+        keys = tuple(cast(dict[Any, Any], node))
+    return None if keys is None and not any(parts) else (keys, parts)
+
+
+def in_order(node: Any, order: Order) -> Any:
+    """A tree with its dicts in an order.
+
+    Example:
+        >>> in_order({"a": 2, "z": 1}, order_of({"z": 1, "a": 2}))
+        {'z': 1, 'a': 2}
+    """
+    if order is None:
+        return node
+    keys, parts = order
+    children, structure = _one_level(node)
+    node = _tree.unflatten(structure, [in_order(child, part) for child, part in zip(children, parts, strict=True)])
+    return node if keys is None else {key: node[key] for key in keys}
+
+
+def _one_level(node: Any) -> tuple[list[Any], Any]:
+    def is_part(part: Any) -> bool:
+        return part is not node
+
+    return _tree.flatten(node, is_leaf=is_part)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """How the result is put together."""
+
+    structure: Any  # of the result
+    order: Order  # of its dicts
+    leaves: tuple[tuple[Source, int], ...]  # where each leaf comes from, and its place there
+    computed: tuple[int, ...]  # the outputs of the program that are computed, each once
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a program can give the result as it is."""
+        return self.order is None and len(self.computed) == len(self.leaves)
+
+    def assembled(self, computed: Sequence[Any], read: Sequence[Any], arrays: Sequence[Any]) -> Any:
+        sources: dict[Source, Sequence[Any]] = {"computed": computed, "argument": arrays, "read": read}
+        leaves = [sources[source][at] for source, at in self.leaves]
+        return in_order(_tree.unflatten(self.structure, leaves), self.order)
+
+
+def assembly_of(closed: Any, structure: Any, order: Order, place: Mapping[int, int]) -> Assembly:
+    """How the result of a jaxpr is put together."""
+    sources: dict[Any, tuple[Source, int]] = {}
+    for at, variable in enumerate(closed.jaxpr.invars):
+        sources[variable] = "argument", at
+    for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+        if id(value) in place:
+            sources[variable] = "read", place[id(value)]
+    leaves: list[tuple[Source, int]] = []
+    computed: list[int] = []
+    for at, variable in enumerate(closed.jaxpr.outvars):
+        is_literal = hasattr(variable, "val")
+        if is_literal or variable not in sources:
+            source: tuple[Source, int] = "computed", len(computed)
+            computed.append(at)
+            if not is_literal:
+                sources[variable] = source
+        else:
+            source = sources[variable]
+        leaves.append(source)
+    return Assembly(structure, order, tuple(leaves), tuple(computed))

@@ -1,37 +1,45 @@
-"""`ex.auto_compile()`: eager functions that are called often are compiled, where that is safe and faster."""
+"""`ex.auto_compile()`: eager functions that are called often are compiled, where that is safe and faster.
+
+The environment turns it on for a whole program, from the import of Explorer on:
+
+| variable | |
+|---|---|
+| `EXPLORER_AUTO_COMPILE=1` | eager functions that are called often are compiled, as by `explorer.auto_compile()` |
+| `EXPLORER_COMPILE=1` | every eligible function, at its first call, though it isn't faster |
+| `EXPLORER_COMPILE_THRESHOLD=20` | from how many calls on |
+| `EXPLORER_CONFIG=signals.yaml` | what `explorer.signal` does |
+"""
 
 from __future__ import annotations
 
 import ast
+import atexit
+import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 from types import CodeType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from explorer._jax.levels import LazyOptions, measured_options
+from explorer._jax.settings import LazyOptions, measured_options
 from explorer.capture.hot_functions import HotStatus, register_lookup
-from explorer.errors import HotPathsError, UnknownNameError
+from explorer.errors import HotPathsError, OptionError, UnknownNameError
+from explorer.files.signals import read_signals
+from explorer.hotpath.compiled import at_once, beside
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.journal import Journal
-from explorer.hotpath.logs import LogListener, requested_listeners
-from explorer.hotpath.options import Options
-from explorer.hotpath.report import by_time, callers, labels_of, note_dropped, row_of
-from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
-from explorer.hotpath.sequences.stream import Stream
-from explorer.hotpath.settings import Mode, Settings, checked
-from explorer.hotpath.watched_loops import LoopOwner
-from explorer.hotpath.workers import at_once, beside
-from explorer.model.attached import attached
+from explorer.hotpath.hot import HotFunction, Mode, Options
+from explorer.hotpath.report import LogListener, by_time, callers, labels_of, note_dropped, requested_listeners, row_of
+from explorer.hotpath.sequences.recorder import Stream
+from explorer.hotpath.sequences.turns import Compile, Prepared, compile_tree, prepare
+from explorer.hotpath.timing import Journal
+from explorer.model.attached import Displayable, attached
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
-from explorer.model.remembered import remembered
-from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
+from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow, LeftStatement, ProposedFunction, SignalSettings
+from explorer.model.results.session import remembered
 from explorer.model.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -43,8 +51,6 @@ _NOMINATED = 3  # calls after which a function is looked at: before that, nothin
 
 
 class Counter(Protocol):
-    """Sees which functions are called, between `start` and `stop`."""
-
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -62,25 +68,14 @@ class AutoCompile(Displayable):
         (False, (), HotPaths(no function was called often))
     """
 
-    def __init__(self, settings: Settings, xla: Sequence[Mapping[str, Any]] = (), signal: str = "") -> None:
-        self._settings, self._signal = settings, signal
-        listeners = requested_listeners(settings.background)
+    def __init__(self, options: Options, xla: Sequence[Mapping[str, Any]] = (), signal: str = "") -> None:
+        listeners = requested_listeners(options.is_background)
         self._logs = [listener for listener in listeners if isinstance(listener, LogListener)]
         self._journal = Journal(listeners)
+        self._options, self._signal = replace(options, journal=self._journal, xla=xla), signal
         self._on, self._is_pausing, self._seconds, self._since = False, False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
-        submit = beside if settings.background else at_once
-        options = Options(
-            settings.threshold,
-            settings.seconds,
-            submit,
-            self._journal,
-            settings.background,
-            settings.is_forced,
-            settings.mode,
-            xla,
-        )
-        self._pieces = LoopOwner(self._functions, options, settings.seconds, lambda: self.on)
+        self._pieces = LoopOwner(self._functions, self._options, lambda: self.on)
         self._prepared: deque[Prepared] = deque(maxlen=_PREPARED)
         self._counter: Counter | None = None
         self._stream: Stream | None = None
@@ -121,8 +116,8 @@ class AutoCompile(Displayable):
             self.events,
             self._journal.dropped,
             self._seconds + (perf_counter() - self._since if self._counter is not None else 0.0),
-            self._settings.threshold,
-            self._settings.mode,
+            self._options.calls,
+            self._options.mode,
             self._on,
             labels_of(rows, files),
             proposed=proposed,
@@ -262,9 +257,8 @@ class AutoCompile(Displayable):
         self._counter, self._is_pausing = None, False
 
     def _new_counter(self) -> Counter:
-        """What sees which functions are called."""
         counter = MonitoredCalls if MonitoredCalls.is_possible() else SampledCalls
-        return counter(min(self._settings.threshold, _NOMINATED), self.nominate)
+        return counter(min(self._options.calls, _NOMINATED), self.nominate)
 
     def nominate(self, function: FunctionType) -> None:
         """A function is called often: its calls are looked at from now on."""
@@ -280,20 +274,12 @@ class AutoCompile(Displayable):
     def compile_module(
         self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree
     ) -> CodeType:
-        """The code of a cell or script, whose loops are watched when it runs in the namespace.
-
-        Args:
-            tree: Its statements.
-            file: Its name.
-            namespace: In which it will run.
-            compile: Python's or IPython's.
-        """
+        """The code of a cell or script, whose loops are watched when it runs in the namespace."""
         prepared = prepare(tree, file, namespace, self._pieces, compile=compile)
         self._prepared.append(prepared)
         return prepared.code
 
     def compile_script(self, text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
-        """The same of a script's text."""
         return self.compile_module(ast.parse(text, file), file, namespace)
 
     @property
@@ -353,19 +339,17 @@ def auto_compile(
         ...     print(hot)
         HotPaths(no function was called often so far)
     """
-    settings = checked(threshold, seconds, mode, background)
-    return AutoCompile(settings, LazyOptions(measured_options) if mode == "max-autotune" else ())
+    options = checked(threshold, seconds, mode, background)
+    return AutoCompile(options, LazyOptions(measured_options) if mode == "max-autotune" else ())
 
 
 _stack: list[AutoCompile] = []  # those that are on; the last one is at work
-_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(
-    maxlen=_REMEMBERED
-)  # those that were on, the latest last
+# Those that were on, the latest last.
+_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(maxlen=_REMEMBERED)
 _lock = threading.RLock()
 
 
 def active() -> AutoCompile | None:
-    """The hot paths at work; None where there are none."""
     return _stack[-1] if _stack else None
 
 
@@ -377,3 +361,96 @@ def _status_of(function: Any) -> HotStatus | None:
 
 
 register_lookup(_status_of)
+
+
+_THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotune": 10}  # calls
+
+
+def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Options:
+    """Options of those values, still without a journal."""
+    if mode not in get_args(Mode):
+        raise OptionError(
+            f"mode of auto_compile() is {mode!r}; allowed are {', '.join(map(repr, get_args(Mode)))}."
+            + did_you_mean(f"{mode}", get_args(Mode))
+        )
+    if threshold is None:
+        threshold = _THRESHOLDS[mode]
+    if type(threshold) is not int or threshold < 1:
+        raise OptionError(f"threshold of auto_compile() is {threshold!r}; allowed is a number of calls from 1 on.")
+    if type(seconds) not in (int, float) or not 0 <= seconds < float("inf"):
+        raise OptionError(f"seconds of auto_compile() is {seconds!r}; allowed is a time from 0 on.")
+    if type(background) is not bool:
+        raise OptionError(f"background of auto_compile() is {background!r}; allowed are True and False.")
+    submit = beside if background else at_once
+    return Options(threshold, float(seconds), submit, is_background=background, is_forced=is_forced, mode=mode)
+
+
+class LoopOwner:
+    """Hot paths as watched loops see them: they have the functions compiled that the loops are made of."""
+
+    def __init__(self, functions: dict[FunctionType, HotFunction], options: Options, is_on: Callable[[], bool]) -> None:
+        self._functions, self._options, self._is_on = functions, options, is_on
+        self.least_seconds = options.seconds
+
+    @property
+    def on(self) -> bool:
+        return self._is_on()
+
+    def adopt(self, function: FunctionType) -> HotFunction:
+        """A function that stands for statements of a cell, whose turns ask it; nobody calls it."""
+        hot = self._functions[function] = HotFunction(function, self._options)
+        hot.watch()
+        return hot
+
+
+AUTO, ALL, THRESHOLD = "EXPLORER_AUTO_COMPILE", "EXPLORER_COMPILE", "EXPLORER_COMPILE_THRESHOLD"
+CONFIG = "EXPLORER_CONFIG"
+_ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+
+def is_turned_on(name: str) -> bool:
+    value = os.environ.get(name, "")
+    if value.strip().lower() not in (*_ON, *_OFF):
+        allowed = ", ".join(_ON + _OFF[1:])
+        raise OptionError(f"{name} is {value!r}; allowed are {allowed}.{did_you_mean(value, (*_ON, *_OFF[1:]))}")
+    return value.strip().lower() in _ON
+
+
+def threshold() -> int | None:
+    """From how many calls on, if the environment says so."""
+    value = os.environ.get(THRESHOLD, "").strip()
+    if not value:
+        return None
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise OptionError(f"{THRESHOLD} is {value!r}; allowed is a number of calls from 1 on.")
+    return int(value)
+
+
+def requested() -> AutoCompile | None:
+    """Hot paths as the environment wants them, not started yet; None where it doesn't."""
+    at, is_auto, is_all = threshold(), is_turned_on(AUTO), is_turned_on(ALL)
+    if is_all:
+        return AutoCompile(forced())
+    return auto_compile(threshold=at) if is_auto else None
+
+
+def forced() -> Options:
+    """Compile at the first call, and wait for it."""
+    return checked(1, 0.0, "default", False, is_forced=True)
+
+
+@cache
+def configured() -> dict[str, SignalSettings]:
+    """What the file of signals says that the environment names; nothing where it names none."""
+    path = os.environ.get(CONFIG, "").strip()
+    return read_signals(path) if path else {}
+
+
+def start_if_requested() -> AutoCompile | None:
+    """Turn hot paths on for the rest of the program, if the environment says so, and read the file of signals."""
+    configured()
+    hot = requested()
+    if hot is not None:
+        hot.start()
+        atexit.register(hot.stop)
+    return hot

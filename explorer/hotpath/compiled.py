@@ -1,31 +1,60 @@
-"""The compiled copy of a function: a program of its arrays and of those that it reads, with all else held by guards."""
+"""The compiled copy of a function: a program of its arrays and of those that it reads, with all else held by guards.
+
+Below: why it was compiled, for the ledger of compiles; and the thread that compiles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from time import perf_counter
-from typing import Any
+import atexit
+import os
+import sys
+import warnings
+import weakref
+from _thread import start_new_thread
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from queue import SimpleQueue
+from threading import Lock, get_ident
+from time import perf_counter, sleep
+from types import BuiltinFunctionType, FrameType, FunctionType
+from typing import Any, cast
 
 import jax
 import jax.core
+from jax import tree_util
 
-from explorer._jax.suppress_recording import suppress_recording
-from explorer.hotpath.arguments import Call
+from explorer._jax.calls import suppress_recording
+from explorer.capture.call_sites import user_places
+from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.safe_reading import kind_of
+from explorer.hotpath.arguments import Assembly, Call, assembly_of
 from explorer.hotpath.guards import Guards, guards_of
-from explorer.hotpath.origin import Origin, hot_copy
 from explorer.hotpath.proof import Proof
-from explorer.hotpath.results import Assembly, assembly_of
-from explorer.hotpath.warned import warnings_held
-from explorer.model.events.hot_copy import HotCopy, mark_hot_copy
+from explorer.hotpath.proof.values import Read
+from explorer.hotpath.swap import entered_by
+from explorer.model.capture import Capture
+from explorer.model.events.event import HotCopy, Place, WrittenCall, mark_hot_copy
+from explorer.model.text import cut_middle
 
 _jax: Any = jax  # whose trees and stages have no types
 _evaluate: Callable[..., Any] = vars(jax.core)["eval_jaxpr"]
 Compiled = Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
 XlaOptions = Mapping[str, bool | int | float | str]
 _Maker = tuple[Any, Callable[[], None]]  # a `jax.jit` function, and what ends its traces
-_UNKNOWN = Origin()
 _ROUNDS = 5  # of each set of options that is measured
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Why a copy is made."""
+
+    stack: tuple[Place, ...] = ()  # the user's frames at the call that was one too many, innermost first
+    missed: Read | None = None  # what a guard of the copy before it saw changed; None if there was none for such calls
+
+
+_UNKNOWN = Origin()
 
 
 class NotCompiled(Exception):
@@ -52,13 +81,6 @@ def compiled_copy(
     The function is traced with the arrays that it reads as constants; where these come out in its jaxpr, they are known
     by being the same objects, and inputs take their place. So a loop that puts new weights under the old name compiles
     once. It is compiled here; a call that JAX would compile for raises `OtherSettings`.
-
-    Args:
-        call: The function, with a call's arguments.
-        proof: Of such a call.
-        options: Sets of XLA's options, of which the fastest is kept; none for XLA's own.
-        origin: Why, for the ledger of compiles.
-        approve: Is given the number of operations once it is traced; what it raises ends it.
 
     Raises:
         NotCompiled: It has effects, warns, gives something other than arrays, or what it reads changes meanwhile.
@@ -99,11 +121,7 @@ def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Maker]:
-    """Those that compile, compiled: not every set of options does on every machine.
-
-    Raises:
-        Exception: The compiler's own, where none does.
-    """
+    """Those that compile, compiled: not every set of options does on every machine."""
     compiled: list[_Maker] = []
     failure: Exception | None = None
     for maker in makers:
@@ -151,3 +169,186 @@ def _fastest(makers: list[_Maker], read: Any, arrays: list[Any]) -> _Maker:
             _jax.block_until_ready(jitted(read, arrays))
             seconds[at] += [perf_counter() - begun] if turn else []
     return makers[min(seconds, key=lambda at: min(seconds[at]))]
+
+
+_trees: Any = tree_util  # its annotations are partial
+_PRINTED = frozenset((bool, int, float, complex, str, bytes, type(None)))  # whose repr runs nothing of the user's
+_NAMED = (FunctionType, BuiltinFunctionType, type)
+
+
+def call_stack(owner: object) -> tuple[Place, ...]:
+    """The user's frames below the hot function whose call asks `owner`, innermost first."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, for debuggers
+    innermost = frame
+    while frame is not None:
+        if entered_by(frame.f_code) is owner:
+            return user_places(frame.f_back)
+        frame = frame.f_back
+    return user_places(innermost)  # the statements of a cell, which stand in no function
+
+
+def hot_copy(call: Call, guards: Guards, origin: Origin, trace_seconds: float) -> HotCopy:
+    held = weakref.ref(call)
+    return HotCopy(
+        _written(call, guards), _changed(guards, origin.missed), origin.stack, trace_seconds, lambda: _capture(held())
+    )
+
+
+def _capture(call: Call | None) -> Capture | None:
+    return None if call is None else capture_of(cast(FunctionType, call.function), call, call.arrays)
+
+
+def _written(call: Call, guards: Guards) -> WrittenCall:
+    """The call with the names of parameters, and what is read after them, as if it were given."""
+    names, places = call.paths, call.places
+    read = guards.array_names
+    given = [path for at, path in enumerate(names) if at in places]
+    leaves = [0 if at in places else None for at in range(len(names))]
+    values: tuple[Any, ...] = _trees.tree_unflatten(call.structure, leaves)
+    count = len(read)
+    return WrittenCall(
+        call.function,
+        (*read, *given),
+        (*range(count, count + len(given)), *range(count)),
+        _trees.tree_structure(((*values, *[0] * count), {})),
+        tuple((path, value) for path, value in call.others() if _is_printable(value)),
+    )
+
+
+def _is_printable(value: Any) -> bool:
+    return type(value) in _PRINTED or isinstance(value, _NAMED)
+
+
+def _changed(guards: Guards, missed: Read | None) -> tuple[str, ...]:
+    """The name of what a guard saw changed, what it was and what it is now."""
+    if missed is None:
+        return ()
+    now = next((read for read in guards.reads if (read.where, read.name) == (missed.where, missed.name)), None)
+    before = _described(missed)
+    after = _described(now) if now is not None else "not read any more"
+    return missed.name, before, f"another {after}" if after == before else after
+
+
+def _described(read: Read) -> str:
+    if read.where == "absent":
+        return "not there"
+    if read.where == "code":
+        return f"function {read.holder.__name__}"
+    if read.where == "contents":
+        is_mapping = isinstance(read.holder, Mapping)
+        return f"{kind_of(read.holder).__name__} of {len(read.value) // (1 + is_mapping)}"
+    return cut_middle(repr(read.value)) if type(read.value) in _PRINTED else _kind_text(read.value)
+
+
+def _kind_text(value: Any) -> str:
+    if isinstance(value, _NAMED):
+        return f"{'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    return kind_of(value).__name__
+
+
+def capture_of(function: FunctionType, call: Call, arrays: Sequence[jax.ShapeDtypeStruct]) -> Capture:
+    """The capture of a function for calls of one kind: as it was written, with its name and its lines."""
+    args, kwargs = call.arguments(arrays)
+    positions = tuple(i for i, value in enumerate(args) if _is_static(value))
+    names = tuple(name for name, value in kwargs.items() if _is_static(value))
+    given: Any = [value for i, value in enumerate(args) if i not in positions]
+    given.append([value for name, value in kwargs.items() if name not in names])
+    if all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(given)):
+        target: Any = jax.jit(function, static_argnums=positions, static_argnames=names)
+        return compile_stages(CompileRequest(function, args, kwargs, target=target)).capture
+    return compile_stages(CompileRequest(function, tuple(arrays), {}, target=call)).capture
+
+
+def _is_static(value: Any) -> bool:
+    return jax.tree.leaves(value) == [value] if not isinstance(value, jax.ShapeDtypeStruct) else False
+
+
+_lock = Lock()
+_noted: dict[int, list[str]] = {}  # by thread
+_warn: Any = warnings.warn
+
+
+@contextmanager
+def warnings_held() -> Generator[list[str]]:
+    """Within, this thread's warnings go to a list; those of other threads go where they always do."""
+    global _warn
+    here, outer = get_ident(), _noted.get(get_ident())
+    held: list[str] = []
+    try:  # around all of it: an interrupt may come anywhere
+        with _lock:
+            if not _noted:
+                _warn, warnings.warn = warnings.warn, _warn_or_note
+            _noted[here] = held
+        yield held
+    finally:
+        with _lock:
+            if outer is not None:
+                _noted[here] = outer
+            else:
+                _noted.pop(here, None)
+            if not _noted and warnings.warn is _warn_or_note:
+                warnings.warn = _warn
+
+
+def _warn_or_note(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
+    held = _noted.get(get_ident())
+    if held is None:
+        _warn(message, category, stacklevel + 1, *args, **kwargs)
+    else:
+        held.append(str(message))
+
+
+_AGAIN = 0.001  # seconds, until it is looked whether the last work is done
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self._works: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._is_working = self.is_over = False
+        start_new_thread(self._run, ())
+        atexit.register(self._end)
+
+    def add(self, work: Callable[[], None]) -> None:
+        self._works.put(work)
+
+    def _run(self) -> None:
+        while True:
+            work = self._works.get()
+            self._is_working = True  # before it is seen whether it is over: `_end` looks in the other order
+            if not self.is_over:
+                work()
+            self._is_working = False
+
+    def _end(self) -> None:
+        """The program is over: what was begun ends, as a compile can't be cut off; nothing else is needed any more."""
+        self.is_over = True
+        while self._is_working:
+            sleep(_AGAIN)
+
+
+@cache
+def _worker() -> _Worker:
+    return _Worker()
+
+
+os.register_at_fork(after_in_child=_worker.cache_clear)  # where the thread is not
+
+
+def beside(work: Callable[[], None]) -> None:
+    """Have something done beside the program; it must not raise."""
+    _worker().add(work)
+
+
+def at_once(work: Callable[[], None]) -> None:
+    """Have something done, and wait. An interrupt ends the waiting; the work goes on, and leaves nothing half done."""
+    worker, done = _worker(), SimpleQueue[None]()
+
+    def work_then_notify() -> None:
+        try:
+            work()
+        finally:
+            done.put(None)
+
+    if not worker.is_over:
+        worker.add(work_then_notify)
+        done.get()

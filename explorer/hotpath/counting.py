@@ -13,8 +13,9 @@ from time import sleep
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from explorer.hotpath.codes import is_copy, own_code
-from explorer.model.source import is_library_file
+from explorer.hotpath.swap import is_copy, own_code
+from explorer.model.stage import is_library_file
+from explorer.runtime.generated import GENERATED
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _TOOLS = (4, 3, 1)  # numbers that no tool of Python's own has
@@ -36,7 +37,6 @@ class _Counts:
         self._counts: dict[int, list[Any]] = {}
 
     def add(self, code: CodeType) -> int:
-        """One more; and how many that makes."""
         entry = self._counts.get(id(code))
         if entry is None:
             if len(self._counts) >= _MOST:
@@ -51,7 +51,7 @@ def may_be_hot(code: CodeType) -> bool:
     is_named = not code.co_name.startswith("<") or code.co_name == "<lambda>"
     return (
         is_named
-        and code.co_filename != "<guards>"
+        and not code.co_filename.startswith(GENERATED)
         and own_code(code) is code
         and not code.co_flags & _STEPWISE
         and not is_library_file(code.co_filename)
@@ -59,12 +59,7 @@ def may_be_hot(code: CodeType) -> bool:
 
 
 class MonitoredCalls:
-    """Counts calls by `sys.monitoring`, from Python 3.12 on; each function's count ends once it is nominated.
-
-    Args:
-        calls: How often a function is called until it is nominated.
-        nominate: Is given each such function.
-    """
+    """Counts calls by `sys.monitoring`, from Python 3.12 on; each function's count ends once it is nominated."""
 
     def __init__(self, calls: int, nominate: Callable[[FunctionType], None]) -> None:
         self._calls, self._nominate = calls, nominate
@@ -106,10 +101,6 @@ class SampledCalls:
     """Sees who is called often by looking at the stacks of all threads now and then: Python 3.11 has nothing better.
 
     What takes long is seen soon, however it was defined. A look takes some 10 µs, 200 times a second.
-
-    Args:
-        calls: In how many samples a function is seen until it is nominated.
-        nominate: Is given each such function.
     """
 
     _EVERY = 0.005  # seconds

@@ -14,26 +14,20 @@ from typing import Any, cast
 
 import jax
 
-from explorer.hotpath.arrays import ARRAYS, may_be_replaced
-from explorer.hotpath.codes import code_of
-from explorer.hotpath.proof.reads import Read, buffer, cell_value, contents
+from explorer.hotpath.arguments import ARRAYS, may_be_replaced
+from explorer.hotpath.proof.values import Read, buffer, cell_value, contents
+from explorer.hotpath.swap import code_of
+from explorer.runtime.generated import compiled
 
 _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The checks of one proof.
-
-    Args:
-        check: Gives the arrays that were read, as they are now, as a tuple; None where anything else has changed.
-        arrays: Those at the time of the proof, in the same order.
-        reads: What is checked.
-    """
-
+    # gives the arrays that were read, as they are now, as a tuple; None where anything else has changed
     check: Callable[[], tuple[jax.Array, ...] | None]
-    arrays: tuple[jax.Array, ...]
-    reads: tuple[Read, ...]
+    arrays: tuple[jax.Array, ...]  # those at the time of the proof, in the same order
+    reads: tuple[Read, ...]  # what is checked
 
     def changed(self) -> Read | None:
         """The first read that isn't as it was, for people; None where there is none."""
@@ -66,13 +60,7 @@ def _named_values(read: Read) -> Iterator[tuple[str, Any]]:
 
 
 def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
-    """The checks for what a proof read.
-
-    Args:
-        reads: All of it.
-        used: The addresses of the arrays that the program computes with; others may have been read in passing, and
-            must stay the same.
-    """
+    """The checks for what a proof read; arrays whose address isn't `used` by the program must stay the same."""
     writer = _Writer(used)
     for number, read in enumerate(reads):
         writer.add(number, read)
@@ -80,15 +68,12 @@ def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
 
 
 def is_unchanged(read: Read) -> bool:
-    """Whether a read gives what it gave."""
     guards = _Writer(())
     guards.add(0, read)
     return guards.compiled()() is not None
 
 
 class _Writer:
-    """The text of a check, as it is written."""
-
     def __init__(self, used: Container[int]) -> None:
         self._used = used
         self.values: dict[str, Any] = {
@@ -188,6 +173,4 @@ class _Writer:
             f"def check():\n  try:\n   if ({condition}):\n    return {fetched}\n"
             "  except (LookupError, AttributeError, ValueError):\n   pass\n  return None\n"
         )
-        namespace = dict(self.values)
-        exec(compile(text, "<guards>", "exec"), namespace)
-        return namespace["check"]
+        return compiled("check", text, self.values)

@@ -9,38 +9,54 @@ user's own frames (`swap`), so nothing here stands in a traceback; and whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal
 
 import jax
 
 from explorer._jax import is_top_level, local_settings, shows_compiled, with_settings
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.errors import NotRecordedError
 from explorer.hotpath.arguments import Call, parameters_of, unfollowed
-from explorer.hotpath.captured import capture_of
-from explorer.hotpath.clock import Clock
-from explorer.hotpath.codes import entered_by
-from explorer.hotpath.comparison import Comparison
-from explorer.hotpath.compiled import NotCompiled, OtherSettings, TooSmall, compiled_copy
-from explorer.hotpath.costs import CallCosts
-from explorer.hotpath.journal import Times
-from explorer.hotpath.kinds import Kinds, NoTree
-from explorer.hotpath.options import Options
-from explorer.hotpath.origin import Origin, call_stack
+from explorer.hotpath.comparison import Comparison, Kinds, NoTree, Variant
+from explorer.hotpath.compiled import (
+    NotCompiled,
+    Origin,
+    OtherSettings,
+    TooSmall,
+    XlaOptions,
+    call_stack,
+    capture_of,
+    compiled_copy,
+)
 from explorer.hotpath.padded import PaddedCopies
-from explorer.hotpath.proof import Proof, Refusal, prove
-from explorer.hotpath.proof.facts import check_of
-from explorer.hotpath.proof.reads import Read
-from explorer.hotpath.proof.refusal import refusal_of
-from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
-from explorer.hotpath.trigger import Trigger
-from explorer.hotpath.variant import Variant
+from explorer.hotpath.proof import Proof, Refusal, check_of, prove
+from explorer.hotpath.proof.values import Read, refusal_of
+from explorer.hotpath.swap import NotSwappable, entered_by, original_of, restore, swap
+from explorer.hotpath.timing import Clock, Journal, Times, Trigger
 from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
 from explorer.model.units import count_text
+
+Mode = Literal["default", "reduce-overhead", "max-autotune"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    calls: int  # so many, and
+    seconds: float  # so long in all, before
+    submit: Callable[[Callable[[], None]], object]  # what runs a compile: beside the program, or at once
+    journal: Journal = field(default_factory=Journal)  # keeps each step
+    is_background: bool = False  # whether compiles run beside the program
+    is_forced: bool = False  # whether a copy serves though it isn't faster, as long as it gives the same
+    mode: Mode = "default"  # how much is done for a function: `default`, `reduce-overhead`, `max-autotune`
+    # Sets of XLA's options, of which the fastest is kept; none for XLA's own. Arguments are never donated: that nobody
+    # else holds an array can't be proven in Python, where a count of references counts borrowed ones too.
+    xla: Sequence[XlaOptions] = ()
+
 
 _jax: Any = jax  # for what has no types
 _VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled; more run eagerly
@@ -57,21 +73,7 @@ _GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you 
 
 
 class HotFunction:
-    """A function that is called often.
-
-    Args:
-        function: The user's. While this is at work it is asked at each call.
-        options: When to compile.
-
-    Attributes:
-        state: How far it is.
-        refusal: Why it stays eager.
-        misses: How often a compiled call was held back, with what had changed.
-        compile_seconds: What tracing and compiling it took, all variants together.
-        is_background: Whether that was beside the program.
-        trigger: Says when.
-        clock: How long its calls take.
-    """
+    """A function that is called often."""
 
     def __init__(self, function: FunctionType, options: Options) -> None:
         self.function = function
@@ -113,24 +115,16 @@ class HotFunction:
 
     @property
     def variants(self) -> dict[Any, Variant]:
-        """The compiled copies, by the kind of calls that they are for."""
         return self._kinds.variants
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it may be compiled, and isn't yet."""
         return self.state not in ("eager", "compiled")
 
     @property
     def times(self) -> Times:
-        """How long its calls took."""
         self.clock.settle()
         return self.clock.times
-
-    @property
-    def costs(self) -> list[CallCosts]:
-        """What calls took, of each kind."""
-        return self.clock.costs
 
     def leave(self, refusal: Refusal) -> None:
         """It runs as it was written, from now on."""
@@ -259,7 +253,6 @@ class HotFunction:
         return stands_for
 
     def _is_time(self, key: Any) -> bool:
-        """Whether calls of a kind are to be compiled now."""
         before = sum(self.calls.values()) - 1
         if (
             self.state == "eager"
@@ -279,7 +272,6 @@ class HotFunction:
             self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
-        """It is time: prove it, and have it compiled."""
         refusal = unfollowed(values, self.original.__code__.co_varnames)
         args, kwargs = self._parameters.handed(values)
         proof = refusal or prove(self.original, args, kwargs)
@@ -378,7 +370,6 @@ class HotFunction:
         return result
 
     def _missed(self, variant: Variant, key: Any) -> tuple[Any, Any]:
-        """A call that guards hold back runs as it was written."""
         self._calls["eager"] += 1
         try:
             self._note_miss(variant, key)
@@ -387,7 +378,6 @@ class HotFunction:
         return None, self.clock.begin("missed")
 
     def _note_miss(self, variant: Variant, key: Any) -> None:
-        """Something that was read has changed."""
         changed = variant.guards.changed()
         if changed is None:  # the copy is as good as before for arguments like those that it was made for
             return self._hold_back(_OTHER_ARGUMENTS, None, key)

@@ -17,26 +17,21 @@ from weakref import ref
 import jax
 
 from explorer._jax import at_sizes, local_settings, undecided_equalities, with_settings
-from explorer._jax.suppress_recording import suppress_recording
-from explorer.capture.agreement import differ
-from explorer.hotpath.arguments import Call, Parameters, struct_of, unfollowed
-from explorer.hotpath.compiled import NotCompiled, OtherSettings, traced
-from explorer.hotpath.costs import CallCosts
+from explorer._jax.calls import suppress_recording
+from explorer.hotpath.arguments import Call, Parameters, assembly_of, struct_of, unfollowed
+from explorer.hotpath.comparison import Variant
+from explorer.hotpath.compiled import NotCompiled, Origin, OtherSettings, hot_copy, traced
 from explorer.hotpath.guards import guards_of
-from explorer.hotpath.options import Options
-from explorer.hotpath.origin import Origin, hot_copy
-from explorer.hotpath.proof import Proof, Refusal, prove
-from explorer.hotpath.proof.facts import check_of
-from explorer.hotpath.results import assembly_of
-from explorer.hotpath.variant import Variant
-from explorer.model.events.hot_copy import mark_hot_copy
+from explorer.hotpath.proof import Proof, Refusal, check_of, prove
+from explorer.hotpath.timing import CallCosts
+from explorer.model.events.event import mark_hot_copy
 from explorer.padding import padded
 from explorer.padding import prove as prove_padded
-from explorer.padding.growing import GrowingProgram
-from explorer.padding.patterns import Pattern, Shapes, patterns
+from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns
+from explorer.runtime.traces import disagreement
 
 if TYPE_CHECKING:
-    from explorer.hotpath.hot import HotFunction
+    from explorer.hotpath.hot import HotFunction, Options
 
 _ALIASES = 512  # sizes that are known to be served by padded copies
 _HISTORY = 8  # calls whose shapes say what varies
@@ -53,20 +48,11 @@ _making = _Making()
 
 @dataclass(eq=False)
 class PaddedCopy:
-    """One padded copy.
-
-    Args:
-        variant: It, as any other.
-        program: Its buckets.
-        pattern: The sizes that vary.
-    """
-
-    variant: Variant
-    program: GrowingProgram
-    pattern: Pattern
+    variant: Variant  # it, as any other
+    program: GrowingProgram  # its buckets
+    pattern: Pattern  # the sizes that vary
 
     def is_ready(self, shapes: Shapes) -> bool:
-        """Whether calls with such arrays can be served now."""
         sizes = self.pattern.sizes(shapes)
         return sizes is not None and self.program.is_ready(sizes)
 
@@ -87,16 +73,7 @@ class PaddedCopy:
 
 
 class PaddedCopies:
-    """Those of one function, by kinds of calls that differ in sizes alone.
-
-    Args:
-        hot: The function.
-        options: How it is compiled.
-        parameters: Its.
-
-    Attributes:
-        why_not: Why there is none where there could be.
-    """
+    """Those of one function, by kinds of calls that differ in sizes alone."""
 
     def __init__(self, hot: HotFunction, options: Options, parameters: Parameters) -> None:
         self._hot, self._options, self._parameters = ref(hot), options, parameters
@@ -252,7 +229,7 @@ def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]
             continue
         if undecided:
             reason = f"`{undecided[0].text}` holds for some sizes only"
-        elif structure != of_single or (str(given) != str(single) and differ(given, single)):
+        elif structure != of_single or disagreement(given, single):
             reason = "a size is asked for in a way that can't be seen"
         else:
             return pattern, closed, structure

@@ -12,16 +12,19 @@ from functools import cache, wraps
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from explorer._jax.levels import LazyOptions, level_options
-from explorer.errors import NotCallableError, OptionError, UnknownSignalWarning
-from explorer.hotpath.auto import AutoCompile
-from explorer.hotpath.codes import own_code
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from explorer._jax import is_top_level
+from explorer._jax.settings import LazyOptions, level_options
+from explorer.errors import NotCallableError, OptionError, SignalsError, UnknownSignalWarning
+from explorer.hotpath.arguments import ARRAYS
+from explorer.hotpath.auto import ALL, AutoCompile, configured, forced, is_turned_on
 from explorer.hotpath.counting import functions_of, may_be_hot
-from explorer.hotpath.environment import ALL, configured, forced, is_turned_on
-from explorer.hotpath.placement import Placement
-from explorer.model.cached import cached_property
-from explorer.model.results.hot_paths import HotRow
-from explorer.model.signals import SignalSettings
+from explorer.hotpath.swap import own_code
+from explorer.model.attached import cached_property
+from explorer.model.results.hot_paths import HotRow, Shard, SignalSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,19 +33,15 @@ _QUIET = 3  # entries of a signal without a new function, after which nobody loo
 
 
 class CallsOfThread:
-    """Sees each function of the user's that one thread calls, at its first call; what runs often is known soon.
+    """Sees each function of the user's that one thread calls, at its first call; what runs often is known soon."""
 
-    Args:
-        nominate: Is given each.
-    """
-
-    def __init__(self, nominate: Callable[[FunctionType], None]) -> None:
-        self._nominate = nominate
+    def __init__(self, nominate: Callable[[FunctionType], None], looks: bool) -> None:
+        self._nominate, self._looks = nominate, looks
         self._seen: set[CodeType] = set()
         self._quiet, self._is_on, self._is_new = 0, False, False
 
     def start(self) -> None:
-        if self._quiet < _QUIET and sys.getprofile() is None:  # a profiler that is on keeps its place
+        if self._looks and self._quiet < _QUIET and sys.getprofile() is None:  # a profiler that is on keeps its place
             self._is_on, self._is_new = True, False
             sys.setprofile(self._called)
 
@@ -68,19 +67,12 @@ class SignalPaths(AutoCompile):
     """Hot paths of the functions that a signal calls; with `compile: false` there are none, nor those around."""
 
     def __init__(self, settings: SignalSettings) -> None:
-        is_on = bool(settings.compile)
         xla = LazyOptions(lambda: [level_options(settings.optimization_level)])
         super().__init__(forced(), xla, settings.name)
-        self._calls = CallsOfThread(self.nominate) if is_on else None
+        self._calls = CallsOfThread(self.nominate, looks=bool(settings.compile))
 
     def _new_counter(self) -> Any:
-        return self._calls or _NoCounter()
-
-
-class _NoCounter:
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
+        return self._calls
 
 
 class Signal:
@@ -239,3 +231,66 @@ def _named(name: str) -> Signal:
     if settings.compile is None and is_turned_on(ALL):
         settings = SignalSettings(name, True, settings.optimization_level, settings.shard, settings.file, settings.line)
     return Signal(settings)
+
+
+AXIS = "workers"  # the name of the mesh's one axis
+
+
+class Placement:
+    """Where a signal's arrays go.
+
+    Raises:
+        SignalsError: There are fewer devices.
+    """
+
+    def __init__(self, settings: SignalSettings, shard: Shard) -> None:
+        self._settings, self._shard = settings, shard
+        devices: list[Any] = cast(Any, jax).devices()
+        missing = [worker for worker in shard.workers if worker >= len(devices)]
+        if missing:
+            raise SignalsError(
+                f"{self._where}: workers has device {missing[0]}; this machine has {len(devices)}, from 0 on.\n"
+                "  Hint: XLA_FLAGS=--xla_force_host_platform_device_count=8 makes a CPU look like 8."
+            )
+        self.mesh = Mesh(np.array([devices[worker] for worker in shard.workers]), (AXIS,))
+        self._split = NamedSharding(self.mesh, PartitionSpec(*[None] * shard.axis, AXIS))
+        self._whole = NamedSharding(self.mesh, PartitionSpec())
+
+    @property
+    def _where(self) -> str:
+        return f"{self._settings.file}, line {self._shard.line}"
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call: arrays that stand for themselves are split, those in containers are on each device.
+
+        Under a trace they are what they were.
+
+        Raises:
+            SignalsError: An array can't be split evenly.
+        """
+        if not is_top_level():
+            return args, kwargs
+        names = {f"argument {at}": value for at, value in enumerate(args)} | {f"`{k}`": v for k, v in kwargs.items()}
+        placed = [self.placed(value, name) for name, value in names.items()]
+        return tuple(placed[: len(args)]), dict(zip(kwargs, placed[len(args) :], strict=True))
+
+    def placed(self, value: Any, name: str) -> Any:
+        """An argument in its place: what is no array stays what it is."""
+        if type(value) in ARRAYS and value.ndim > self._shard.axis:
+            return self._device_put(value, self._sharding_of(value, name))
+        return jax.tree.map(self._copied, value)
+
+    def _copied(self, leaf: Any) -> Any:
+        return self._device_put(leaf, self._whole) if type(leaf) in ARRAYS else leaf
+
+    def _device_put(self, array: jax.Array, sharding: NamedSharding) -> jax.Array:
+        return array if array.sharding == sharding else jax.device_put(array, sharding)
+
+    def _sharding_of(self, array: jax.Array, name: str) -> NamedSharding:
+        size, workers = array.shape[self._shard.axis], len(self._shard.workers)
+        if size % workers:
+            raise SignalsError(
+                f"{self._where}: axis {self._shard.axis} of {name} has {size:,} elements, which {workers} workers "
+                f"can't share evenly.\n  Hint: sizes that are multiples of {workers}, or other workers."
+            )
+        return self._split

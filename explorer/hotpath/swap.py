@@ -22,8 +22,6 @@ from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
-from explorer.hotpath.codes import Entrance, code_of, mark_copy, own_code
-
 _MOST = 255  # arguments and constants of an instruction without a prefix
 _UNIT = 2  # bytes of an instruction
 _FURTHER = 10  # kinds of entries of the table of lines below this one stand in the line of the entry before
@@ -50,17 +48,11 @@ def original_of(function: FunctionType) -> FunctionType:
 
 
 def swap(function: FunctionType, target: Callable[..., tuple[Any, Any]], owner: object = None) -> CodeType:
-    """From now on a call of a function asks `target` first.
+    """From now on a call of a function asks `target` first, and this gives the code that it has then.
 
-    Args:
-        function: Any Python function that isn't a generator or a coroutine.
-        target: Is given the values of all parameters, in the order of the code's names: those by position, those by
-            name, the tuple of `*args`, the dict of `**kwargs`. Gives the call's result, or None for none, and what is
-            to be kept until the call ends.
-        owner: Who does it; in the mark of the code.
-
-    Returns:
-        The code that the function has now.
+    `target` is given the values of all parameters, in the order of the code's names: those by position, those by name,
+    the tuple of `*args`, the dict of `**kwargs`. It gives the call's result, or None for none, and what is to be kept
+    until the call ends.
 
     Raises:
         NotSwappable: The code is of a form that isn't known.
@@ -77,7 +69,6 @@ def restore(function: FunctionType, swapped: CodeType) -> None:
 
 
 def _with_entrance(code: CodeType, target: Callable[..., Any], owner: object) -> CodeType:
-    """The code, with a call of `target` before it."""
     at = _start(code)
     added = _entrance(code, len(code.co_consts))
     if len(code.co_consts) >= _MOST or len(added) > _MOST * _UNIT:
@@ -212,3 +203,44 @@ def _number(value: int, is_first: bool) -> bytes:
     parts.reverse()
     parts[0] |= 0x80 if is_first else 0
     return bytes(parts)
+
+
+class Entrance:
+    """The mark of a code that asks its owner before it runs; it stands among the code's constants."""
+
+    def __init__(self, code: CodeType, owner: object) -> None:
+        self.code, self.owner = code, owner  # the same code without that, and who is asked
+
+    def __reduce__(self) -> tuple[type[object], tuple[()]]:
+        return object, ()  # who pickles a function by its code, as cloudpickle does, takes no state of ours along
+
+
+def own_code(code: CodeType) -> CodeType:
+    """A code as its author wrote it, whoever is asked before it runs."""
+    mark = code.co_consts[-1] if code.co_consts else None
+    return mark.code if type(mark) is Entrance else code
+
+
+def code_of(function: FunctionType) -> CodeType:
+    """A function's own code, whoever is asked before it runs.
+
+    All that it needs stands in the one code that it reads, so another thread may swap or restore meanwhile.
+    """
+    return own_code(function.__code__)
+
+
+def entered_by(code: CodeType) -> object:
+    """Who is asked before a code runs; None where nobody is."""
+    mark = code.co_consts[-1] if code.co_consts else None
+    return mark.owner if type(mark) is Entrance else None
+
+
+_COPY = "__explorer_copy__"
+
+
+def mark_copy(function: FunctionType) -> None:
+    function.__dict__[_COPY] = True
+
+
+def is_copy(function: FunctionType) -> bool:
+    return _COPY in function.__dict__

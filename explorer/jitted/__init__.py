@@ -1,8 +1,7 @@
 """Compile at call time, with captured state: jit, and the switch that turns compilation off."""
 
 from explorer.errors import LeakedStateError, RecompilationWarning, StateError, UnwrittenStateWarning
-from explorer.jitted.jit import Jitted, jit
-from explorer.jitted.registry import registry
+from explorer.jitted.jit import Jitted, jit, registry
 from explorer.jitted.switch import disable_compile, enable_compile
 
 __all__ = [

@@ -16,26 +16,30 @@ import jax.core
 from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
 
 from explorer._jax import is_in_jaxpr_trace, is_top_level
-from explorer._jax.misses import with_explained_misses
+from explorer._jax.dispatch import with_explained_misses
 from explorer.capture.donated import guarded
 from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ExplorerError, TracedValueError
-from explorer.jitted.captured import Captured, Structure
-from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_shapes, warn_storm, warn_unwritten
-from explorer.jitted.options import Passed, check_positions
-from explorer.jitted.padded_shapes import PaddedShapes
-from explorer.jitted.plan import Plan
 from explorer.jitted.readers import make_reader
-from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
-from explorer.jitted.references import Reference
-from explorer.jitted.refusals import explain_call_error
-from explorer.jitted.shapeless import Shapeless, alike
-from explorer.jitted.surface import also_jax_error, name_of_function
+from explorer.jitted.shapeless import PaddedShapes, Shapeless, alike
+from explorer.jitted.state import JAX_ARRAY, Reference, Same, paths, read
+from explorer.jitted.surface import Passed, also_jax_error, check_positions, name_of_function
 from explorer.jitted.switch import is_enabled
-from explorer.jitted.traces import Trace, measure, why
-from explorer.jitted.trial import Trial
-from explorer.model.events.warned_functions import warned_functions
+from explorer.jitted.traces import (
+    Trace,
+    explain_call_error,
+    measure,
+    refuse_frozen,
+    refuse_leak,
+    warn_full,
+    warn_shapes,
+    warn_storm,
+    warn_unwritten,
+    why,
+)
+from explorer.jitted.trial import Captured, Plan, Structure, Trial
+from explorer.model.events.family_counts import warned_functions
 
 _CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
 _TIMES = 2  # that a state is read the long way before a short one is made: many a structure comes but once
@@ -80,13 +84,7 @@ class Options:
 
 
 class Program:
-    """The variants of one function.
-
-    Args:
-        function: Refers to it; who uses the program keeps it alive.
-        inputs, outputs: Refer to the captured containers, if any.
-        names: How messages call these.
-    """
+    """The variants of one function."""
 
     def __init__(
         self,
@@ -211,7 +209,6 @@ class Program:
             raise also_jax_error(TracedValueError, type(error))(message, capture) from error
 
     def roots(self) -> tuple[Any, ...]:
-        """The captured containers, each once."""
         return self.kept or tuple(root() for root in self.root_references)
 
     def structure(self, key: tuple[Any, ...]) -> Structure:
@@ -313,7 +310,6 @@ class Program:
         return self.call if self.has_state else self.later_call if self.traces else self.first_call
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Any:
-        """As `jax.jit(f).trace`."""
         try:
             if not self.has_state:
                 return self.jitted.trace(*args, **kwargs)

@@ -1,6 +1,6 @@
 """Short ways to read a state that is built as it was: Python written for one structure, and compiled.
 
-A state is walked value by value only where its structure is new (`reading`). For one that came before there is a
+A state is walked value by value only where its structure is new (`state.read`). For one that came before there is a
 function that looks at the same things in the same order and compares each with what it was, in a line apiece: classes,
 labels, how many, constants, which container is which. It gives the arrays, or None where anything is another, which
 sends the call the long way. It never decides that something is equal by an address or a memory of its own.
@@ -17,18 +17,24 @@ from typing import Any, cast
 import jax.core
 import numpy as np
 
-from explorer.jitted.generated import Generated, bulk
-from explorer.jitted.kinds import Attributes, Branch, Holder, Items, Tuples, is_array, is_set, is_trace_state, kind_of
-from explorer.jitted.reading import Same, constant
+from explorer.jitted.state import (
+    Attributes,
+    Branch,
+    Holder,
+    Items,
+    Same,
+    Tuples,
+    constant,
+    is_array,
+    is_set,
+    is_trace_state,
+    kind_of,
+)
+from explorer.runtime.generated import Generated, bulk, never
 
 Reader = Callable[..., tuple[list[Any], Sequence[Any]] | None]
 _LARGEST = 50_000  # lines; Python compiles some 200,000 in a second
-_BY_IDENTITY = (type(None), bool, FunctionType)
-_BY_VALUE = (int, str, bytes)
-
-
-def never(*roots: object) -> None:
-    """The reader of a state for which none can be written."""
+_PLAIN = (type(None), bool, FunctionType, int, str, bytes, float, complex)
 
 
 def make_reader(roots: Sequence[object]) -> Reader:
@@ -52,23 +58,17 @@ class _ReaderWriter:
         self.seen: dict[int, str] = {}  # by address, while `alive` keeps each one alive
         self.alive: list[Any] = []
 
-    def require(self, condition: str) -> None:
-        self.source.add(f"if not ({condition}): return None")
-
     def write(self, value: object, local: str) -> None:
         """What finds out that the value of a local is built as this one is."""
         kind = kind_of(value)
-        if type(value) in _BY_IDENTITY:
-            self.require(f"{local} is {self.source.bind(value)}")
-        elif type(value) in _BY_VALUE:
-            cls, same = self.source.bind(type(value)), self.source.bind(value)
-            self.require(f"{local} is {same} or type({local}) is {cls} and {local} == {same}")
+        if type(value) in _PLAIN:
+            self.source.require(self.source.same(local, value))
         elif kind is None:
             self.write_leaf(value, local)
         elif id(value) in self.seen:
-            self.require(f"{local} is {self.seen[id(value)]}")
+            self.source.require(f"{local} is {self.seen[id(value)]}")
         else:
-            self.require(f"type({local}) is {self.source.bind(type(value))}")
+            self.source.require(f"type({local}) is {self.source.bind(type(value))}")
             self.write_container(value, local, kind)
 
     def write_leaf(self, value: object, local: str) -> None:
@@ -79,16 +79,14 @@ class _ReaderWriter:
         cls = self.source.bind(type(value))
         same = constant(value)
         if is_trace_state(type(value)):
-            self.require(f"type({local}) is {cls}")
+            self.source.require(f"type({local}) is {cls}")
         elif isinstance(same, Same) or (
             type(value).__eq__ is object.__eq__ and type(value).__hash__ is object.__hash__
         ):
-            self.require(f"{local} is {self.source.bind(value)}")
+            self.source.require(f"{local} is {self.source.bind(value)}")
         else:
-            same_as = self.source.bind(_SameAs(type(value), same))
-            # A number that is no other object is the same; a set or an object of the user's may have changed.
-            shortcut = f"{local} is {self.source.bind(value)} or " if type(value) in (float, complex) else ""
-            self.require(f"{shortcut}{same_as}({local})")
+            # Also where it is the same object: a set or an object of the user's may have changed.
+            self.source.require(f"{self.source.bind(_SameAs(type(value), same))}({local})")
 
     def write_container(self, value: Any, local: str, kind: Holder | Branch) -> None:
         if isinstance(kind, Holder):
@@ -99,17 +97,17 @@ class _ReaderWriter:
         if isinstance(kind, Attributes):
             self.write_attributes(value, local, kind)
         elif cls is dict:
-            self.require(f"len({local}) == {len(value)}")
+            self.source.require(f"len({local}) == {len(value)}")
             self.write_entries(value, local, *kind.open(value))
         elif cls is list or isinstance(kind, Tuples):
-            self.require(f"len({local}) == {len(value)}")
+            self.source.require(f"len({local}) == {len(value)}")
             self.write_items(value, local)
         else:
             form, items = kind.open(value)
             now, inner = self.source.local(), self.source.local()
             self.source.add(f"{now}, {inner} = {self.source.bind(kind.open)}({local})")
             is_range = isinstance(kind, Items)
-            self.require(f"len({inner}) == {len(items)}" if is_range else f"{now} == {self.source.bind(form)}")
+            self.source.require(f"len({inner}) == {len(items)}" if is_range else f"{now} == {self.source.bind(form)}")
             self.write_items(items, inner)
 
     def write_attributes(self, value: object, local: str, kind: Attributes) -> None:
@@ -119,10 +117,10 @@ class _ReaderWriter:
         attributes = self.source.local()
         if kind.has_dict:
             self.source.add(f"{attributes} = {local}.__dict__")
-            self.require(f"len({attributes}) == {len(entries)}")
+            self.source.require(f"len({attributes}) == {len(entries)}")
         for name, slot in in_slots.items():
             if name not in labels:
-                self.require(f"not {self.source.bind(is_set)}({self.source.bind(slot)}, {local})")
+                self.source.require(f"not {self.source.bind(is_set)}({self.source.bind(slot)}, {local})")
         if not set(in_slots) & set(labels):
             self.write_entries(entries, attributes, labels, items)
             return
@@ -163,13 +161,13 @@ class _ReaderWriter:
         classes = Counter(map(type, self.alive))
         twins = [name for name, value in zip(self.holders, self.alive, strict=True) if classes[type(value)] > 1]
         if twins:  # containers that were two are two
-            self.require(f"len({{*map(id, {bulk(twins)})}}) == {len(twins)}")
+            self.source.require(f"len({{*map(id, {bulk(twins)})}}) == {len(twins)}")
         self.source.add(f"arrays = [{', '.join(self.arrays)}]")
         types = frozenset(map(type, self.found))
         if any(issubclass(cls, np.ndarray) for cls in types):  # of texts it would be no array
-            self.require(f"all(map({self.source.bind(is_array)}, arrays))")
+            self.source.require(f"all(map({self.source.bind(is_array)}, arrays))")
         elif types:
-            self.require(f"{self.source.bind(types)}.issuperset(map(type, arrays))")
+            self.source.require(f"{self.source.bind(types)}.issuperset(map(type, arrays))")
         self.source.add(f"return arrays, {bulk(self.holders)}")
 
 

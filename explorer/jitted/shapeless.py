@@ -2,38 +2,216 @@
 
 jax.jit compiles for the first shape. What it traces is not the user's Python but the jaxpr of one symbolic trace, with
 the sizes put in; which sizes are one symbol is tried from the general to the special (`padding/patterns.py`). From the
-second shape on calls are padded, where that is proven to change no result (`padded_shapes.py`); else jax.jit compiles
-for each shape, as ever.
-
-Shapes that no trace covers are traced anew. A function that asks for a size in a way that no symbol can answer is
+second shape on calls are padded, where that is proven to change no result; else jax.jit compiles for each shape, as
+ever. Shapes that no trace covers are traced anew. A function that asks for a size in a way that no symbol can answer is
 traced for each shape, with a warning that names the line.
+
+jax.jit answers the shapes that it knows in C++; what it would trace and compile for comes by `PaddedShapes` first.
+Whether a call may be padded is decided within that trace, where the kind of its arguments is known (`Shapeless`), and
+raised out of it; the next call of the same kind, at whatever sizes, is answered without one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import local
 from typing import Any, cast
 
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax import at_sizes, foreign_tracers, inner_jaxprs, undecided_equalities
+from explorer._jax import at_sizes, foreign_tracers, is_top_level, undecided_equalities
 from explorer._jax.arguments import trace_context
-from explorer._jax.suppress_recording import suppress_recording
-from explorer.capture.agreement import differ
+from explorer._jax.calls import suppress_recording
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place
-from explorer.jitted.captured import Captured
-from explorer.jitted.padded_shapes import Padding, Places, ServePadded, take_offer
-from explorer.jitted.reading import constant
-from explorer.model.specialization import Specialization
-from explorer.padding.patterns import Pattern, Shapes, patterns, varies
+from explorer.jitted.state import constant
+from explorer.jitted.trial import Captured
+from explorer.model.events.event import CallLeft
+from explorer.model.results.dynamic_report import Specialization
+from explorer.padding import padded, prove
+from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns, varies
+from explorer.runtime.traces import derivatives_need_python, disagreement
+
+_KEPT = 1024  # kinds of calls that are known to be padded
+Answer = tuple[Any, Any, Any]  # of what jax.jit's dispatcher asks: the result, its entry for such calls, and a flag
+
+
+@dataclass(eq=False)
+class Padding:
+    """The padded program of one symbolic trace."""
+
+    program: GrowingProgram  # in its buckets
+    pattern: Pattern  # what its sizes are of the arrays that vary
+    structure: Any  # of what comes out
+
+    @classmethod
+    def of(
+        cls, closed: Any, pattern: Pattern, structure: Any, run: Callable[..., Any], varying: Sequence[int]
+    ) -> Padding | None:
+        """None where it isn't proven that padding changes no result; it is called as `run` is."""
+        symbols = dict.fromkeys(pattern.names, pattern.least)
+        proof = prove(closed, symbols)
+        if not proof.is_exact:
+            return None
+
+        def program(sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
+            bucket = pattern.sizes([arrays[i].shape for i in varying])
+            return padded(closed, bucket or {}, fills=proof.fills)(sizes, *arrays)
+
+        program.__name__ = program.__qualname__ = run.__name__
+        program.__dict__["__wrapped__"] = vars(run).get("__wrapped__")  # its place; it mustn't be kept alive
+        jitted: Any = jax.jit(program)
+        return cls(GrowingProgram(closed, symbols, lambda _: jitted, proof.fills), pattern, structure)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the arrays of a call are among its leaves."""
+
+    count: int  # of leaves
+    traced: tuple[int, ...]  # those that are arrays
+    varying: tuple[int, ...]  # of those, the ones whose shape may be another
+
+
+class ServePadded(CallLeft):
+    """Out of a trace that is about to be compiled: the call is to be padded."""
+
+    def __init__(self, padding: Padding, places: Places) -> None:
+        super().__init__("served by a padded binary")
+        self.padding, self.places = padding, places
+
+
+class _Offer(local):
+    """Which function's next trace on this thread may be left, for the call to be padded."""
+
+    to: Any = None
+
+
+_offer = _Offer()
+
+
+def take_offer(whose: Any) -> bool:
+    """Whether the trace that begins may be left; it may be once."""
+    is_offered, _offer.to = _offer.to is whose, None
+    return is_offered
+
+
+@contextmanager
+def _offered(whose: Any) -> Any:
+    before, _offer.to = _offer.to, whose
+    try:
+        yield
+    finally:
+        _offer.to = before
+
+
+class PaddedShapes:
+    """What stands between jax.jit's dispatcher and its trace."""
+
+    def __init__(self, whose: Any) -> None:
+        self._whose = whose
+        self._places: dict[Any, Places] = {}  # by tree of a call
+        self._known: dict[Any, list[Padding]] = {}  # by all of a call but its sizes
+
+    def clear(self) -> None:
+        self._places.clear()
+        self._known.clear()
+
+    def answer(self, miss: Callable[..., Answer], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        """The answer to a call that the dispatcher doesn't know."""
+        __tracebackhide__ = True
+        leaves, tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
+        if not _may_be_padded(leaves):
+            with _offered(None):
+                return miss(*args, **kwargs)
+        result = self._served(leaves, tree)
+        if result is None:
+            try:
+                with _offered(self._whose):
+                    return miss(*args, **kwargs)
+            except ServePadded as decision:
+                self._learn(decision, leaves, tree)
+                result = self._served(leaves, tree)
+        if result is None:
+            with _offered(None):
+                return miss(*args, **kwargs)
+        return result[0], None, False
+
+    def _learn(self, decision: ServePadded, leaves: list[Any], tree: Any) -> None:
+        if decision.places.count != len(leaves):  # jax.jit took the call apart otherwise
+            return
+        if len(self._known) >= _KEPT:
+            self.clear()
+        self._places[tree] = decision.places
+        key = self._key(leaves, tree)
+        if key is not None:
+            self._known.setdefault(key, []).append(decision.padding)
+
+    def _served(self, leaves: list[Any], tree: Any) -> tuple[Any] | None:
+        """The result of a call; None where jax.jit is to compile for its sizes alone, or to say what it is."""
+        places, key = self._places.get(tree), self._key(leaves, tree)
+        if places is None or key is None:
+            return None
+        for padding in self._known.get(key, ()):
+            sizes = padding.pattern.sizes([np.shape(leaves[i]) for i in places.varying])
+            if sizes is None or padding.program.is_worth_its_own(sizes):
+                continue
+            try:
+                outputs = padding.program.call(sizes, [leaves[i] for i in places.traced])
+            except Exception:  # out of memory: the call by itself needs less, or says what is wrong with it
+                padding.program.give_up(sizes)
+                return None
+            return (jax.tree.unflatten(padding.structure, outputs),)
+        return None
+
+    def _key(self, leaves: list[Any], tree: Any) -> Any:
+        """What calls that are padded alike have in common; None for a call of which nothing is known yet."""
+        places = self._places.get(tree)
+        if places is None:
+            return None
+        kinds = [_kind(leaf, with_shape=True) for leaf in leaves]
+        for i in places.varying:
+            kinds[i] = _kind(leaves[i], with_shape=False)
+        for i in set(range(len(leaves))).difference(places.traced):
+            kinds[i] = type(leaves[i]), leaves[i]
+        try:
+            key = tree, tuple(kinds), trace_context()[1]
+            hash(key)
+        except TypeError:  # a constant without a hash, which jax.jit refuses
+            return None
+        return key
+
+
+def _kind(leaf: Any, *, with_shape: bool) -> Any:
+    if not hasattr(leaf, "dtype"):
+        return leaf.__class__
+    shape = leaf.shape if with_shape else len(leaf.shape)
+    if not hasattr(leaf, "sharding"):  # NumPy's
+        return shape, leaf.dtype
+    return shape, leaf.dtype, jax.typeof(leaf).weak_type, leaf.sharding, leaf.committed
+
+
+def _may_be_padded(leaves: Sequence[Any]) -> bool:
+    """Whether a call is one of numbers that are there, each on one device, and JAX checks nothing in between."""
+    config: Any = jax.config
+    return (
+        not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
+        and is_top_level()
+        and not any(
+            isinstance(leaf, jax.core.Tracer)
+            or (isinstance(leaf, jax.Array) and (leaf.is_deleted() or len(leaf.devices()) > 1))
+            for leaf in leaves
+        )
+    )
+
 
 _MOST = 16  # traces of one rank and dtype; past it the oldest goes
 
@@ -146,13 +324,7 @@ class _Kind:
 
 
 class Shapeless:
-    """What jax.jit traces in place of a function, so that the function's own Python runs once for many shapes.
-
-    Args:
-        run: The function, with or without captured state as its first argument.
-        records: Of its traces, kept by the program; a trial that fails leaves none.
-        on_refusal: Called with the reason why a function is traced for each shape.
-    """
+    """What jax.jit traces in place of a function, so that the function's own Python runs once for many shapes."""
 
     def __init__(self, run: Callable[..., Any], records: list[Any], on_refusal: Callable[[str], None]) -> None:
         self.run, self.records, self.on_refusal = run, records, on_refusal
@@ -254,11 +426,9 @@ class Shapeless:
                 single, single_structure = call.trace(call.shapes)
         except Exception as error:
             return None, f"a trace for these sizes fails: {type(error).__name__}"
-        if structure.num_leaves != single_structure.num_leaves or (
-            str(given) != str(single.jaxpr) and _differ(given, single.jaxpr)
-        ):
+        if structure.num_leaves != single_structure.num_leaves or disagreement(given, single.jaxpr):
             return None, "a trace for one shape computes something else: a size is asked in a way that can't be seen"
-        return _Trace(pattern, traced.jaxpr, structure, _needs_python(traced.jaxpr)), ""
+        return _Trace(pattern, traced.jaxpr, structure, derivatives_need_python(traced.jaxpr)), ""
 
 
 def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> Specialization:
@@ -266,11 +436,6 @@ def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> S
         name: tuple(bucket.get(size, size) for size in shape) for name, shape in record.shapes.items()
     }
     return Specialization(shapes, "padded: for these shapes, and all that are smaller", seconds)
-
-
-def _differ(one: Any, other: Any) -> bool:
-    with jax.ensure_compile_time_eval():  # a trace is under way
-        return differ(one, other)
 
 
 def alike(run: Callable[..., Any], shapeless: Shapeless) -> Callable[..., Any]:
@@ -283,13 +448,3 @@ def alike(run: Callable[..., Any], shapeless: Shapeless) -> Callable[..., Any]:
     run_shapeless.__name__, run_shapeless.__qualname__ = run.__name__, run.__qualname__
     run_shapeless.__dict__.update(vars(run))
     return run_shapeless
-
-
-def _needs_python(closed: Any) -> bool:
-    """Whether its derivatives are not those of a trace with sizes: custom ones, and those of a loop over a size."""
-    return any(
-        e.primitive.name == "while"
-        or e.primitive.name.startswith("custom_")
-        or any(_needs_python(inner) for _, inner in inner_jaxprs(e.params))
-        for e in getattr(closed, "jaxpr", closed).eqns
-    )

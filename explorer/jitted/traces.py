@@ -1,36 +1,44 @@
-"""What was traced, when and why: the records behind `.specializations`, and the warning when there are too many."""
+"""What was traced, when and why: the records behind `.specializations`, and what a program says to the user."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import local
 from time import perf_counter
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import jax
 
-from explorer._jax.steps import STEP_EVENTS
+from explorer._jax.calls import STEP_EVENTS
+from explorer.capture.donated import explain_donated
 from explorer.capture.readers.jaxpr import short_type
-from explorer.jitted.kinds import is_array
-from explorer.model.specialization import Specialization
+from explorer.capture.sources import called_at
+from explorer.errors import (
+    ExplorerError,
+    LeakedStateError,
+    RecompilationWarning,
+    StaticArgumentError,
+    UnwrittenStateWarning,
+)
+from explorer.jitted.state import is_array
+from explorer.model.results.dynamic_report import Specialization
 
 _LONGEST = 40
 
 
 @dataclass
 class Trace:
-    """One run of a function's Python.
+    """One run of a function's Python."""
 
-    Args:
-        leaves: By path, what each argument's and the captured state's leaves were: a type, or a constant's value.
-        shapes: Of the arrays among them.
-    """
-
+    # by path, what each argument's and the captured state's leaves were: a type, or a constant's value
     leaves: dict[str, str]
-    shapes: dict[str, tuple[int | str, ...]]
+    shapes: dict[str, tuple[int | str, ...]]  # of the arrays among them
     reason: str = "first call"
     start: float = field(default_factory=perf_counter)
     seconds: float = 0.0
@@ -121,3 +129,126 @@ def _hear(event: str, duration_secs: float, **kwargs: str | int) -> None:
         trace = _pending.traces.pop(str(kwargs.get("fun_name")), None)
         if trace is not None:
             trace.seconds = perf_counter() - trace.start
+
+
+def warn_storm(name: str, traces: Sequence[Trace]) -> None:
+    changing = [
+        f"  {leaf}: {', '.join(values[:4])}{f', … ({len(values)} in all)' if len(values) > 4 else ''}"
+        for leaf, values in what_varies(traces)[:3]
+    ]
+    warn_user(
+        f"{name} was traced {len(traces)} times. What varies:\n"
+        + "\n".join(changing or ["  the structure of its arguments or state"])
+        + "\n  Hint: keep shapes the same (pad, or ex.compile with a NamedDimension); pass numbers as arguments or "
+        "keep them in the state as arrays, jnp.asarray(value), where they aren't constants; return what grows.",
+        RecompilationWarning,
+    )
+
+
+def warn_full(name: str, limit: int) -> None:
+    warn_user(
+        f"{name} had {limit} variants; all were let go, to bound the memory, and what comes again is compiled again.\n"
+        f"  Hint: raise max_specializations={limit}, if there are that many in turn, or keep what varies the same.",
+        RecompilationWarning,
+    )
+
+
+def warn_shapes(name: str, reason: str) -> None:
+    warn_user(
+        f"{name} is traced for each shape, although it is shapeless: {reason}\n"
+        "  Hint: compute with the size where it is asked (x.shape[0] * 2), or jit it without shapeless=True.",
+        RecompilationWarning,
+    )
+
+
+def warn_unwritten(name: str, paths: Sequence[str]) -> None:
+    warn_user(
+        f"{name} changed {', '.join(paths[:3])}, which is captured as `inputs` only: the change is dropped.\n"
+        "  Hint: jit(…, outputs=…) with the same container writes it back.",
+        UnwrittenStateWarning,
+    )
+
+
+def refuse_leak(name: str, holder: object) -> NoReturn:
+    raise LeakedStateError(
+        f"{name} is called while another function is traced, and would leave a traced value in its "
+        f"captured {type(holder).__name__}.\n{called_at()}"
+        "  Hint: ex.jit(outer, inputs=state, outputs=state) captures it there too; inside of jax.grad, "
+        "jax.vmap, jax.lax.cond or jax.jit, return the new state instead."
+    )
+
+
+def refuse_frozen(name: str, path: str) -> NoReturn:
+    raise LeakedStateError(
+        f"{name} reads its state (`{path}`) while another function is traced, which would bake in today's value for "
+        f"all its calls.\n{called_at()}"
+        "  Hint: ex.jit(outer, inputs=state) captures it there too; or give the state as an argument."
+    )
+
+
+def explain_call_error(
+    name: str,
+    signature: inspect.Signature | None,
+    static: Collection[str],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> ExplorerError | None:
+    """The error to raise for a call that JAX refused; None if it says best itself what is wrong."""
+    given: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
+    if signature is not None:
+        try:
+            given = dict(signature.bind(*args, **kwargs).arguments)
+        except TypeError:  # Python says that best
+            return None
+    for parameter, value in given.items():
+        if parameter in static and (why := _why_not_static(value)):
+            return StaticArgumentError(
+                f"static argument `{parameter}` of {name} {why}: jit keeps a program for each value, and finds it by "
+                f"hash and ==.\n{called_at()}  Hint: {_instead(parameter, value)}."
+            )
+    return explain_donated(name, given)
+
+
+def _why_not_static(value: Any) -> str:
+    try:
+        hash(value)
+    except TypeError:
+        return f"is {type(value).__name__}, which has no hash"
+    except Exception:  # the user's own, which says more
+        return ""
+    try:
+        _ = value == value
+    except Exception as error:
+        return f"is {type(value).__name__}, whose == raises {type(error).__name__}"
+    return ""
+
+
+def _instead(parameter: str, value: Any) -> str:
+    if hasattr(value, "dtype"):
+        return f"an array is no static argument: leave `{parameter}` out of static_argnums and static_argnames"
+    if isinstance(value, (list, set, dict)):
+        kind = "" if isinstance(value, dict) else "tuple" if isinstance(value, list) else "frozenset"
+        return f"give {kind}({parameter})" if kind else f"give tuple(sorted({parameter}.items()))"
+    return f"give {type(value).__name__} __hash__ and __eq__, by @dataclass(frozen=True) for one"
+
+
+_PASSED = ("explorer", "jax", "jaxlib", "contextlib", "functools")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and _is_passed(frame):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
+
+
+def users_line() -> tuple[str, int]:
+    """File and line of the innermost frame outside of Explorer and JAX."""
+    frame = inspect.currentframe()
+    while frame is not None and _is_passed(frame):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_passed(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _PASSED

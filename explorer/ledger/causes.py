@@ -1,17 +1,138 @@
-"""Why each call was compiled: its key, held against those before it."""
+"""Calls that leave the fast path while they go on, and why each was compiled: its key, held against those before it."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from threading import RLock
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+from threading import RLock, current_thread
+from time import perf_counter, time
 from typing import Any, NamedTuple, TypeVar
 
-from explorer.analysis.recompiles.key_history import History
-from explorer.analysis.recompiles.reasons import explain, explain_raised
-from explorer.ledger.unwatched import Unwatched
-from explorer.model.events.event import Place, Reason
+from explorer._jax.calls import Signature, compiled_by_now, default_devices, devices_of
+from explorer.analysis.recompiles.reasons import History, explain, explain_raised
+from explorer.ledger.functions import is_primitive, name_of
+from explorer.model.events.event import Event, Place, Reason, hot_copy_of
 from explorer.model.events.key import Function, Key, Leaf
+
+
+class Stage(Enum):
+    """Where a call is."""
+
+    TRACE = "its jaxpr is looked up or traced"
+    WAITING = "its jaxpr is there"
+    RUN = "it is lowered, compiled and run"
+    OVER = "it ended"
+
+
+TRACE, WAITING, RUN, OVER = Stage  # an attribute of an Enum takes its time
+
+
+class Step(NamedTuple):
+    """One thing that JAX did for a call; `end` is of `perf_counter`."""
+
+    kind: str
+    seconds: float
+    end: float
+    saved: float = 0.0
+
+
+class Call:
+    """What JAX was called with, for as long as the call goes on.
+
+    Args:
+        function, wrapper: What is compiled, and its `jax.jit`; None for a jaxpr that is no function of Python's.
+        runs: It will be run, and is not only traced.
+        outer: The call that this one is inside of, on the same thread.
+    """
+
+    # Of the class, as most calls never have one of their own: they only leave the fast path.
+    stage: Stage = TRACE
+    steps: list[Step] | None = None
+    key: Key | None = None
+    program: Any = None
+    values: Any = ()
+    derived: dict[str, Any] | None = None
+    executable: Any = None
+    seconds = 0.0  # of its trace, as JAX reports it
+    cause: Any = None  # why, if a listener was called before its end
+    lines: str | None = None  # what its program does, line by line
+    doing = ""  # the step that began last
+    ours = 0.0  # seconds that the ledger took
+
+    def __init__(self, function: Any, wrapper: Any, args: Any, kwargs: Any, runs: bool, outer: Call | None) -> None:
+        self.began = perf_counter()
+        self.function = function
+        self.wrapper = wrapper
+        self.args = args
+        self.kwargs = kwargs
+        self.runs = runs
+        self.outer = outer
+
+    def step(self, kind: str, seconds: float, saved: float = 0.0) -> None:
+        if self.steps is None:
+            self.steps = []
+        self.steps.append(Step(kind, seconds, perf_counter(), saved))
+
+    def traced(self) -> None:
+        # A trace inside of a transformation is not reported.
+        seconds, copy = self.seconds or perf_counter() - self.began, hot_copy_of(self.function)
+        self.step("trace", seconds if copy is None else seconds + copy.trace_seconds)
+
+    @property
+    def name(self) -> str:
+        """As JAX prints it."""
+        if self.key is not None:
+            return self.key.function.name
+        params = self.derived or (self.program.params if self.program is not None else {})
+        return str(params.get("name", "")) or name_of(self.function)
+
+    @property
+    def device(self) -> str:
+        """What it was compiled for, once it has run."""
+        return device_of(self.key, self.executable)
+
+    @property
+    def doing_now(self) -> str:
+        """`trace`, `lower` or `compile`; empty if none: it runs, or it was known."""
+        if self.stage is TRACE:
+            return "trace"
+        return self.doing if self.stage is RUN else ""
+
+    @property
+    def since(self) -> float:
+        """When it began, in seconds since 1970."""
+        return self.clock(self.began)
+
+    @staticmethod
+    def clock(moment: float) -> float:
+        """Seconds since 1970 for a `perf_counter`."""
+        return time() - (perf_counter() - moment)
+
+
+def thread_name() -> str:
+    return current_thread().name
+
+
+def device_of(key: Key | None, executable: Any = None) -> str:
+    """Where a call runs, as far as that is known."""
+    devices = devices_of(executable) if executable is not None else ()
+    if not devices and key is not None:
+        devices = next((leaf.devices for leaf in key.leaves if leaf.devices), ())
+    return _joined(devices or default_devices())
+
+
+def _joined(devices: tuple[str, ...]) -> str:
+    """`cpu:0`; `gpu:0-7` for several."""
+    if len(devices) < 2:
+        return "".join(devices)
+    kind, _, first = devices[0].partition(":")
+    numbers = [int(device.rpartition(":")[2]) for device in devices]
+    if numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+        return f"{kind}:{first}-{numbers[-1]}"
+    return f"{kind}:{','.join(map(str, numbers))}"
+
 
 _Name = TypeVar("_Name", int, str)
 _STEPS = ("trace", "lower", "compile")
@@ -21,7 +142,7 @@ _ASKED = Reason(
     "unknown", text="it was asked for ahead of time, where `.lower()` and `.compile()` may have options of their own"
 )
 _TYPED = Leaf._fields.index("weak") + 1  # its path and its type come first
-_MANY = 256  # functions traced ahead of time that are remembered until they are compiled
+_MANY_AHEAD = 256  # functions traced ahead of time that are remembered until they are compiled
 
 
 class CallCause(NamedTuple):
@@ -146,7 +267,7 @@ class Causes:
 def _keep(where: OrderedDict[_Name, _Ahead], name: _Name, ahead: _Ahead) -> None:
     where[name] = ahead
     where.move_to_end(name)
-    if len(where) > _MANY:
+    if len(where) > _MANY_AHEAD:
         where.popitem(last=False)
 
 
@@ -154,3 +275,117 @@ def _traced(key: Key) -> int:
     """Equal for calls that have one jaxpr: arrays, and what merely stands for them."""
     leaves = tuple([leaf[:_TYPED] for leaf in key.leaves])
     return hash((key.function.identity, key.structure, key.statics, leaves, key.context))
+
+
+_MANY_WRAPPERS = 1_024  # wrappers
+
+
+class MissCounter:
+    """The misses of one `jax.jit(…)`."""
+
+    __slots__ = ("calls", "due", "first_event", "reported", "wrapper")
+
+    def __init__(self, wrapper: Any) -> None:
+        self.wrapper = wrapper  # held, so that its number is no other's
+        self.calls = 0
+        self.reported = 0
+        self.due = 1
+        self.first_event: Event | None = None  # of the first
+
+    def event(self, seconds: float) -> Event:
+        """The event for all calls since the last report; `seconds` of the last of them."""
+        new, self.reported = self.calls - self.reported, self.calls
+        self.due = self.calls * 10
+        assert self.first_event is not None
+        return replace(self.first_event, seconds=seconds, start=time() - seconds, count=new)
+
+
+class Misses:
+    """Counts misses. The 1st of a wrapper, 10th, 100th, … is reported, each for all since the one before."""
+
+    def __init__(self) -> None:
+        self._missed: OrderedDict[int, MissCounter] = OrderedDict()
+
+    def count(self, wrapper: Any) -> MissCounter | None:
+        """Count a call. Return the counter if an event is due, else None."""
+        missed = self._missed.get(id(wrapper))
+        if missed is None:
+            missed = self._missed[id(wrapper)] = MissCounter(wrapper)
+            if len(self._missed) > _MANY_WRAPPERS:
+                self._missed.popitem(last=False)
+        missed.calls += 1  # two threads at once may count as one
+        return missed if missed.calls >= missed.due else None
+
+    def rest(self) -> Iterator[MissCounter]:
+        """The counters with calls that no event has reported."""
+        return (
+            missed
+            for missed in self._missed.values()
+            if missed.first_event is not None and missed.calls > missed.reported
+        )
+
+    def clear(self) -> None:
+        self._missed.clear()
+
+
+_UNSEEN = "`{}` had compiled before anything watched, for arguments like these: what changed can't be told"
+_MANY_SIGNATURES = 48  # signatures of one function
+
+
+class Unwatched:
+    """The functions that had compiled when watching began, and what for."""
+
+    def __init__(self) -> None:
+        self._read: Callable[[], list[tuple[Any, list[Signature]]]] = list
+        self._number: Callable[[Any], int] = id
+        self._signatures: dict[int, Sequence[Signature]] | None = None
+
+    def snapshot(self, number: Callable[[Any], int]) -> None:
+        """Remember what has compiled up to now; `number` gives a function's `Function.identity`."""
+        self._read, self._number, self._signatures = compiled_by_now(), number, None
+
+    def forget(self) -> None:
+        """Let go of what JAX's caches held."""
+        self._read, self._signatures = list, {}
+
+    def _known_signatures(self) -> dict[int, Sequence[Signature]]:
+        if self._signatures is None:  # most watches see no first call of what had compiled before
+            functions = [function for function in self._read() if not is_primitive(function[0])]
+            self._signatures = {
+                self._number(function): signatures[-_MANY_SIGNATURES:] for function, signatures in functions
+            }
+            self._read = list
+        return self._signatures
+
+    def explain(self, key: Key, happened: frozenset[str]) -> Reason | None:
+        """Why a call compiled that is the first to be seen of its function; None if it really is the first.
+
+        Shapes, dtypes and the paths of arguments can be compared with, but neither static arguments nor settings.
+        """
+        if key.function.eager or key.function.is_hot:
+            return None
+        signatures = self._known_signatures().get(key.function.identity)
+        if signatures is None:
+            return None
+        reason = explain(key, [_key(key, *signature) for signature in signatures], happened)
+        if reason.kind in ("first", "evicted", "unknown"):
+            return Reason("unknown", text=_UNSEEN.format(key.function.name))
+        return reason
+
+
+def _key(key: Key, paths: Sequence[str | None], avals: Sequence[Any]) -> Key:
+    """An earlier key: what isn't known of it is as in `key`."""
+    like = {leaf.path: leaf for leaf in key.leaves}
+    named = [path or f"arg{i}" for i, path in enumerate(paths)]
+    leaves = tuple(_leaf(path, aval, like) for path, aval in zip(named, avals, strict=True))
+    if [leaf.path for leaf in leaves] == [*like]:
+        return replace(key, leaves=leaves)
+    return replace(key, leaves=leaves, tree=None, structure=-1)
+
+
+def _leaf(path: str, aval: Any, like: dict[str, Leaf]) -> Leaf:
+    shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
+    dtype, weak = str(getattr(aval.dtype, "name", aval.dtype)), bool(getattr(aval, "weak_type", False))
+    if path in like:
+        return like[path]._replace(shape=shape, dtype=dtype, weak=weak)
+    return Leaf(path, shape, dtype, weak)

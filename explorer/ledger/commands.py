@@ -10,7 +10,7 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.output_option import add_output, writable
-from explorer.files.reports.shell import add_format, present, script_output
+from explorer.files.reports import add_format, present, script_output
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger
 

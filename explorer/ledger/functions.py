@@ -3,18 +3,83 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from threading import RLock
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
-from explorer._jax.arguments import pmapped
-from explorer.ledger.identity import Equals, Identities
-from explorer.model.events.hot_copy import hot_copy_of
+from jax.sharding import NamedSharding
+
+from explorer._jax.arguments import pmapped, unspecified
+from explorer.model.events.event import hot_copy_of, spread_text
 from explorer.model.events.key import AHEAD, HOT, Function
+
+
+class Identities:
+    """A number for each object, the same as long as it lives, and never another's.
+
+    Objects that can't be held weakly are held, the most recent `limit` of them.
+    """
+
+    def __init__(self, limit: int = 4_096) -> None:
+        self._numbers: dict[int, tuple[Any, int]] = {}  # by id(); a number is good while its object lives
+        self._held: OrderedDict[int, Any] = OrderedDict()
+        self._count = count(1)
+        self._limit = limit
+        self._lock = RLock()
+
+    def of(self, value: Any) -> int:
+        entry = self._numbers.get(id(value))
+        if entry is not None and (entry[0] is None or entry[0]() is value):
+            return entry[1]
+        with self._lock:
+            return self._new(value)
+
+    def _new(self, value: Any) -> int:
+        at, number = id(value), next(self._count)
+        try:
+            self._numbers[at] = weakref.ref(value, lambda gone: self._forget(at, gone)), number
+        except TypeError:
+            self._numbers[at] = None, number
+            self._held[at] = value
+            if len(self._held) > self._limit:
+                del self._numbers[self._held.popitem(last=False)[0]]
+        return number
+
+    def _forget(self, at: int, gone: Any) -> None:
+        # No lock: Python may call this in the middle of `_new`, on the same thread.
+        entry = self._numbers.get(at)
+        if entry is not None and entry[0] is gone:
+            self._numbers.pop(at, None)
+
+
+class Equals:
+    """A number for each value that is not equal to another: the most recent `limit` of them are held."""
+
+    def __init__(self, limit: int = 1_024) -> None:
+        self._numbers: OrderedDict[Any, int] = OrderedDict()
+        self._count = count(1)
+        self._limit = limit
+        self._lock = RLock()
+
+    def of(self, value: Any) -> int:
+        """0 where it can't be compared."""
+        try:
+            with self._lock:
+                number = self._numbers.get(value)
+                if number is None:
+                    number = self._numbers[value] = next(self._count)
+                    if len(self._numbers) > self._limit:
+                        self._numbers.popitem(last=False)
+                return number
+        except Exception:  # the user's own __hash__ or __eq__
+            return 0
+
 
 _COVER = "reraise_with_filtered_traceback"
 _DEEPEST = 50  # wrappers around wrappers: a cycle ends there
@@ -177,3 +242,58 @@ def clean(text: str, longest: int = 400) -> str:
         parts = text.split(" at 0x")
         text = parts[0] + "".join(part.lstrip("0123456789abcdef") for part in parts[1:])
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+class Wrapper:
+    """What a `jax.jit` was given, printed; only what isn't the default."""
+
+    __slots__ = ("options", "wrapping")
+
+    def __init__(self, wrapping: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> None:
+        self.wrapping = wrapping
+        self.options = options
+
+
+def read_wrapper(wrapper: Any) -> Wrapper:
+    settings: list[tuple[str, str]] = []
+    for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
+        leaves = tuple(getattr(wrapper, f"{name}_leaves", ()))
+        if any(leaf is not None and leaf is not unspecified for leaf in leaves):
+            settings.append((name, clean(", ".join(map(sharding_text, leaves)))))
+    for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "device", "backend"):
+        value = getattr(wrapper, name, None)
+        if value is not None and value != ():
+            settings.append((name, clean(str(value))))
+    for name in ("keep_unused", "inline"):
+        value = getattr(wrapper, name, False)
+        text = str(getattr(value, "value", value))
+        if text not in ("False", "auto"):
+            settings.append((name, text))
+    options = getattr(wrapper, "compiler_options_kvs", ())
+    return Wrapper(tuple(settings), tuple(sorted((str(name), clean(str(value))) for name, value in options)))
+
+
+Parts = tuple[str, str, str]
+
+
+def sharding_parts(sharding: Any, memory: str = "") -> Parts:
+    """The partition (`P('data', None)`), the mesh (`data=4`) and the memory, where that isn't the device's usual one.
+
+    Empty is what it has not: a single device has neither of the first two.
+    """
+    if not isinstance(sharding, NamedSharding):
+        return "", "", memory
+    mesh = cast("Any", sharding.mesh)
+    axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
+    return _spec_text(sharding.spec), axes, memory
+
+
+def _spec_text(spec: Any) -> str:
+    if getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
+        return str(spec)
+    return f"P({', '.join(map(repr, spec))})"
+
+
+def sharding_text(sharding: Any) -> str:
+    """In one line, for a setting of `jax.jit`."""
+    return spread_text(sharding_parts(sharding)) or clean(str(sharding))

@@ -16,8 +16,7 @@ import numpy as np
 from jax.core import Tracer
 
 from explorer._jax.arguments import common_placement, placement_of, quick, value_below
-from explorer.ledger.functions import clean
-from explorer.ledger.shardings import Parts, sharding_parts
+from explorer.ledger.functions import Parts, clean, sharding_parts
 from explorer.model.events.leaves import Content, Contents, LeafColumns
 
 _MANY = 50_000  # contents and shardings that are remembered

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import IO, Protocol
 
-from explorer.files.log_file import complain, open_log
+from explorer.files.instruction_log import complain, open_log
 from explorer.model.events.event import Event, Place, Reason
 
 LOG = "EXPLORER_INSTRUCTION_LOG"

@@ -17,12 +17,11 @@ from explorer._jax.distributed import Processes, processes
 from explorer.analysis.recompiles.process_programs import ProcessFold
 from explorer.errors import LedgerFileError, NotRecordedError, OptionError, ProcessWarning, ResultFileError
 from explorer.files import results
-from explorer.files.disk import read_start
+from explorer.files.disk import process_names, read_start, with_files
 from explorer.files.ledger_reader import read_into
-from explorer.files.process_files import process_names, with_files
 from explorer.model.events.event import Event
+from explorer.model.events.family_counts import Prediction
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.prediction import Prediction
 from explorer.model.events.process_ledger import ProcessLedger
 
 _PATIENCE = 60.0  # seconds that one process may be ahead of another in what it compiles

@@ -11,24 +11,29 @@ from threading import RLock, get_ident
 from time import perf_counter, thread_time
 from typing import Any, Protocol
 
-from explorer._jax.calls import hooks, is_inside_a_trace
+from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
 from explorer._jax.distributed import processes
-from explorer._jax.program_lines import program_lines
-from explorer._jax.steps import SAVED_EVENT, STEP_EVENTS
-from explorer._jax.suppress_recording import suppression
+from explorer._jax.traces import program_lines
 from explorer.capture.call_sites import user_places
-from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
-from explorer.ledger.causes import CallCause, Causes
-from explorer.ledger.keys import Keys
+from explorer.ledger.causes import (
+    OVER,
+    RUN,
+    TRACE,
+    WAITING,
+    Call,
+    CallCause,
+    Causes,
+    MissCounter,
+    Misses,
+    Step,
+    device_of,
+    thread_name,
+)
+from explorer.ledger.keys import Keys, predict_recompiles
 from explorer.ledger.log import EventListener
-from explorer.ledger.misses import MissCounter, Misses
-from explorer.ledger.predictions import predict_recompiles
 from explorer.ledger.replay import Replay
-from explorer.model.events.call_left import CallLeft
-from explorer.model.events.event import Event
-from explorer.model.events.hot_copy import hot_copy_of
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.running import Running
+from explorer.model.events.event import CallLeft, Event, Running, hot_copy_of
+from explorer.model.events.family_counts import Prediction
 
 
 class Sink(Protocol):

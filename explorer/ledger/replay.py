@@ -17,19 +17,17 @@ import jax
 from jax.core import Tracer
 
 from explorer._jax.arguments import trace_again, trace_context
-from explorer.analysis.recompiles.key_history import same_last
 from explorer.analysis.recompiles.nearest import nearest
-from explorer.analysis.recompiles.reasons import relatives
+from explorer.analysis.recompiles.reasons import relatives, same_last
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
-from explorer.ledger.call import Call
+from explorer.ledger.causes import Call
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.events.event import Event
-from explorer.model.events.hot_copy import HotCopy, hot_copy_of
+from explorer.model.events.event import Event, HotCopy, hot_copy_of
 from explorer.model.events.key import Key
 from explorer.model.events.leaves import in_columns
+from explorer.model.stage import Durations
 
 _MANY = 512  # calls of one watch
 

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
+import warnings
 from collections import deque
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from os import PathLike
+from threading import RLock
+from time import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
+from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
-from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.diff.diff import Diff, diff
+from explorer.analysis.questions.catalogue import reply
 from explorer.capture.sources import label
-from explorer.errors import OptionError
-from explorer.ledger.capture_answer import recompilations
-from explorer.ledger.cells import Cells
-from explorer.ledger.log import EventListener, LineLog
+from explorer.errors import OptionError, RecompilationWarning
+from explorer.ledger.log import EventListener, LineLog, from_environment
 from explorer.ledger.processes import ProcessComparison
 from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
-from explorer.ledger.storm_warning import StormWarning
-from explorer.model.answers import LIVE_ANSWERS
+from explorer.model.answers import LIVE_ANSWERS, Answer
 from explorer.model.capture import Capture
-from explorer.model.events.event import Event
+from explorer.model.events.event import Event, Running
+from explorer.model.events.family_counts import STORM, Storm, warned_functions
 from explorer.model.events.ledger import LIMIT, Ledger
-from explorer.model.events.running import Running
-from explorer.model.events.storm import STORM
-from explorer.model.remembered import remembered
+from explorer.model.results.session import remembered
+from explorer.model.units import count_text
 
 _FAULTS = 20  # kept; more of them say no more
 
@@ -86,9 +88,6 @@ def watch(
     event_listeners: list[EventListener] = [] if log is None else [LineLog(log)]
     event_listeners += [] if shared is None else [ProcessComparison(shared)]
     return Watch(limit, storm=storm, spill=spill, event_listeners=event_listeners)
-
-
-LIVE_ANSWERS["recompiled"] = recompilations
 
 
 def _check(name: str, value: Any, least: int, hint: str) -> None:
@@ -225,3 +224,150 @@ class Watch(Ledger):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
+
+
+class _Watching(Protocol):
+    def storm_of(self, event: Event) -> Storm | None: ...
+
+    def fault(self, error: BaseException) -> None: ...
+
+
+class StormWarning:
+    """Warns when a function is compiled more often than its watch allows: once for each function, in the user's time.
+
+    Args:
+        watching: The watch whose events it gets.
+    """
+
+    def __init__(self, watching: _Watching) -> None:
+        self._watching = watching
+        self._on = True
+        warned_functions.begin()
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        """A call is over."""
+        try:
+            storm = self._watching.storm_of(events[-1]) if events else None
+            if storm is not None and warned_functions.add(*storm.family[1:]):
+                warn(storm)
+        except Exception as error:  # the user's own way of showing warnings
+            self._watching.fault(error)
+
+    def close(self) -> None:
+        """The watch is over. Twice is as once."""
+        if self._on:
+            self._on = False
+            warned_functions.end()
+
+
+def warn(storm: Storm) -> None:
+    """Show the warning at the line of the storm's last call; a filter that makes it an error only has it shown."""
+    file, line = (storm.at.file, storm.at.line) if storm.at is not None else storm.family[2:]
+    file, line = file or "<explorer>", max(line, 1)
+    try:
+        # Shown at this very line, once by us alone: without the registry of earlier warnings.
+        warnings.warn_explicit(storm.text, RecompilationWarning, file, line)
+    except RecompilationWarning as error:  # the call has its result by now, and must not lose it
+        warnings.showwarning(error, RecompilationWarning, file, line)
+
+
+_MANY = 10_000
+
+
+class Cells:
+    """Told by IPython of each cell before and after it runs; without IPython there are none."""
+
+    def __init__(self) -> None:
+        ipython: Any = sys.modules.get("IPython")
+        self._shell: Any = ipython.get_ipython() if ipython is not None else None
+        self._ran: deque[tuple[str, float, float]] = deque(maxlen=_MANY)
+        self._began: float | None = None  # the one that runs
+        if self._shell is not None:
+            self._shell.events.register("pre_run_cell", self._before)
+            self._shell.events.register("post_run_cell", self._after)
+            self._before(None)  # the one that this is called in
+
+    @property
+    def ran(self) -> tuple[tuple[str, float, float], ...]:
+        """What a person calls each cell, and when it began and ended, in seconds since 1970; one that runs ends now."""
+        return (*self._ran, *self._now(None))
+
+    def stop(self) -> None:
+        """Unsubscribe."""
+        self._after(None)
+        if self._shell is not None:
+            for event, callback in (("pre_run_cell", self._before), ("post_run_cell", self._after)):
+                with suppress(ValueError):  # somebody took it away
+                    self._shell.events.unregister(event, callback)
+            self._shell = None
+
+    def _before(self, info: Any) -> None:
+        self._began = time()
+
+    def _after(self, result: Any) -> None:
+        self._ran.extend(self._now(result))
+        self._began = None
+
+    def _now(self, result: Any) -> list[tuple[str, float, float]]:
+        if self._began is None:
+            return []
+        # While a cell runs, IPython counts it already, or not yet: that depends on its version.
+        compiled: dict[str, int] = getattr(self._shell.compile, "_filename_map", {})
+        count = getattr(result, "execution_count", None) or max(compiled.values(), default=1)
+        return [(f"cell [{count}]", self._began, time())]
+
+
+_lock = RLock()
+_session: Watch | None = None
+
+
+def session() -> Watch | None:
+    """The session's watch; None if there is none, or if it was stopped."""
+    return _session if _session is not None and _session.on else None
+
+
+def start_session() -> Watch:
+    """The session's watch, turned on if it is off."""
+    global _session
+    with _lock:
+        current = session()
+        if current is None:
+            current = _session = Watch()
+        return current
+
+
+def stop_session() -> Watch | None:
+    """Turn the session's watch off; what it saw stays in what is returned, None if it was off."""
+    global _session
+    with _lock:
+        stopped, _session = session(), None
+        if stopped is not None:
+            stopped.stop()
+        return stopped
+
+
+def watch_if_requested() -> None:
+    """Turn the session's watch on if the environment asks for one of its logs."""
+    global _session
+    event_listeners = from_environment()
+    if event_listeners:
+        with _lock:
+            _session = Watch(event_listeners=event_listeners)
+
+
+def recompilations(capture: Capture) -> Answer | None:
+    """The answer of the first watch that is on and saw the function compile; None where none is on."""
+    watches = [watch for watch in recorder.watches if isinstance(watch, Ledger)]
+    for watch in watches:
+        for row in watch.functions():
+            compiles = row.compiles + row.cache_hits
+            if compiles and row.name == capture.function and row.file in ("", capture.file):
+                text = f"{row.name} was compiled {count_text(compiles, 'time')} since the watch began."
+                is_again = row.last is not None and row.last.reason.kind != "first"
+                return reply("recompiled", text + f" The last time: {row.last and row.last.reason}." * is_again)
+    if not watches:
+        return None
+    return reply("recompiled", f"{capture.function} was not compiled since the watch began.")
+
+
+LIVE_ANSWERS["recompiled"] = recompilations

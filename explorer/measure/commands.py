@@ -11,7 +11,7 @@ from typing import Any
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.files.output_option import add_output, writable
-from explorer.files.reports.shell import add_format, present
+from explorer.files.reports import add_format, present
 
 _FILLED = "An array that is only described is random, floats normal, or of zeros if it holds whole numbers."
 

@@ -20,8 +20,8 @@ from explorer.measure.device import environment_with_cores
 from explorer.measure.machine import busy_note
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
 from explorer.measure.subject import signature_of
-from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.statistics import ratio_interval
+from explorer.model.results.timing import Comparison
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 
 _WARM_UP = 0.2  # of the time there is, for all of them together

@@ -12,12 +12,12 @@ from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError
 from explorer.executors.distribute import distribution
 from explorer.executors.worker import Item
-from explorer.hardware.capacity import capacity_of
+from explorer.hardware.limits import capacity_of
 from explorer.hardware.names import parse_target
 from explorer.measure.for_target import least_seconds
 from explorer.model.capture import Capture
-from explorer.model.program_memory import needed_bytes
-from explorer.model.results.target_comparison import TargetComparison, TargetResult
+from explorer.model.live_memory import needed_bytes
+from explorer.model.results.targets import TargetComparison, TargetResult
 from explorer.model.target import Target
 from explorer.view.progress_bar import progress_bar
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from explorer._jax.jitted import is_jitted, jit_options, static_arguments
-from explorer._jax.options import option_names
+from explorer._jax.arguments import is_jitted, jit_options, static_arguments
+from explorer._jax.settings import option_names
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.limits import unknown_loops
+from explorer.analysis.cost.loops import unknown_loops
 from explorer.capture.agreement import keys_like
 from explorer.capture.backends import Backend, HereBackend
 from explorer.capture.explore import CompileRequest, compile_stages
@@ -23,7 +23,7 @@ from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit,
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.naming import struct_of
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.text import did_you_mean
 

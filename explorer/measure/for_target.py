@@ -9,9 +9,8 @@ import numpy as np
 
 from explorer.analysis.cost.least_time import copies_beside, least_times
 from explorer.errors import OptionError
-from explorer.hardware.capacity import capacity_of
-from explorer.hardware.estimates import peaks_of
-from explorer.hardware.names import parse_target
+from explorer.hardware.limits import capacity_of
+from explorer.hardware.names import parse_target, peaks_of
 from explorer.model.capture import Capture
 from explorer.model.target import Target
 from explorer.model.units import bytes_text

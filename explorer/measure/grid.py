@@ -22,7 +22,7 @@ from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.bound_constants import bind_constants
 from explorer.measure.casting import as_float, cast_floats, has_floats
 from explorer.measure.naming import axis_of, is_array, value_text
-from explorer.model.results.axis import Axis
+from explorer.model.results.statistics import Axis
 from explorer.model.text import did_you_mean
 
 _OPTIONS = "options"

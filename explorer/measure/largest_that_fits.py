@@ -14,7 +14,7 @@ from explorer.capture.backends import Backend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError, NotCallableError, OptionError
-from explorer.hardware.capacity import Capacity, capacity_of, read_overflow
+from explorer.hardware.limits import Capacity, capacity_of, read_overflow
 from explorer.hardware.names import parse_target
 from explorer.measure.for_target import target_notes
 from explorer.measure.grid import grid_of
@@ -22,9 +22,9 @@ from explorer.measure.memory import check_limit, here
 from explorer.measure.naming import struct_of
 from explorer.measure.sizes import abstract_maker, is_described, ranges_of, sized_maker
 from explorer.measure.subject import name_of
-from explorer.model.program_memory import needed_bytes
-from explorer.model.results.largest_fit import LargestFit, Trial
+from explorer.model.live_memory import needed_bytes
 from explorer.model.results.memory_use import fitted_size
+from explorer.model.results.targets import LargestFit, Trial
 from explorer.model.target import Target
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 

@@ -14,7 +14,7 @@ from explorer.capture.backends import Backend, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Compilation, CompileRequest, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.hardware.capacity import capacity_of, read_overflow
+from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
 from explorer.measure.compiled_subject import error_line
 from explorer.measure.device import default_device
@@ -26,8 +26,8 @@ from explorer.measure.own_process import peak_of_process
 from explorer.measure.sizes import abstract_maker, flattened, is_described, ranges_of, sized_maker
 from explorer.measure.subject import name_of
 from explorer.model.capture import Capture
-from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+from explorer.model.results.statistics import Axis
 from explorer.model.target import Target
 
 _TRIES = 20  # compilations to find the largest size that fits

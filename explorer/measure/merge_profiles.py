@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 
-from explorer.analysis.profile import across_processes
+from explorer.analysis.profile.views import merge_profiles as merged_profiles
 from explorer.errors import OptionError
-from explorer.files.process_files import process_names, with_files
-from explorer.model.results.process_profile import ProcessProfile
-from explorer.model.results.profile import Profile
+from explorer.files.disk import process_names, with_files
+from explorer.model.results.profile import ProcessProfile, Profile
 
 Source = Profile | str | PathLike[str]
 
@@ -45,7 +44,7 @@ def merge_profiles(
             f"merge_profiles got {len(sources):,} profiles and {len(wanted):,} names.\n"
             "  Hint: merge_profiles('folder'), of files of Profile.save."
         )
-    return across_processes.merge_profiles(zip(wanted, _read(sources), strict=True))
+    return merged_profiles(zip(wanted, _read(sources), strict=True))
 
 
 def _read(sources: Iterable[Profile | Path]) -> Iterator[Profile]:

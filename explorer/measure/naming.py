@@ -13,7 +13,7 @@ import numpy as np
 
 from explorer.capture.explore import Described
 from explorer.capture.readers.jaxpr import short_type
-from explorer.model.results.axis import Axis
+from explorer.model.results.statistics import Axis
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, Described)
 _LONGEST = 40  # characters of a label

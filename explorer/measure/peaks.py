@@ -17,14 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.errors import ResultFileError
-from explorer.files.cache_folder import cache_folder
+from explorer.files.disk import cache_folder
 from explorer.measure import probes
 from explorer.measure.device import default_device
 from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor
 from explorer.measure.probes import Budget
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Peaks
 
 _METHOD = 2  # how it is measured and kept; what another method gave is measured again
 _SECONDS = 5  # what is said; on two cores it takes as long

@@ -12,7 +12,7 @@ from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import profiling
 from explorer.analysis.profile.build import build_profile, steady_runs
-from explorer.analysis.profile.overhead import undisturbed
+from explorer.analysis.profile.recording import undisturbed
 from explorer.capture.call import Call, takes_call
 from explorer.capture.origins import agree_on_time, call_time
 from explorer.capture.prints import printed_once

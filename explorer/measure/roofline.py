@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer.analysis.cost.estimated_roofline import estimated_roofline
+from explorer.analysis.cost.least_time import estimated_roofline
 from explorer.analysis.profile.roofline import build_roofline
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import NotCallableError, OptionError
-from explorer.hardware.estimates import peaks_of
-from explorer.hardware.names import parse_target
+from explorer.hardware.names import parse_target, peaks_of
 from explorer.measure.for_target import target_notes
 from explorer.measure.peaks import peaks as measured_peaks
 from explorer.measure.profile import profile as measure_profile
-from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
-from explorer.model.results.roofline import Roofline
+from explorer.model.results.roofline import Peaks, Roofline
 from explorer.model.target import Target
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from explorer._jax.jitted import is_jitted
+from explorer._jax.arguments import is_jitted
 from explorer.capture.explore import Explored
 from explorer.capture.filtered import is_filtered
 from explorer.capture.readers.jaxpr import short_type

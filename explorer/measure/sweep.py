@@ -13,8 +13,7 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.prints import printed_once
 from explorer.errors import ArgumentsError
 from explorer.executors.distribute import Notify, Outcome, distribution
-from explorer.executors.persistent_cache import cache_in, program_folders
-from explorer.executors.worker import Item
+from explorer.executors.worker import Item, cache_in, program_folders
 from explorer.hardware.names import parse_target
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.device import environment_with_cores
@@ -23,7 +22,7 @@ from explorer.measure.grid import Grid, grid_of
 from explorer.measure.machine import busy_note
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
-from explorer.model.results.axis import Axis
+from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples
 from explorer.model.target import Target

@@ -17,7 +17,7 @@ import numpy as np
 
 from explorer._jax import as_written
 from explorer._jax.distributed import Processes, processes
-from explorer._jax.uncached_traces import uncached_traces
+from explorer._jax.traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
 from explorer.capture.origins import agree_on_time, is_explored

@@ -10,7 +10,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.differences import difference_of
@@ -18,8 +18,7 @@ from explorer.capture.origins import agree_on_time, origin_of
 from explorer.capture.prints import printed_once
 from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError
 from explorer.executors.distribute import distribution
-from explorer.executors.persistent_cache import cache_in, program_folders
-from explorer.executors.worker import Item
+from explorer.executors.worker import Item, cache_in, program_folders
 from explorer.hardware.names import parse_target
 from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
@@ -31,7 +30,7 @@ from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import PLAIN, Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.sweep import Variant, WhatIf
 from explorer.model.target import Target
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 

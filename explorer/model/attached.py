@@ -1,6 +1,6 @@
-"""Methods that a value declares and another room answers.
+"""Methods that every value shares: another room answers them, and a value declares what a user calls.
 
-A value knows nothing of who analyses, writes or shows it, and still a user asks the value: `graph.where(query)`,
+A value knows nothing of who analyses, writes or shows it, and still a user calls `graph.where(query)` or
 `capture.to_html(path)`. So the value declares the method, with its signature and documentation and no body, and
 `explorer/attachments.py`, the one place that knows both sides, names the function that is called with the same
 arguments:
@@ -20,9 +20,12 @@ computed once, put `@cached_property` above `@attached`; for a class method, `@c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property as _with_lock  # noqa: TID251
 from functools import wraps
 from importlib import import_module
-from typing import ParamSpec, TypeVar
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,3 +55,175 @@ def attached(declaration: Callable[P, R]) -> Callable[P, R]:
         return implementation[0](*args, **kwargs)
 
     return call
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property  # noqa: TID251
+
+    import pandas as pd
+else:
+
+    class cached_property(_with_lock):
+        """`functools.cached_property` without its lock, as from Python 3.12 on.
+
+        The lock of Python 3.11 is of the class, not of the instance: a thread that works out a stage's graph, which
+        needs the text, and one that works out another stage's text wait for each other for ever. Without it both may
+        work a value out; the one that is done first is everybody's.
+        """
+
+        def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self.attrname, self.func(instance))
+
+
+class Displayable:
+    """What is shown in notebooks and terminals, and written as text and as a page."""
+
+    __slots__ = ()
+
+    @attached
+    def to_text(self, width: int = 100) -> str:
+        """Everything worth reading as text; where that is drawn as a tree or table, `width` characters wide.
+
+        `rich.print(value)` shows the same, in colours.
+
+        Example:
+            >>> import explorer
+            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> findings = explorer.Findings([finding], "step")
+            >>> print(findings.to_text().splitlines()[0])
+            step: 1 warning
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> "sin(x: f32[8])" in explorer.explore(jnp.sin, jnp.ones(8)).to_text()
+            True
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> x = jnp.ones(8)
+            >>> compared = explorer.diff(explorer.explore(jnp.sin, x), explorer.explore(jnp.cos, x))
+            >>> compared.to_text() != ""
+            True
+        """
+        ...
+
+    @attached
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write what a notebook shows as one self-contained page, and return its path.
+
+        It needs no network and no kernel; what is interactive needs a browser that runs scripts, the rest does not.
+        """
+        ...
+
+    @attached
+    def __rich__(self) -> Any: ...
+
+    @attached
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]: ...
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
+        return self._repr_mimebundle_().get("text/html")
+
+
+class Pictured(Displayable):
+    """What has a static picture too."""
+
+    __slots__ = ()
+
+    @attached
+    def to_svg(self, path: str | PathLike[str]) -> Path:
+        """Write the static picture as SVG, on a light ground of its own, and return its path.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     picture = explorer.explore(jnp.sin, jnp.ones(8)).to_svg(Path(folder, "sin.svg"))
+            ...     picture.read_text(encoding="utf-8")[:4]
+            '<svg'
+        """
+        ...
+
+    @attached
+    def to_png(self, path: str | PathLike[str], scale: float = 2) -> Path:
+        """Write the static picture as PNG, `scale` times as large as the SVG, and return its path.
+
+        Raises:
+            MissingPackageError: resvg_py, which draws it, is not installed: the extra `png`.
+        """
+        ...
+
+
+class Charted(Pictured):
+    """What has figures, which plotly draws."""
+
+    __slots__ = ()
+
+    @attached
+    def chart(self) -> Any:
+        """The figures as an `explorer.view.chart.Chart`: plotly, with a static picture, tables and text beside it.
+
+        Raises:
+            MissingPackageError: plotly is not installed: the extra `lab`.
+        """
+        ...
+
+
+class Framed:
+    """A result whose rows are a table of pandas too."""
+
+    __slots__ = ()
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a `pandas.DataFrame`; its columns are what the class of the rows documents.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> frame = explorer.explore(lambda x: x @ x, jnp.ones((64, 64))).lines().to_frame()
+            >>> list(frame.columns)[:3], len(frame)
+            (['file', 'line', 'text'], 1)
+        """
+        ...
+
+
+class Saved:
+    """A result that is saved to a file and loaded from one.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from explorer.model.results.timing import Samples, Timing
+        >>> timing = Timing("f", "(x: f32[8])", Samples((0.2,)), Samples((0.01,) * 9))
+        >>> with TemporaryDirectory() as folder:
+        ...     timing.save(f"{folder}/f.json")
+        ...     Timing.load(f"{folder}/f.json")
+        Timing(f(x: f32[8]))
+          steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
+          first call  200 ms
+    """
+
+    __slots__ = ()
+
+    @attached
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one JSON file, whole or not at all, with what was compiled; `load` gives it back."""
+        ...
+
+    @classmethod
+    @attached
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote; nothing in the file is executed or imported.
+
+        Raises:
+            ResultFileError: The file holds no result or one of another class, is truncated or altered, or comes from a
+                newer Explorer.
+            FileNotFoundError: There is none.
+        """
+        ...

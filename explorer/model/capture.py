@@ -12,28 +12,21 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
-from explorer.model.answers import Answer
-from explorer.model.attached import attached
+from explorer.model.answers import Answer, Facts
+from explorer.model.attached import Pictured, attached, cached_property
 from explorer.model.attribution import Attribution
 from explorer.model.bookmark import Bookmark
-from explorer.model.cached import cached_property
-from explorer.model.compilation import Constant, Durations
-from explorer.model.displayable import Pictured
-from explorer.model.equation_sets import EquationSets
-from explorer.model.facts import Facts
 from explorer.model.fates import Fate, Fates, FateTable
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.graph import Graph, Node
 from explorer.model.line_table import LineTable
-from explorer.model.links import Links
+from explorer.model.links import EquationSets, Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.machine_code import MachineCode
 from explorer.model.passes import Passes
-from explorer.model.results.collectives import Collectives
-from explorer.model.results.estimates import Estimates
+from explorer.model.results.estimates import Collectives, Estimates
 from explorer.model.shardings import Shardings
-from explorer.model.source import Source
-from explorer.model.stage import Stage
+from explorer.model.stage import Constant, Durations, Source, Stage
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
+from explorer.model.attached import Framed, cached_property
 from explorer.model.graph import Graph, Ints, Node
-
-if TYPE_CHECKING:
-    import pandas as pd
+from explorer.model.text import aligned
 
 KINDS = (
     *("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),
@@ -176,7 +173,7 @@ class FateRow:
     inferred: bool
 
 
-class FateTable(Sequence[FateRow]):
+class FateTable(Sequence[FateRow], Framed):
     """Fates by source line; those without a line are last.
 
     Args:
@@ -204,21 +201,12 @@ class FateTable(Sequence[FateRow]):
     def __getitem__(self, at: int | slice) -> FateRow | Sequence[FateRow]:
         return self._rows[at]
 
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; MissingPackageError without pandas."""
-        ...
-
     def __repr__(self) -> str:
         cells = [
             (str(row.line or "?"), row.op, row.kind, _step(row.pass_name, row.pass_number), row.why) for row in self
         ]
         head = ("line", "equation", "fate", "by", "why")
-        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *cells)
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(aligned([head, *cells]))
 
 
 def _step(name: str, number: int | None) -> str:

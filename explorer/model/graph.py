@@ -6,25 +6,21 @@ A real training step has 100,000 instructions, so a node is a row: an index into
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached
+from explorer.model.attached import attached, cached_property
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.attribution import Attribution, SourceLine
-from explorer.model.cached import cached_property
 from explorer.model.types import TypeSizes, measure_types
-
-if TYPE_CHECKING:
-    from explorer.model.hierarchy import Hierarchy
-    from explorer.model.paths import Paths
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -460,3 +456,114 @@ def _nearest(groups: Sequence[int], caller: int) -> int:
     """Of the computations of one name, that of the caller's module: a text may hold several, callees before callers."""
     before = [group for group in groups if group < caller]
     return before[-1] if before else groups[0] if groups else -1
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A tree of groups over a graph: `group[i]` is the group of node `i`, an index into `groups`, -1 for the top.
+
+    A group's `parent` comes before it, or is -1. Its `kind` is the computation's (`fusion`, `body`, …), `inputs`,
+    `outputs`, `phase`, `function`, `scope`, `part` (what is before or after a loop), `repeat` (its children are the
+    iterations), `iteration`, `single` (an iteration that is not like the others), or `uncalled` (the computations that
+    nothing calls: no part of the program).
+
+    Args:
+        groups, group: The tree.
+        repeat: Of each group, how often it runs, where that is known to be more than once; else 0.
+        differ: Of each `repeat`, how many nodes of an iteration differ, in what they call, from one to another, or have
+            no counterpart in another.
+        twin: Of each node, its counterpart in the first of the iterations that are equal or nearly so; itself where
+            there are none. It has the same op, and in iterations that are equal the same type.
+        difference: Of each `repeat`, in words what differs between iterations that are only nearly equal:
+            `6, 12, 18 and 24 without and, compare`; empty where all are equal.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> @jax.jit
+        ... def layer(x):
+        ...     return jnp.tanh(x @ x)
+        >>> graph = explorer.explore(lambda x: layer(layer(x)), jnp.ones((8, 8))).jaxpr.graph
+        >>> [(group.name, group.kind) for group in graph.hierarchy.groups]
+        [('layer', 'call'), ('layer', 'function'), ('layer', 'call'), ('layer', 'function')]
+    """
+
+    groups: list[Group]
+    group: Ints
+    repeat: list[int] = field(default_factory=list[int])
+    differ: list[int] = field(default_factory=list[int])
+    twin: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    difference: list[str] = field(default_factory=list[str])
+
+
+MOST_COUNTED = sys.maxsize
+"""Paths beyond are not counted: two hundred residual blocks have more than there are atoms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Every path along the operands from one instruction to another; made one by one as they are asked for.
+
+    Where there are too many to look at, `nodes` is what they all run through: a subgraph.
+
+    Args:
+        graph: The graph.
+        start, end: Indices of the nodes that the paths lead from and to, in the direction of the data.
+        nodes: Indices of the nodes that are on some path, ascending; none where neither feeds the other.
+        count: How many paths there are, at most `sys.maxsize`.
+        steps: How many edges the shortest has.
+        onwards: For each of `nodes`, which of its users are on a path, the nearest to the end first.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> graph = explorer.explore(lambda x: jnp.sin(x) + jnp.cos(x), jnp.ones(8)).jaxpr.graph
+        >>> first, last = graph.where("op:parameter") + graph.where("op:add")
+        >>> [[node.op for node in path] for path in graph.paths(first, last)]
+        [['parameter', 'sin', 'add'], ['parameter', 'cos', 'add']]
+    """
+
+    graph: Graph
+    start: int
+    end: int
+    nodes: Sequence[int]
+    count: int
+    steps: int
+    onwards: Mapping[int, Sequence[int]]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes)
+
+    def __iter__(self) -> Iterator[tuple[Node, ...]]:
+        """The paths, a shortest one first; each is begun only when the one before was looked at."""
+        if not self.nodes:
+            return
+        path, choices = [self.start], [iter(self.onwards[self.start])]
+        while path:
+            if path[-1] == self.end:
+                yield tuple(Node(self.graph, at) for at in path)
+                path.pop()
+                choices.pop()
+                continue
+            following = next(choices[-1], None)
+            if following is None:
+                path.pop()
+                choices.pop()
+            else:
+                path.append(following)
+                choices.append(iter(self.onwards[following]))
+
+    @property
+    def subgraph(self) -> tuple[Node, ...]:
+        """The nodes that are on some path, in program order."""
+        return tuple(Node(self.graph, at) for at in self.nodes)
+
+    def __repr__(self) -> str:
+        names = [self.graph.names[i] for i in (self.start, self.end)]
+        if not self.nodes:
+            return f"Paths(none: neither {names[0]} nor {names[1]} feeds the other)"
+        count = "1 path" if self.count == 1 else f"{self.count:,} paths"
+        many = "more than " if self.count == MOST_COUNTED else ""
+        way = f"{names[0]} to {names[1]} through {len(self.nodes):,} nodes, the shortest of {self.steps:,} steps"
+        return f"Paths({many}{count} from {way})"

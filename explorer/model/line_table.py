@@ -1,18 +1,15 @@
-"""What each line of the user's source costs, as a table."""
+"""Costs of each line of the user's source, as a table, and what the counts leave open."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
-from explorer.model.attached import attached
-from explorer.model.count_limits import ONE_ITERATION
-from explorer.model.units import amount_text, bytes_text
-
-if TYPE_CHECKING:
-    import pandas as pd
+from explorer.model.attached import Framed
+from explorer.model.text import aligned
+from explorer.model.units import amount_text, bytes_text, count_text
 
 _PATH = re.compile(r"[/\\]")
 _WIDEST = 48  # characters of a line's text in a repr
@@ -55,7 +52,7 @@ class LineRow:
     one_iteration: bool = False
 
 
-class LineTable(Sequence[LineRow]):
+class LineTable(Sequence[LineRow], Framed):
     """The rows, by file and line; what no line is known for is last.
 
     Args:
@@ -95,21 +92,6 @@ class LineTable(Sequence[LineRow]):
     def __iter__(self) -> Iterator[LineRow]:
         return iter(self._rows)
 
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """The same as a pandas DataFrame, with one row a line.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-
-        Example:
-            >>> import explorer, jax.numpy as jnp
-            >>> frame = explorer.explore(lambda x: x @ x, jnp.ones((64, 64))).lines().to_frame()
-            >>> list(frame.columns)[:3], len(frame)
-            (['file', 'line', 'text'], 1)
-        """
-        ...
-
     def __repr__(self) -> str:
         head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")
         rows = [head, *(_cells(row) for row in self._rows)]
@@ -119,9 +101,8 @@ class LineTable(Sequence[LineRow]):
             rows = [(*row, text) for row, text in zip(rows, seconds, strict=True)]
         marks = ["", *(ONE_ITERATION if row.one_iteration else "" for row in self._rows), ""]
         rows = [(*row, mark) for row, mark in zip(rows, marks, strict=True)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        aligned = ("  ".join(_aligned(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows)
-        return "\n".join([*aligned, *(f"note: {note}" for note in self.notes)])
+        right = set(range(len(rows[0]))) - {1}
+        return "\n".join([*aligned(rows, right), *(f"note: {note}" for note in self.notes)])
 
 
 def _cells(row: LineRow) -> tuple[str, ...]:
@@ -132,5 +113,42 @@ def _cells(row: LineRow) -> tuple[str, ...]:
     return (str(row.line or ""), name, *count, amount_text(row.flops), share[0], bytes_text(row.bytes), share[1])
 
 
-def _aligned(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 1 else cell.rjust(width)
+ONE_ITERATION = "one iteration counted"
+_NAMED = 3  # names before the others are counted
+
+
+@dataclass(frozen=True)
+class CountLimits:
+    """Where FLOPs and bytes of a program are not what a call does, and why.
+
+    Args:
+        loops: Names of the loops whose length nobody knows: one iteration is counted.
+        branches: Names of the conditionals: each of their branches is counted.
+        unknown: Names of the kernels whose FLOPs nobody knows, as those of a custom call: they count as none.
+    """
+
+    loops: Sequence[str] = ()
+    branches: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One for each limit there is.
+
+        Example:
+            >>> CountLimits(loops=["while.3"], unknown=["gemm", "topk"]).sentences
+            ('one iteration counted of while.3: its length is not known', 'FLOPs of 2 kernels not known: gemm, topk')
+        """
+        loops, branches, unknown = len(self.loops), len(self.branches), len(self.unknown)
+        which = self.loops[0] if loops == 1 else f"each of {loops:,} loops"
+        all_of = self.branches[0] if branches == 1 else f"{branches:,} conditionals"
+        return (
+            *([f"{ONE_ITERATION} of {which}: its length is not known"] if loops else []),
+            *([f"all branches counted of {all_of}"] if branches else []),
+            *([f"FLOPs of {count_text(unknown, 'kernel')} not known: {_listed(self.unknown)}"] if unknown else []),
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from explorer.errors import UnknownNameError
-from explorer.model.displayable import Displayable
+from explorer.model.results.rows import RowSequence
 from explorer.model.text import did_you_mean
 
 LANGUAGES: Mapping[str, str] = {
@@ -76,7 +76,7 @@ class KernelCode:
 
 
 @dataclass(frozen=True)
-class MachineCode(Displayable, Sequence[KernelCode]):  # pyright: ignore[reportUnsafeMultipleInheritance]
+class MachineCode(RowSequence[KernelCode]):
     """The code of all kernels of a program; by position, or by the name of an instruction of the `hlo` stage.
 
     Args:
@@ -104,12 +104,6 @@ class MachineCode(Displayable, Sequence[KernelCode]):  # pyright: ignore[reportU
     def get(self, kernel: str) -> KernelCode | None:
         """The code that an instruction of the `hlo` stage runs; None where there is none of its own."""
         return self._by_kernel.get(kernel)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[KernelCode]:
-        return iter(self.rows)
 
     def __getitem__(self, at: int | str) -> KernelCode:  # pyright: ignore[reportIncompatibleMethodOverride]
         if not isinstance(at, str):

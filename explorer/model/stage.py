@@ -1,15 +1,161 @@
-"""One representation of a function on its way through the compiler."""
+"""One representation of a function on its way through the compiler, its source, and what compiling took."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import re
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
-from explorer.model.attached import attached
+from explorer.model.attached import attached, cached_property
 from explorer.model.attribution import Attribution
-from explorer.model.cached import cached_property
 from explorer.model.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file or notebook cell that a stack goes through.
+
+    Args:
+        file: The file name that frames carry.
+        label: What a person calls it: `train.py`, `cell [4]`.
+        text: All of it.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x)
+        >>> source, = explorer.explore(f, jnp.ones(8)).sources.values()
+        >>> source.text.splitlines()[1]
+        '    return jnp.sin(x)'
+    """
+
+    file: str
+    label: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Source({self.label}, {self.text.count(chr(10)):,} lines)"
+
+
+@lru_cache(maxsize=16_384)  # asked for each frame of a graph; a program has few files
+def is_library_file(file: str) -> bool:
+    """True if a file is part of Python, of an installed package, of JAX or of Explorer; False for the user's own.
+
+    By its name alone, so it also holds for the files of captures from other machines: a folder `site-packages` or
+    `dist-packages`, or the standard library's in its usual places on Unix and Windows. On this machine also by where
+    its Python, JAX and Explorer really are, which finds them in unusual places and when they run from a checkout.
+    Any other package that is installed in place (`pip install -e`) counts as the user's, who is working on it.
+
+    Args:
+        file: As a code object or a frame names it. Notebook cells, `<stdin>` and the like are the user's; frozen
+            modules are not, nor is `<string>`, under which `dataclass` and `namedtuple` compile what they generate.
+
+    Example:
+        >>> is_library_file("/home/me/.venv/lib/python3.12/site-packages/flax/linen/linear.py")
+        True
+        >>> is_library_file("/home/me/train.py"), is_library_file("<ipython-input-3-c0ffee>")
+        (False, False)
+    """
+    return file.startswith(_LIBRARY_ROOTS) or _LIBRARY_PATH.search(file) is not None
+
+
+def library_of(file: str) -> str:
+    """The package or module that a library's file belongs to; empty for the user's own.
+
+    Example:
+        >>> library_of("/home/me/.venv/lib/python3.12/site-packages/flax/linen/linear.py")
+        'flax'
+        >>> library_of("/home/me/train.py")
+        ''
+    """
+    if not is_library_file(file):
+        return ""
+    *_, start = [0, *(match.end() for match in _LIBRARY_PATH.finditer(file))]
+    # One that runs from a checkout is known by its folder.
+    root = next((root for root in _LIBRARY_ROOTS if not start and file.startswith(root)), "")
+    name = os.path.basename(root.rstrip(os.sep)) if root else re.split(r"[/\\]", file[start:])[0]
+    return name.removesuffix(".py").strip("<>")
+
+
+# The standard library: `lib/python3.12/` on Unix; on Windows `Lib\` in a folder that is called after Python or conda
+# (`C:\Python312\Lib\`, `miniconda3\envs\ml\Lib\`), for a user may have a folder `Lib` too.
+_LIBRARY_PATH = re.compile(
+    r"(?:^|(?<=[/\\]))(?:site|dist)-packages[/\\]"
+    r"|(?:^|(?<=[/\\]))lib(?:64)?[/\\]python\d+(?:\.\d+)?t?[/\\]"
+    r"|(?i:python|conda|miniforge|mambaforge)[^\\]*\\(?:envs\\[^\\]+\\)?Lib\\"
+    r"|^<frozen |^<string>$"
+)
+
+
+def _library_roots() -> tuple[str, ...]:
+    """The folders of this Python's library and packages, of JAX and of Explorer, as named and as links resolve."""
+    paths = sysconfig.get_paths()
+    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders.add(str(Path(__file__).parents[1]))
+    for package in ("jax", "jaxlib"):
+        spec = find_spec(package)  # without importing it: the model is there without JAX too
+        folders.update(spec.submodule_search_locations or () if spec else ())
+    folders |= {os.path.realpath(folder) for folder in folders}
+    return tuple(folder.rstrip(os.sep) + os.sep for folder in sorted(folders))
+
+
+_LIBRARY_ROOTS = _library_roots()
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Seconds spent in each step of the compilation.
+
+    Args:
+        trace, lower, compile: Of each step; 0 where it wasn't come to.
+        reused: The steps whose result JAX had already, in this process or in its persistent cache: their seconds are
+            those of a look into a cache, and say nothing of what the step costs.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> function = jax.jit(lambda x: jnp.sin(x) * 2)
+        >>> first, again = (explorer.explore(function, jnp.ones(8)).durations for _ in range(2))
+        >>> sorted(first.done), again.reused, again.done
+        (['compile', 'lower', 'trace'], ('trace', 'lower', 'compile'), {})
+    """
+
+    trace: float = 0.0
+    lower: float = 0.0
+    compile: float = 0.0
+    reused: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Of each step, whether it was done or its result was there."""
+        return {"trace": self.trace, "lower": self.lower, "compile": self.compile}
+
+    @property
+    def done(self) -> Mapping[str, float]:
+        """Seconds of the steps that were done for this compilation."""
+        return {step: seconds for step, seconds in self.seconds.items() if seconds and step not in self.reused}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An array that the function closed over and the trace baked in: its name in the jaxpr, its type, its bytes.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> table = jnp.arange(1000.0)
+        >>> capture = explorer.explore(lambda x: x + table, jnp.ones(1000))
+        >>> [(constant.type, constant.bytes) for constant in capture.constants]
+        [('f32[1000]', 4000)]
+    """
+
+    name: str
+    type: str
+    bytes: int
 
 
 class WrittenLine(NamedTuple):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from difflib import get_close_matches
+from itertools import zip_longest
 
 _WIDTH = 60
 _VOWEL = re.compile(
     r"(?!uint|uni[^mn]|us|uti|eu|one)[aeiou]"
 )  # `user`, `one` and `uint8` begin with a consonant's sound
 _CODE = re.compile(r"`([^`]*)`")
+_BAR = 12  # characters
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BEFORE = 24  # characters that are left before the first one that differs
 
 
@@ -107,6 +110,38 @@ def code_parts(text: str) -> list[tuple[str, bool]]:
     return [(part, number % 2 == 1) for number, part in enumerate(_CODE.split(text)) if part]
 
 
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = (), indent: str = "") -> list[str]:
+    """Rows of cells as lines: each column as wide as its longest cell, two spaces apart.
+
+    Args:
+        rows: The head first; a row may be shorter than others.
+        right: The columns, from 0, whose cells end at the right.
+        indent: Stands before each line.
+
+    Example:
+        >>> aligned([("line", "time"), ("3", "41 ms"), ("120", "2 ms")], right=(1,))
+        ['line   time', '3     41 ms', '120    2 ms']
+    """
+    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+
+    def line(row: Sequence[str]) -> str:
+        cells = zip(row, widths, strict=False)
+        return "  ".join(cell.rjust(w) if at in right else cell.ljust(w) for at, (cell, w) in enumerate(cells))
+
+    return [(indent + line(row)).rstrip() for row in rows]
+
+
+def bar(share: float) -> str:
+    """Return a share of the whole, 0 to 1, in eighths of a character; a share from a file may be any number.
+
+    Example:
+        >>> bar(1.0), bar(0.5), bar(0.0)
+        ('████████████', '██████', '▏')
+    """
+    eighths = max(round(min(share, 1.0) * _BAR * 8), 1) if share > 0 else 1  # NaN too
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
 def list_names(names: Sequence[str]) -> str:
     """The names as a sentence has them; of more than four the first three, and how many follow.
 
@@ -116,3 +151,16 @@ def list_names(names: Sequence[str]) -> str:
     """
     parts = list(names) if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
+NAME = "jax-compilation-explorer"
+
+
+def install_hint(package: str, extra: str) -> str:
+    """How to install a package that something needs: alone, or with what goes with it.
+
+    Example:
+        >>> install_hint("pandas", "lab")
+        "pip install pandas, or 'jax-compilation-explorer[lab]'"
+    """
+    return f"pip install {package}, or '{NAME}[{extra}]'"

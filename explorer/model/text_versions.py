@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.errors import UnreadableTextError
-from explorer.model.equation_sets import EquationSets
 from explorer.model.graph import Frame, Ints
+from explorer.model.links import EquationSets
 
 
 @dataclass(frozen=True, slots=True)

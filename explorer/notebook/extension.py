@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.notebook.completion import complete
-from explorer.notebook.hotpaths import HotPathsMagics, complete_hotpaths
 from explorer.notebook.lint import LintMagics, complete_lint
-from explorer.notebook.magics import ExplorerMagics
+from explorer.notebook.magics import (
+    ExplorerMagics,
+    HotPathsMagics,
+    RecompilesMagics,
+    SessionMagics,
+    complete,
+    complete_hotpaths,
+    complete_recompiles,
+)
 from explorer.notebook.measure import MeasureMagics, complete_jprofile, complete_jtime
-from explorer.notebook.recompiles import RecompilesMagics, complete_recompiles
-from explorer.notebook.session import SessionMagics
 
 # Each with what completes after its names.
 MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (

@@ -16,12 +16,10 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.errors import ExplorerError, ExpressionError
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.notebook.calls import split_options
-from explorer.notebook.completion import callables
-from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, ended_in_users_code
-from explorer.notebook.shell import CallMagics
+from explorer.notebook.magics import callables, writable_file
+from explorer.notebook.shell import CallMagics, calling_frame, ended_in_users_code
 
 _FLAGS = ("--thorough", "--fix")
 _VALUE = re.compile(r"--(?!thorough\b|fix\b)[\w-]+\s+\S*$")  # the cursor stands in an option's value

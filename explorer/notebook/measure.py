@@ -18,10 +18,8 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 import explorer as ex  # which loads a room where it is first used
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.notebook.calls import split_options
-from explorer.notebook.completion import callables
-from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, ended_in_users_code
-from explorer.notebook.shell import CallMagics
+from explorer.notebook.magics import callables, writable_file
+from explorer.notebook.shell import CallMagics, calling_frame, ended_in_users_code
 
 if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
     from explorer.model.results.profile import Profile

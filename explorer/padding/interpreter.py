@@ -16,13 +16,10 @@ from jax import lax
 from jax.core import Tracer
 from jax.extend.core import Literal
 
-from explorer._jax.dimensions import read_dimension
-from explorer._jax.equations import at_equation, bind_with, variable_of
-from explorer.padding.refused import Refused
-from explorer.padding.registry import RULES, check_parameters
-from explorer.padding.sizes import Factors, Sizes, grows, symbols_of
-from explorer.padding.substitution import at_bucket, mentions_symbols
-from explorer.padding.values import UNIFORM, Fill, Layout, Value, make_value
+from explorer._jax.resharded import at_equation, bind_with, variable_of
+from explorer._jax.symbolic import read_dimension
+from explorer.padding.sizes import Factors, Refused, Sizes, at_bucket, grows, mentions_symbols, symbols_of
+from explorer.padding.values import RULES, UNIFORM, Fill, Layout, Value, check_parameters, make_value
 
 Notes = dict[Any, dict[str, str]]
 # Those that have 0, 1, -1 and the infinities, as not all of 8 bits and fewer do.
@@ -33,12 +30,7 @@ HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of 
 
 
 class Tally:
-    """What a walk did, shared by all of its loops and branches.
-
-    Args:
-        collects: Whether it goes on past what is refused.
-        notes: Gets, by variable of the jaxpr that the walk becomes, what is padding in it and what a mask fills.
-    """
+    """What a walk did, shared by all of its loops and branches."""
 
     def __init__(self, *, collects: bool, notes: Notes | None = None) -> None:
         self.collects = collects
@@ -76,12 +68,7 @@ def _fill_text(fill: Fill) -> str:
 
 
 class Interpreter:
-    """Runs symbolic jaxprs on arrays of a bucket's size.
-
-    Args:
-        sizes: Of the bucket and of the call.
-        tally: Counts; where it collects, an equation that is refused gives zeros and the walk goes on.
-    """
+    """Runs symbolic jaxprs on arrays of a bucket's size."""
 
     def __init__(self, sizes: Sizes, tally: Tally) -> None:
         self.sizes = sizes
@@ -172,12 +159,7 @@ class Interpreter:
         return value if layout == value.layout else self.in_layout(value, layout)
 
     def aligned(self, values: Sequence[Value], axes: Sequence[Sequence[int]]) -> list[Value]:
-        """Values whose given axes, pair by pair of the same size, have one layout.
-
-        Args:
-            values: The values.
-            axes: For each the axes, in the same order.
-        """
+        """Values whose given axes, pair by pair of the same size, have one layout."""
         layouts: list[list[Factors]] = [list(value.layout) for value in values]
         for together in cast(Iterable[tuple[int, ...]], zip(*axes, strict=True)):
             # A merged layout is one that a later reshape takes apart for nothing.

@@ -1,21 +1,59 @@
-"""A function of symbolic sizes as one program for every size of a bucket."""
+"""A function of symbolic sizes as one program for every size of a bucket, with the proof that it is exact."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from explorer._jax import user_stack
-from explorer._jax.dimensions import bounds_of
+from explorer._jax import inner_jaxprs, user_stack
+from explorer._jax.symbolic import bounds_of
+from explorer.capture.sources import place
 from explorer.padding import rules
 from explorer.padding.interpreter import Interpreter, Notes, Tally
-from explorer.padding.proof import Proof, Refusal
-from explorer.padding.refused import Refused
-from explorer.padding.sizes import Sizes, is_symbolic
+from explorer.padding.sizes import Refused, Sizes, is_symbolic
 from explorer.padding.values import Fill, Value, make_value
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An equation that can't be computed exactly on padded arrays."""
+
+    equation: str  # as text: `f32[b] = cumsum[axis=0] f32[b]`
+    primitive: str  # its name
+    file: str  # of the user's line that made it; empty if it isn't known
+    line: int  # of that file, from 1; 0 if it isn't known
+    reason: str  # why it can't
+    hint: str  # what would help; empty if nothing is known to
+
+    def __str__(self) -> str:
+        where = f"\n  at  {place(self.file, self.line)}" if self.file else ""
+        hint = f"\n  Hint: {self.hint}" if self.hint else ""
+        return f"{self.reason}: {self.equation}{where}{hint}"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Whether one program for arrays of a bucket's size gives what the function gives at every smaller size."""
+
+    refusals: tuple[Refusal, ...]  # every equation that prevents it
+    rules: Mapping[str, int]  # by primitive, how many equations of padded axes it has
+    masks: int  # how many arrays are masked
+    relayouts: int  # how many arrays are gathered into other places, which costs most
+    axes: tuple[str, ...]  # the named dimensions
+    # of each array that goes in what is best put in its padding, for it needs no mask then; None where that may be
+    # anything
+    fills: tuple[Fill, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing prevents it: results are those of the unpadded function up to the order of sums."""
+        return not self.refusals
+
 
 REGISTERED = rules  # which is imported for that
 
@@ -148,3 +186,44 @@ def _text(equation: Any) -> str:
         " ".join(str(v.aval.str_short(short_dtypes=True)) for v in part) for part in (equation.outvars, equation.invars)
     )
     return f"{results} = {equation.primitive.name} {operands}"
+
+
+def count_flops(closed: Any, sizes: Mapping[str, int]) -> float:
+    """Multiplications and additions of products, and one for each element of any other result.
+
+    A scan counts as often as it is long, another loop once, of a branch the longest: it is for comparing the same
+    program at two sizes.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> count_flops(jax.make_jaxpr(lambda x: x @ x + 1)(jnp.ones((8, 8))), {})
+        1088.0
+    """
+    at = Sizes(sizes, {})
+    return float(sum(_flops(equation, at, sizes) for equation in getattr(closed, "jaxpr", closed).eqns))
+
+
+def _flops(equation: Any, at: Sizes, sizes: Mapping[str, int]) -> float:
+    inner = [count_flops(jaxpr, sizes) for _, jaxpr in inner_jaxprs(equation.params)]
+    name = equation.primitive.name
+    if inner:
+        times = at.bucket(equation.params["length"]) if name == "scan" else 1
+        return times * (max(inner) if name == "cond" else sum(inner))
+    elements = sum(prod(at.shape(v.aval.shape)) for v in equation.outvars if hasattr(v.aval, "shape"))
+    return elements * _per_element(equation, at)
+
+
+def _shape_of(variable: Any, at: Sizes) -> tuple[int, ...]:
+    return at.shape(variable.aval.shape)
+
+
+def _per_element(equation: Any, at: Sizes) -> float:
+    if equation.primitive.name == "dot_general":
+        (contracted, _), _ = equation.params["dimension_numbers"]
+        shape = _shape_of(equation.invars[0], at)
+        return 2.0 * prod(map(shape.__getitem__, contracted))
+    if equation.primitive.name == "conv_general_dilated":
+        kernel = equation.params["dimension_numbers"].rhs_spec
+        shape = _shape_of(equation.invars[1], at)
+        return 2.0 * prod(map(shape.__getitem__, kernel[1:]))
+    return 1.0

@@ -6,14 +6,22 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
 
-from explorer._jax.dimensions import Factor, Polynomial, read_dimension
-from explorer.padding.refused import Refused
+from explorer._jax.symbolic import Factor, Polynomial, read_dimension
+
+
+class Refused(Exception):
+    """An equation can't be computed exactly on padded values."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.hint = reason, hint
+
 
 # A size, or an axis that is made of several by merging them: the sizes of its factors, the outermost first.
 Factors = tuple[Any, ...]
@@ -267,3 +275,43 @@ _OF_RANGES: dict[str, Callable[[Interval, Interval], Interval]] = {
     "mod": _mod_range,
     "floordiv": _floordiv_range,
 }
+
+
+def at_bucket(params: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """Parameters with numbers for sizes; jaxprs stay as they are, for those are walked."""
+    return {key: _at_bucket(value, sizes) for key, value in params.items()}
+
+
+def _at_bucket(value: Any, sizes: Sizes) -> Any:
+    if is_symbolic(value):
+        return sizes.bucket(value)
+    if isinstance(value, (tuple, list)):
+        held = cast(tuple[Any, ...], value)
+        items = [_at_bucket(item, sizes) for item in held]
+        return getattr(type(held), "_make", type(held))(items)  # a named tuple's own
+    return value
+
+
+def mentions_symbols(value: Any) -> bool:
+    """Whether a type, a parameter or a jaxpr has a size that isn't a number, however deep."""
+    if is_symbolic(value):
+        return True
+    if isinstance(value, Mapping):
+        return any(map(mentions_symbols, cast(Mapping[str, Any], value).values()))
+    if isinstance(value, (tuple, list)):
+        return any(map(mentions_symbols, cast(tuple[Any, ...], value)))
+    inner: Any = getattr(value, "jaxpr", value)
+    if hasattr(inner, "eqns") and hasattr(inner, "invars"):
+        return _jaxpr_mentions(inner)
+    shape: Any = getattr(value, "shape", None)
+    return isinstance(shape, tuple) and any(map(is_symbolic, cast(tuple[Any, ...], shape)))
+
+
+def _jaxpr_mentions(jaxpr: Any) -> bool:
+    variables = (*jaxpr.invars, *jaxpr.outvars)
+    return any(mentions_symbols(variable.aval) for variable in variables) or any(map(_mentions, jaxpr.eqns))
+
+
+def _mentions(equation: Any) -> bool:
+    variables = (*equation.invars, *equation.outvars)
+    return any(mentions_symbols(variable.aval) for variable in variables) or mentions_symbols(equation.params)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.padding.values import Fill
 
 Shape = tuple[int, ...]

@@ -8,9 +8,8 @@ import sys
 from typing import Any
 
 from explorer.capture.command_target import add_target, arguments_of, function_of
-from explorer.files.reports.shell import add_format
-from explorer.model.findings.finding import SEVERITIES
-from explorer.model.findings.findings import Findings
+from explorer.files.reports import add_format
+from explorer.model.findings import SEVERITIES, Findings
 
 _FORMATS = {"text": Findings.to_text, "json": Findings.to_json, "sarif": Findings.to_sarif}
 _NEVER = "never"

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import starmap
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType, FunctionType, MethodType
+from typing import Any, cast
 
 import jax
 
 from explorer._jax import Undecided
-from explorer.analysis.sharding.subject import Waste
+from explorer.analysis.sharding.program import Waste
 from explorer.capture.frames import Step, users_steps
-from explorer.capture.safe_reading import is_tracer
+from explorer.capture.safe_reading import is_tracer, member
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.function_source import FunctionSource, function_source
+from explorer.pitfalls.function_source import FunctionSource, function_source, last_name, source_of, span_location
 from explorer.pitfalls.gradients.faults import GradientFault, find_faults
 from explorer.pitfalls.jits import CallArgument, call_arguments
 from explorer.pitfalls.recorder import Call, Recording
-from explorer.pitfalls.state import Change, Snapshot, snapshot
+from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 
 
 @dataclass(frozen=True)
@@ -247,3 +248,146 @@ def comprehensions(code: CodeType) -> Iterator[CodeType]:
         if isinstance(constant, CodeType) and constant.co_name in _COMPREHENSIONS:
             yield constant
             yield from comprehensions(constant)
+
+
+def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
+    """What was passed, array by array, by path."""
+    function = _called(evidence)
+    if function is None:
+        return
+    try:
+        bound = inspect.signature(function).bind(*evidence.args, **evidence.kwargs).arguments
+        flat: list[tuple[str, list[tuple[Any, Any]]]] = [
+            (name, cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0]))
+            for name, value in bound.items()
+        ]
+    except Exception:  # arguments that don't fit, or a tree of the user's own that can't be taken apart
+        return
+    for name, leaves in flat:
+        for path, leaf in leaves:
+            yield name + jax.tree_util.keystr(path), leaf
+
+
+def reachable_values(evidence: Evidence) -> dict[str, Any]:
+    """What the function has by name besides its arguments, by path."""
+    before = evidence.before if evidence.before.holders else snapshot(reachable(evidence.function))
+    return before.values
+
+
+def _called(evidence: Evidence) -> Any:
+    """What Python calls: a function or a method with its object; None if that is neither. Asks the object nothing."""
+    function: Any = evidence.function
+    if type(function) is FunctionType:
+        return function
+    if type(function) is MethodType:
+        return function if type(function.__func__) is FunctionType else None
+    call = member(function, "__call__")
+    return call if type(call) is MethodType and type(call.__func__) is FunctionType else None
+
+
+def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
+    """Where an argument stands in the head of the function; its first line if the argument has no name there."""
+    source = source_of_target(evidence)
+    if source is None:
+        return {}
+    return span_location(source.file, source.parameter_span(path) or source.header)
+
+
+def source_of_target(evidence: Evidence) -> FunctionSource | None:
+    """The text of the function itself; of an object, that of its `__call__`."""
+    return source_of(_called(evidence))
+
+
+# What is known of an array while it is traced, and so isn't traced itself.
+_KNOWN = frozenset(
+    ("shape", "ndim", "dtype", "size", "itemsize", "nbytes", "aval", "weak_type", "sharding", "__class__", "__name__")
+)
+_ASKING = frozenset[str]().union(
+    ("len", "type", "isinstance", "issubclass", "id", "hasattr", "callable", "shape", "ndim", "size"),
+    ("result_type", "typeof", "structure", "tree_structure", "eval_shape", "issubdtype"),
+    ("iscomplexobj", "isrealobj", "finfo"),
+)
+
+
+def traced_in(node: ast.AST, names: Mapping[str, str]) -> list[str]:
+    """The names in an expression whose traced values its value is made of, each once."""
+    return list(dict.fromkeys(name for name in _names(node) if name in names))
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif not _is_known(node):
+        for part in ast.iter_child_nodes(node):
+            yield from _names(part)
+
+
+def _is_known(node: ast.AST) -> bool:
+    """Whether a value isn't traced though what it is asked of may be."""
+    match node:
+        case ast.Attribute(attr=name):
+            return name in _KNOWN
+        case ast.Call(func=called):
+            return last_name(called) in _ASKING
+        case ast.Compare(ops=operators):
+            return all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in operators)
+        case _:
+            return isinstance(node, ast.Lambda)
+
+
+def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]:
+    """A function's own names that stood for traced values, with their types where those were recorded.
+
+    Recorded are those at its calls. The others follow from its text: names that are assigned what operators and JAX
+    make of traced values.
+    """
+    codes = {executed.code for executed in (function.executed, *function.inner)}
+    names: dict[str, str] = dict(function.executed.traced)
+    for call in evidence.recording.calls if evidence.recording is not None else ():
+        if call.code in codes:
+            names |= call.traced
+    assigned = [node for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign) if node.value is not None]
+    # Two passes reach what one turn of a loop hands to the next; a chain over more turns is left out, not guessed.
+    for _ in range(2):  # the second time for what a loop's turn reads of the one before
+        for node in assigned:
+            if _computes(function, node.value, names):
+                targets = getattr(node, "targets", None) or [node.target]
+                names = {name: "" for target in targets for name in _stored(target)} | names
+    return names
+
+
+def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether a value is certainly traced: made of traced ones by operators, indexing and JAX's functions."""
+    match node:
+        case ast.Name(id=name):
+            return name in names
+        case ast.BinOp(left=left, right=right):
+            return any(_computes(function, side, names) for side in (left, right))
+        case ast.UnaryOp(operand=operand) if not isinstance(node.op, ast.Not):
+            return _computes(function, operand, names)
+        case ast.Compare(left=left, comparators=others) if all(isinstance(op, _ORDER) for op in node.ops):
+            return any(_computes(function, side, names) for side in (left, *others))
+        case ast.Subscript(value=value):
+            return _computes(function, value, names)
+        case ast.Call(func=called, args=arguments):
+            is_jax = function.callee(node).startswith(("jax.", "jaxlib.")) and last_name(called) not in _ASKING
+            return is_jax and any(_computes(function, argument, names) for argument in arguments)
+        case _:
+            return False
+
+
+_ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def _stored(target: ast.AST) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for part in target.elts:
+            yield from _stored(part)
+
+
+def list_traced(names: Mapping[str, str], some: list[str]) -> str:
+    """`x, a traced float32[3], and y`."""
+    parts = [f"{name}, a traced {names[name]}" if names.get(name) else name for name in some]
+    return " and ".join(parts) if len(parts) < 3 else "; ".join(parts[:-1]) + f"; and {parts[-1]}"

@@ -1,11 +1,11 @@
-"""The text of the functions that ran, as syntax trees, each node with the function that it stands in."""
+"""The user's text as syntax trees: the functions that ran, and pieces of a file as the fields of a finding."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
@@ -13,9 +13,9 @@ from typing import Any
 
 from explorer.capture.safe_reading import callee_name, closure_variables, find
 from explorer.capture.sources import Span, label, parse, read_source
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
+from explorer.model.graph import Frame
 from explorer.pitfalls.recorder import ExecutedFunction
-from explorer.pitfalls.syntax_trees import first_line, parameters_of, root_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -227,3 +227,85 @@ def _has_parameters(node: Any, code: CodeType) -> bool:
     arguments = node.args
     names = [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     return tuple(names) == code.co_varnames[: len(names)]
+
+
+def parameters_of(function: Any) -> list[ast.arg]:
+    """The parameters of a `def` or `lambda`, those by name and `*args`, `**kwargs` last."""
+    arguments: ast.arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return named + [parameter for parameter in (arguments.vararg, arguments.kwarg) if parameter is not None]
+
+
+def first_line(node: Any) -> int:
+    """Where a statement starts: a function or class with its first decorator."""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+
+
+def last_name(node: ast.AST) -> str:
+    """`sum` of `jnp.sum`, and of `sum`; empty for what is neither a name nor an attribute."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def root_of(path: str) -> str:
+    """`state` of `state['step']`, `self` of `self.weights`."""
+    return path.partition("[")[0].partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A piece of a file, and what to write there instead.
+
+    Args:
+        file, span: Where.
+        after: What to write there.
+        before: As it is written.
+        text: The same as Python writes it.
+    """
+
+    file: str
+    span: Span
+    after: str
+    before: str = ""
+    text: str = ""
+
+
+def span_of(frame: Frame) -> Span:
+    return Span(frame.line, frame.column, frame.end_line, frame.end_column)
+
+
+def frame_location(frame: Frame | None) -> dict[str, Any]:
+    """The fields of a finding at a frame; none for None."""
+    return span_location(frame.file, span_of(frame)) if frame is not None else {}
+
+
+def span_location(file: str, span: Span) -> dict[str, Any]:
+    """The fields of a finding at a piece of a file."""
+    return {
+        "file": file,
+        "label": label(file),
+        "text": _line(file, span.line).strip(),
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def expression_on_line(file: str, line: int, predicate: Callable[[ast.expr], bool]) -> Span:
+    """The smallest expression on a line for which a predicate holds; all of the line where there is none."""
+    source = read_source(file)
+    tree = parse(source.text) if source is not None else None
+    spans = [
+        Span.of(node)
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.expr) and node.lineno <= line <= (node.end_lineno or 0) and predicate(node)
+    ]
+    text = _line(file, line)
+    whole = Span(line, len(text) - len(text.lstrip()), line, len(text.rstrip().encode()))
+    return min(spans, key=lambda span: (span.end_line - span.line, span.end_column - span.column), default=whole)
+
+
+def _line(file: str, number: int) -> str:
+    source = read_source(file)
+    lines = source.text.splitlines() if source is not None else []
+    return lines[number - 1] if 0 < number <= len(lines) else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from explorer._jax.jitted import is_jitted, static_arguments
+from explorer._jax.arguments import is_jitted, static_arguments
 from explorer.capture.safe_reading import attributes, class_name, class_variables, member
 from explorer.pitfalls.function_source import FunctionSource
 

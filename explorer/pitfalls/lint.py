@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from threading import get_ident
-from types import MethodType
 from typing import Any
 
-import jax
+import numpy as np
 
-from explorer._jax import undecided_equalities
-from explorer._jax.jitted import is_jitted
-from explorer._jax.uncached_traces import uncached_traces
+from explorer._jax import inner_jaxprs, user_stack
 from explorer.capture.backends import HereBackend, TargetBackend
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import Described
-from explorer.capture.filtered import arrays_of, filtered, is_filtered
-from explorer.capture.safe_reading import is_users_object, kind_of
-from explorer.errors import NotCallableError
+from explorer.capture.sources import Span
+from explorer.errors import NotCallableError, OptionError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.finding import SEVERITIES, Finding
-from explorer.model.findings.findings import Findings
-from explorer.model.source import is_library_file
+from explorer.model.findings import SEVERITIES, Finding, Findings
 from explorer.model.target import Target
-from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.jits import hash_of
-from explorer.pitfalls.reach import reachable
-from explorer.pitfalls.recorder import record_calls
-from explorer.pitfalls.rule import Rule, all_rules
-from explorer.pitfalls.sharded import SHARDED, compile_for, compile_if_sharded
+from explorer.pitfalls.function_source import span_location
+from explorer.pitfalls.rule import Rule, all_rules, is_suppressed, select_rules, severities
+from explorer.pitfalls.rules.sharding import SHARDED, compile_for, compile_if_sharded
 from explorer.pitfalls.sharding_cures import CureTrials
-from explorer.pitfalls.state import snapshot
-from explorer.pitfalls.suppress import is_suppressed
-from explorer.pitfalls.symbolic_arguments import symbolic_arguments
-from explorer.pitfalls.thorough import trace_differences
+from explorer.pitfalls.tracing import file_of, gather, plain_arguments, symbolic_arguments, unwrap
 
 
 @takes_call
@@ -206,7 +187,7 @@ def observe(
     backend = None if options.target is None else TargetBackend(parse_target(options.target))
     levels = severities(file_of(unwrap(function)))
     rules = select_rules(options.rules, options.ignore, levels)
-    plain = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
+    plain = plain_arguments(args, kwargs)
     args, kwargs = symbolic_arguments(args, kwargs) or plain
     evidence = gather(function, args, kwargs)
     if evidence.error is not None and args is not plain[0] and check_rules(evidence).failure:
@@ -233,34 +214,6 @@ def run_rules(
     if not options.fixes:
         return findings
     return findings.changed(replace(finding, fix=findings.fix(finding)) for finding in findings)
-
-
-def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Trace a function once and keep everything that rules check; without `record`, not which calls were made."""
-    users = unwrap(function)
-    target: Any = function
-    evidence = Evidence(users, function, args, kwargs)
-    if isinstance(target, MethodType) and is_jitted(target.__func__):  # whose `trace` knows no self
-        args = (target.__self__, *args)
-        target = target.__func__
-    if is_filtered(target):
-        target = filtered(target, args, kwargs)
-        args, kwargs = arrays_of((tuple(args), kwargs))
-    evidence.before = snapshot(reachable(users))
-    with (
-        _recorded_warnings() as evidence.warnings,
-        uncached_traces(),
-        undecided_equalities() as evidence.undecided,
-        record_calls(users) if record else nullcontext() as evidence.recording,
-    ):
-        try:
-            target = target if hasattr(target, "trace") else jax.jit(_hashable(target))  # which refuses some callables
-            traced = target.trace(*args, **kwargs)
-            evidence.traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
-        except Exception as error:  # the rules say why
-            evidence.error = error
-    evidence.after = snapshot(reachable(users))
-    return evidence
 
 
 def check_rules(
@@ -302,88 +255,103 @@ def _summarize_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
-def _hashable(function: Any) -> Any:
-    """jax.jit asks for a function's hash, and a model that is called may have arrays to hash."""
-    by_value = hash_of(kind_of(function)) is not object.__hash__
-    return partial(function) if by_value and is_users_object(function) else function
+def check(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    traced: Any,
+    error: BaseException | None,
+    capture: Capture | None = None,
+) -> Findings:
+    """The findings of the passive rules about a function that was just traced, or couldn't be; `Findings.of_trace`."""
+    users = unwrap(function)
+    levels: Mapping[str, str] = {}
+    faults: tuple[str, ...] = ()
+    try:
+        levels = severities(file_of(users))
+    except OptionError as refused:  # lint() raises it; here it must not stop who only compiles
+        faults = (str(refused),)
+    passive = [rule for rule in select_rules(config=levels) if rule.passive]
+    rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
+    evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture)
+    findings = check_rules(evidence, rules, levels)
+    evidence.close()
+    # Without the failure: a capture has its own.
+    return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
 
 
-@contextmanager
-def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
-    """The warnings within the block, each with its file and line, whatever the user's filters do with them.
-
-    They are shown as ever, but none is raised: a filter that makes errors of them would end the trace at the first.
-    """
-    recorded: list[tuple[str, str, int]] = []
-    thread = get_ident()
-    filters = tuple(warnings.filters)
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-
-        def listen(message: Any, category: Any, filename: str, lineno: int, *rest: Any, **named: Any) -> None:
-            if get_ident() != thread:  # such as the compiler's, beside a trace: the filters are those of all threads
-                if _is_shown(filters, str(message), category, filename, lineno):
-                    show(message, category, filename, lineno, *rest, **named)
-                return
-            at = _users_line(filename, lineno) if is_library_file(filename) else (filename, lineno)
-            is_new = (str(message), *at) not in recorded
-            recorded.append((str(message), *at))
-            if is_new and _is_shown(filters, str(message), category, filename, lineno):
-                show(message, category, filename, lineno, *rest, **named)
-
-        warnings.simplefilter("always")
-        warnings.showwarning = listen
-        yield recorded
+_RANDOM = "impure-random"
+_MOST = 20  # places; a program that is another altogether differs everywhere
 
 
-def _is_shown(filters: Sequence[Any], message: str, category: type[Warning], file: str, line: int) -> bool:
-    """Whether Python would show a warning under some filters."""
-    name = os.path.splitext(os.path.basename(file))[0]  # Python asks for the module's name, which ends so
-    for action, text, kind, module, at in filters:
-        if issubclass(category, kind) and at in (0, line) and _matches(text, message) and _matches(module, name):
-            return action != "ignore"
-    return True
-
-
-def _matches(pattern: Any, text: str) -> bool:
-    """Whether a text is what a filter of warnings asks for: None is any, Python's own filters have plain texts."""
-    return pattern is None or (pattern == text if type(pattern) is str else pattern.search(text) is not None)
-
-
-def _users_line(file: str, line: int) -> tuple[str, int]:
-    """The user's line that is running, or the one given; many warnings of JAX's name a line of its own."""
-    frame = inspect.currentframe()
-    while frame is not None and is_library_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (file, line)
-
-
-def file_of(function: Any) -> str:
-    """The file that a Python function was defined in; empty for other callables."""
-    return getattr(getattr(function, "__code__", None), "co_filename", "")
-
-
-def unwrap(function: Any) -> Any:
-    """The user's function below jit, partial() and decorators that name what they wrap in `__wrapped__`."""
-    for _ in range(100):  # a decorator may name itself
-        if isinstance(function, partial):
-            function = function.func
-        elif type(function) is MethodType and is_jitted(function.__func__):
-            function = MethodType(unwrap(function.__func__), function.__self__)
-        elif type(function) is not MethodType and "__wrapped__" in getattr(function, "__dict__", {}):
-            if _only_takes_its_name(function):
-                break
-            function = function.__wrapped__
-        else:
+def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Finding]) -> list[Finding]:
+    """A finding for each line that traced to another program the second time, unless one of `findings` is there."""
+    if first.jaxpr is None or second.jaxpr is None:
+        return []
+    rule = next(rule for rule in all_rules() if rule.name == _RANDOM)
+    places = {(finding.file, finding.line) for finding in findings}
+    differences: list[Finding] = []
+    for equation, how in _differences(first.jaxpr, second.jaxpr):
+        finding = _difference(rule, first, equation, how)
+        if (finding.file, finding.line) not in places:
+            places.add((finding.file, finding.line))
+            differences.append(finding)
+        if len(differences) == _MOST:
             break
-    return function
+    return differences
 
 
-def _only_takes_its_name(function: Any) -> bool:
-    """Whether a user's function wraps one of a library's, `@wraps(jnp.sin)`: what it does itself is the user's code."""
-    own, wrapped = file_of(function), file_of(unwrap(function.__wrapped__))
-    return bool(own) and not is_library_file(own) and (not wrapped or is_library_file(wrapped))
+def _difference(rule: Rule, evidence: Evidence, equation: Any, how: str) -> Finding:
+    stack = user_stack(getattr(getattr(equation, "source_info", None), "traceback", None))
+    return rule.finding(
+        f"{evidence.name} traced twice with the same arguments gives two programs: something made while tracing is "
+        "baked in here",
+        evidence=how,
+        fix="make it outside, and pass it as an argument",
+        severity="warning",
+        **(span_location(stack[0].file, Span(stack[0].line, 0, 0, 0)) if stack else {}),
+    )
 
 
-def _struct(leaf: Any) -> Any:
-    return leaf.to_struct() if issubclass(type(leaf), Described) else leaf
+def _differences(one: Any, other: Any) -> Iterator[tuple[Any, str]]:
+    """The equations that differ, and how, in the order of the program."""
+    inner, outer = getattr(one, "jaxpr", one), getattr(other, "jaxpr", other)
+    values = _constants(one), _constants(other)
+    for a, b in zip(inner.eqns, outer.eqns, strict=False):
+        if a.primitive.name != b.primitive.name:
+            yield a, f"{a.primitive.name} in the first trace, {b.primitive.name} in the second"
+            return  # all that follows is shifted
+        for left, right in zip(a.invars, b.invars, strict=False):
+            was, now = _operand(left, values[0]), _operand(right, values[1])
+            if was is not None and now is not None and not _same(was, now):
+                yield a, f"{_short(was)} in the first trace, {_short(now)} in the second"
+        pairs = zip(inner_jaxprs(a.params), inner_jaxprs(b.params), strict=False)
+        for (_, left), (_, right) in pairs:
+            yield from _differences(left, right)
+    if len(inner.eqns) != len(outer.eqns):
+        more = max(inner, outer, key=lambda program: len(program.eqns))
+        yield more.eqns[min(len(inner.eqns), len(outer.eqns))], f"{len(inner.eqns)} equations, then {len(outer.eqns)}"
+
+
+def _constants(program: Any) -> dict[Any, Any]:
+    variables = getattr(getattr(program, "jaxpr", program), "constvars", ())
+    return dict(zip(variables, getattr(program, "consts", ()), strict=False))
+
+
+def _operand(operand: Any, constants: dict[Any, Any]) -> Any:
+    """What an operand is, if the trace knew."""
+    return operand.val if hasattr(operand, "val") else constants.get(operand)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    left, right = np.asarray(one), np.asarray(other)
+    if left.dtype == object or right.dtype == object:
+        return True  # keys and the like, which aren't compared
+    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()
+
+
+def _short(value: Any) -> str:
+    array = np.asarray(value)
+    return f"{array.item()!r}" if array.ndim == 0 else f"{array.dtype}{list(array.shape)} starting {array.ravel()[:3]}"

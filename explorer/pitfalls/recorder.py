@@ -20,10 +20,10 @@ from threading import get_ident
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from explorer._jax.uncached_traces import unchecked_leaks
+from explorer._jax.traces import unchecked_leaks
 from explorer.capture.safe_reading import callee_name, class_name, find, is_exactly, is_tracer, kind_of, mro
 from explorer.capture.sources import Span, parse, read_source
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.state import Snapshot, snapshot
 
 _MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive

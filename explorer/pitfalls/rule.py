@@ -1,19 +1,29 @@
-"""What a rule is. Each file of `rules` has one, as `RULE`; that is all it takes to add one."""
+"""Rules: what one is, which are run, how the text silences them, and how one is explained."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ast
+import io
+import os
+import re
+import sys
+import tokenize
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, cast
 
-from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding, Fix
+from explorer.capture.sources import Span, parse, read_source
+from explorer.errors import OptionError
+from explorer.files.disk import project_settings
+from explorer.model.findings import SEVERITIES, Finding, Fix
+from explorer.model.text import brief
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.locations import span_location
+from explorer.pitfalls.function_source import FunctionSource, first_line, span_location
+
+Check = Callable[[Evidence], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -24,7 +34,6 @@ class Rule:
         name: Of `Finding.rule`: `impure-print`.
         code: Its number: `EX001`.
         severity: Unless a finding or the user says otherwise.
-        summary: What goes wrong, in one sentence.
         documentation: Where JAX's documentation explains it.
         check: Yields the findings about some evidence. It never runs the user's code, nor reads attributes of their
             objects in ways that could.
@@ -36,41 +45,214 @@ class Rule:
     name: str
     code: str
     severity: str
-    summary: str
     documentation: str
-    check: Callable[[Evidence], Iterable[Finding]]
+    check: Check
     passive: bool = False
     compiles: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The pitfall in one sentence: the first paragraph of the check's docstring."""
+        return self._paragraphs[0]
+
+    @property
+    def about(self) -> str:
+        """More on it: the rest of that docstring, or the docstring of the file where the rule has one to itself."""
+        return "\n\n".join(self._paragraphs[1:]) or (sys.modules[self.check.__module__].__doc__ or "").strip()
+
+    @property
+    def _paragraphs(self) -> list[str]:
+        return [" ".join(paragraph.split()) for paragraph in (self.check.__doc__ or "").split("\n\n")]
 
     def finding(
         self,
         message: str,
         *,
-        function: FunctionSource | None = None,
-        span: Span | None = None,
+        at: tuple[FunctionSource | None, Span | ast.AST | None] = (None, None),
         evidence: str = "",
-        fix: str | Fix = "",
+        fix: str = "",
         severity: str | None = None,
         **place: Any,
     ) -> Finding:
         """A finding of this rule, at a piece of a function's text, or at a `place` by the names of its fields."""
-        if span is not None and function is not None:
+        function, piece = at
+        if function is not None and piece is not None:
+            span = Span.of(piece) if isinstance(piece, ast.AST) else piece
             place = span_location(function.file, span) | {"text": function.line(span.line)} | place
-        return Finding(
-            self.name,
-            severity or self.severity,
-            message,
-            evidence=evidence,
-            fix=Fix(fix) if isinstance(fix, str) else fix,
-            code=self.code,
-            documentation=self.documentation,
-            **place,
-        )
+        named = {"code": self.code, "documentation": self.documentation}
+        return Finding(self.name, severity or self.severity, message, evidence=evidence, fix=Fix(fix), **named, **place)
+
+
+def rule(
+    name: str, code: str, severity: str, page: str, *, passive: bool = False, compiles: bool = False
+) -> Callable[[Check], Rule]:
+    """Make a rule of the function that checks it; `page` is below JAX's documentation. All else is as for `Rule`."""
+    documentation = f"https://docs.jax.dev/en/latest/{page}"
+    return lambda check: Rule(name, code, severity, documentation, check, passive, compiles)
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, in the order of their numbers."""
+    """Every rule, in the order of their numbers: those in the files of `rules`."""
     package = import_module(f"{__package__}.rules")
-    modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))
-    return tuple(sorted((module.RULE for module in modules), key=lambda rule: rule.code))
+    modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
+    rules = {value for module in modules for value in vars(module).values() if isinstance(value, Rule)}
+    return tuple(sorted(rules, key=lambda rule: rule.code))
+
+
+def rule_named(name: object) -> Rule | None:
+    """The rule of a number or a name; None if there is none."""
+    wanted = name.strip().lower() if isinstance(name, str) else ""
+    return next((rule for rule in all_rules() if wanted in (rule.code.lower(), rule.name)), None)
+
+
+_OFF = "off"
+_LEVELS = (*SEVERITIES, _OFF)
+
+
+def select_rules(
+    rules: str | Iterable[str] | None = None, ignore: str | Iterable[str] = (), config: Mapping[str, str] | None = None
+) -> tuple[Rule, ...]:
+    """The rules to run: those named (all, if none are), without the ignored and those that are off.
+
+    A rule that is named runs though the configuration has it off.
+
+    Raises:
+        OptionError: There is no such rule.
+    """
+    named = {_named(name, "rules").code for name in _names(rules or ())}
+    excluded = {_named(name, "ignore").code for name in _names(ignore)}
+    if rules is None:
+        excluded |= {code for code, level in (config or {}).items() if level == _OFF}
+    selected = (rule for rule in all_rules() if rules is None or rule.code in named)
+    return tuple(rule for rule in selected if rule.code not in excluded)
+
+
+def severities(file: str) -> Mapping[str, str]:
+    """By the number of the rule, what the project of a file says of it: a severity, or `off`.
+
+    A notebook's cell belongs to the project of the folder that Python runs in.
+
+    Raises:
+        OptionError: It names a rule or severity that there isn't, or can't be read.
+    """
+    # This runs at every compile: strings alone take a tenth of the time that paths do.
+    folder = os.path.dirname(os.path.abspath(file)) if file and os.path.isfile(file) else os.getcwd()
+    while True:
+        path = os.path.join(folder, "pyproject.toml")
+        try:
+            return _read_levels(path, os.stat(path).st_mtime_ns)
+        except FileNotFoundError:
+            pass
+        except OSError:  # a folder that may not be looked into
+            return {}
+        above = os.path.dirname(folder)
+        if above == folder:
+            return {}
+        folder = above
+
+
+@lru_cache(maxsize=32)
+def _read_levels(path: str, changed: int) -> Mapping[str, str]:
+    table = project_settings(path, "lint")
+    place = f"[tool.explorer.lint] of {path}"
+    if not isinstance(table, dict):
+        raise OptionError(f'{place} is no table.\n  Hint: write [tool.explorer.lint], and below it EX001 = "note".')
+    levels: dict[str, str] = {}
+    for name, level in cast(dict[str, Any], table).items():
+        rule = _named(name, place)
+        if level not in _LEVELS:
+            raise OptionError(f"{name:.60} = {brief(level)} in {place}: allowed are {', '.join(map(repr, _LEVELS))}.")
+        levels[rule.code] = level
+    return levels
+
+
+def _named(name: object, place: str) -> Rule:
+    if (rule := rule_named(name)) is not None:
+        return rule
+    names = ", ".join(f"{rule.code} {rule.name}" for rule in all_rules())
+    raise OptionError(f"there is no rule {brief(name)} ({place}).\n  There are: {names}.")
+
+
+def _names(names: str | Iterable[str]) -> Sequence[str]:
+    return names.replace(",", " ").split() if isinstance(names, str) else tuple(names)
+
+
+# A comment on any line of a statement, or of the head of a `def`, `for`, `if` or `with`, holds for that statement; on a
+# `def`, its decorators too, for all of the function. Without brackets it means every rule.
+_COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORECASE)
+_EVERY = frozenset({"*"})
+
+
+def is_suppressed(finding: Finding) -> bool:
+    """Whether a comment silences the finding's rule, by number or name, where it is."""
+    source = read_source(finding.file) if finding.file and finding.line else None
+    if source is None or not (comments := _comments(source.text)):
+        return False
+    none = frozenset[str]()
+    silent = none.union(*(comments.get(line, none) for line in _silent_lines(source.text, finding.line)))
+    return bool(silent & {"*", finding.code.lower(), finding.rule})
+
+
+@lru_cache(maxsize=32)
+def _comments(text: str) -> Mapping[int, frozenset[str]]:
+    """By line, the rules that its comment names."""
+    if not _COMMENT.search(text):
+        return {}
+    matches = ((line, _COMMENT.search(comment)) for line, comment in _all_comments(text))
+    return {line: _silenced(match[1]) for line, match in matches if match is not None}
+
+
+def _all_comments(text: str) -> list[tuple[int, str]]:
+    """Every comment with its line; in a text that is no Python alone, such as a cell with magics, every line."""
+    try:
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return list(enumerate(text.splitlines(), 1))
+
+
+def _silenced(names: str | None) -> frozenset[str]:
+    return _EVERY if names is None else frozenset(word.strip().lower() for word in names.split(",")) - {""}
+
+
+def _silent_lines(text: str, line: int) -> set[int]:
+    """The lines whose comments hold for a line: those of its statement, and of the heads of the functions around it."""
+    lines = {line}
+    tree = parse(text)
+    block: list[ast.AST] = [tree] if tree is not None else []
+    while block:
+        node = block.pop()
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, (ast.ExceptHandler, ast.match_case)):
+                block.append(part)
+            elif isinstance(part, ast.stmt) and first_line(part) <= line <= (part.end_lineno or 0):
+                head = _head(part)
+                if line in head or isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    lines.update(head)
+                block.append(part)
+    return lines
+
+
+def _head(node: ast.stmt) -> range:
+    """The lines of a statement before those of the statements inside it."""
+    body: list[ast.stmt] = getattr(node, "body", [])
+    last = max(first_line(body[0]) - 1, node.lineno) if body else node.end_lineno or node.lineno
+    return range(first_line(node), last + 1)
+
+
+def silencing(rule: Rule) -> tuple[str, ...]:
+    """The ways to have the rule say nothing, from one line to a whole project."""
+    return (
+        f"on a line, in a statement or in a whole function: `# explorer: ignore[{rule.code}]`",
+        f'in one call: `explorer.lint(f, x, ignore="{rule.name}")`, `%lint --ignore {rule.code} f(x)`',
+        f'in a project, in pyproject.toml: `[tool.explorer.lint]` with `{rule.code} = "off"`',
+    )
+
+
+def explain_rule(rule: Rule) -> str:
+    """The rule as text: what goes wrong, how grave that is, where JAX explains it, and how to silence it."""
+    lines = [f"{rule.code} {rule.name} ({rule.severity})", "", rule.summary, "", rule.about, ""]
+    lines += [f"JAX's documentation: {rule.documentation}", "", "Silence it"]
+    lines += [f"  {way}".replace("`", "") for way in silencing(rule)]
+    return "\n".join(lines)

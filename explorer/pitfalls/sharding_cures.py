@@ -12,11 +12,11 @@ from typing import Any
 from jax.sharding import PartitionSpec
 
 from explorer._jax.resharded import mesh_in, resharded
-from explorer.analysis.sharding.subject import Waste
+from explorer.analysis.sharding.program import Waste
 from explorer.capture.backends import Backend
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.model.capture import Capture
-from explorer.model.program_memory import needed_bytes
+from explorer.model.live_memory import needed_bytes
 from explorer.model.units import bytes_text
 from explorer.pitfalls.equations import Equation, is_literal
 from explorer.pitfalls.evidence import Evidence

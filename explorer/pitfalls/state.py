@@ -10,7 +10,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType, SimpleNamespace
+from types import (
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, cast
 
 import jax
@@ -20,6 +28,7 @@ from explorer.capture.safe_reading import (
     attributes,
     class_name,
     class_variables,
+    closure_variables,
     is_a,
     is_exactly,
     is_plain,
@@ -27,9 +36,11 @@ from explorer.capture.safe_reading import (
     is_users_class,
     is_users_object,
     kind_of,
+    member,
+    mro,
 )
-from explorer.model.cached import cached_property
-from explorer.model.source import is_library_file
+from explorer.model.attached import cached_property
+from explorer.model.stage import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
 _MOST = 5_000  # objects
@@ -205,3 +216,108 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other) or not (is_plain(one) or is_a(one, np.generic)):
         return False
     return bool(one == other) or bool(one != one and other != other)
+
+
+_JITTED = kind_of(jax.jit(lambda: None))
+
+
+def reachable(function: Any) -> dict[str, Any]:
+    """What a function, and the user's functions that it names, can reach: globals, closures, `self`."""
+    named: dict[str, Any] = {}
+    waiting, seen = [function], set[int]()
+    if not is_exactly(function, FunctionType, MethodType) and is_users_object(function):
+        named["self"] = function  # which is called itself
+    while waiting:
+        callee = waiting.pop()
+        if type(callee) is MethodType:
+            named.setdefault("self", callee.__self__)
+        if type(callee) is not FunctionType:
+            waiting += _called(callee)
+        elif id(callee) not in seen and not is_library_file(callee.__code__.co_filename):
+            seen.add(id(callee))
+            for name, value in _names(callee):
+                if not is_a(value, ModuleType):
+                    module = str(callee.__globals__.get("__name__"))
+                    # Two modules may have one name for two things.
+                    is_another = named.setdefault(name, value) is not value and name not in callee.__code__.co_freevars
+                    named |= {named_in(name, module): value} if is_another else {}
+                waiting += _called(value)
+    return named
+
+
+def named_in(name: str, module: str) -> str:
+    """The path of a module's variable where another module has one of this name that is reached first."""
+    return f"{name} of {module}"
+
+
+def _called(value: Any) -> list[Any]:
+    """The functions that are called when a value is, or its methods."""
+    kind = kind_of(value)
+    if kind is FunctionType:
+        wrapped = attributes(value).get("__wrapped__")
+        return [value] if wrapped is None else [value, wrapped]
+    if kind is _JITTED:
+        return _called(value.__wrapped__)
+    if kind is MethodType:
+        return [value.__func__, *(_methods(value.__self__) if is_users_object(value.__self__) else [])]
+    return _methods(value) if is_users_object(value) else []
+
+
+def _methods(value: Any) -> list[Any]:
+    return [held for base in mro(value) for held in class_variables(base).values() if type(held) is FunctionType]
+
+
+def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    yield from closure_variables(function).items()
+    yield from default_values(function).items()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [constant for constant in code.co_consts if type(constant) is CodeType]
+        for name in filter(function.__globals__.__contains__, code.co_names):
+            value = function.__globals__[name]
+            yield name, value
+            if type(value) is ModuleType and _is_users_module(value):  # config.rate
+                inside = ((other, member(value, other)) for other in code.co_names)
+                yield from ((f"{name}.{other}", item) for other, item in inside if item is not ...)
+
+
+def default_values(function: FunctionType) -> dict[str, Any]:
+    """The parameters' defaults by name, which are made once and kept: those that can be changed."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    values = dict(zip(names, defaults, strict=True)) | (function.__kwdefaults__ or {})
+    return {name: value for name, value in values.items() if is_exactly(value, list, dict, set)}
+
+
+def _is_users_module(module: ModuleType) -> bool:
+    file = member(module, "__file__")
+    return type(file) is str and not is_library_file(file)
+
+
+_LONGEST = 40
+
+
+def safe_text(value: Any) -> str:
+    """`3.0`, `a list of 2`, `float32[3]`, `a Model`: a value as a message names it."""
+    kind = kind_of(value)
+    if value is ...:
+        return "nothing"
+    if is_tracer(value):
+        return f"a traced {value.aval.str_short()}"
+    if is_plain(value):
+        text = repr(value[:_LONGEST] if is_exactly(value, str, bytes) else value)
+        return text if len(text) <= _LONGEST + 2 else f"{text[:_LONGEST]}…"
+    if is_a(value, np.generic) or kind is np.ndarray or is_a(value, jax.Array):
+        return _array(value)
+    if is_exactly(value, list, tuple, set, frozenset, dict):
+        return f"{'an empty' if not value else 'a'} {kind.__name__}{f' of {len(value)}' if value else ''}"
+    return f"a {class_name(kind).rpartition('.')[2]}"
+
+
+def _array(value: Any) -> str:
+    kind = f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+    # A number is worth saying; that of JAX's may be on a device, or deleted.
+    if value.shape == () and kind_of(value).__module__ == "numpy" and not value.dtype.hasobject:
+        return f"{kind}({value})"
+    return f"a NumPy {kind}" if kind_of(value) is np.ndarray else kind

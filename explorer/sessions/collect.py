@@ -8,25 +8,23 @@ from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import Any
 
-from explorer._jax.compiled import compiled_by_now
+from explorer._jax.calls import compiled_by_now
 from explorer.aot.executable import Executable
 from explorer.capture.sources import label
 from explorer.hotpath.auto import AutoCompile
 from explorer.ledger.functions import is_primitive, read_function
-from explorer.ledger.session import session as session_watch
 from explorer.ledger.watch import Watch
+from explorer.ledger.watch import session as session_watch
 from explorer.model.capture import Capture
 from explorer.model.events.family_counts import FamilyCounts
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.findings import Findings
-from explorer.model.remembered import remembered_values
-from explorer.model.results.measured import Measured
+from explorer.model.findings import Findings
 from explorer.model.results.memory_use import MemoryUse
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Roofline
-from explorer.model.results.session import SessionItem, SessionReport, SessionRow
+from explorer.model.results.session import SessionItem, SessionReport, SessionRow, remembered_values
+from explorer.model.results.sweep import Measured, WhatIf
 from explorer.model.results.timing import EARLIER, Timing
-from explorer.model.results.what_if import WhatIf
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Any
 
-from explorer.ledger.session import start_session
+from explorer.ledger.watch import start_session
 from explorer.sessions.session import session
 from explorer.view.sessions.html import content, style
 from explorer.view.sessions.link import open_item

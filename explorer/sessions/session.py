@@ -9,13 +9,11 @@ from typing import Any
 
 from explorer.errors import NotRecordedError, UnknownNameError
 from explorer.ledger.watch import Watch
-from explorer.model.attached import attached
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable, attached
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import FamilyKey, family_key
 from explorer.model.events.ledger import Ledger
-from explorer.model.remembered import remembered_values
-from explorer.model.results.session import SessionReport, SessionRow
+from explorer.model.results.session import SessionReport, SessionRow, remembered_values
 from explorer.sessions.collect import collect, families, watched_ledger
 
 

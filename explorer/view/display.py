@@ -1,4 +1,4 @@
-"""What the methods of `explorer.model.displayable` do: find the value's view, and write or return what it draws.
+"""What the methods of `explorer.model.attached` do: find the value's view, and write or return what it draws.
 
 A fault in a view never costs the user their result: a notebook then shows the value's repr, with one line that says
 what failed. Files are written whole or not at all, and there a fault is raised.
@@ -12,7 +12,7 @@ from typing import Any
 
 from explorer.errors import MissingPackageError
 from explorer.files.disk import write_text, write_whole
-from explorer.model.distribution import install_hint
+from explorer.model.text import install_hint
 from explorer.view.chart import Chart
 from explorer.view.page import document
 from explorer.view.registry import terminal_drawing_of, text_of, view_of

@@ -7,8 +7,7 @@ from html import escape
 from typing import Any
 
 from explorer.errors import MissingPackageError
-from explorer.model.distribution import install_hint
-from explorer.model.text import code_parts
+from explorer.model.text import code_parts, install_hint
 from explorer.view.figure import BLUE, GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
 from explorer.view.scale import Scale
 

@@ -1,4 +1,4 @@
-"""What rich draws as text, and what the trees and tables of several views share."""
+"""Text of what rich draws, inert in a terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-_BAR = 12  # characters
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def render(drawn: RenderableType, width: int | None = None) -> str:
@@ -24,12 +21,6 @@ def render(drawn: RenderableType, width: int | None = None) -> str:
     to = {"file": out, "force_terminal": colours is not None, "force_jupyter": False}
     Console(width=width or here.width, color_system=colours, **to).print(drawn)  # pyright: ignore[reportArgumentType]
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
-
-
-def bar(share: float) -> str:
-    """Return a share of the whole, 0 to 1, in eighths of a character; a share from a file may be any number."""
-    eighths = max(round(min(share, 1.0) * _BAR * 8), 1) if share > 0 else 1  # NaN too
-    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
 # A name from a file may hold what clears a terminal or types into it: each is shown as its picture, or as �.

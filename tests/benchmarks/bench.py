@@ -8,20 +8,20 @@ import subprocess
 import sys
 from gc import collect
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from statistics import median
 from tempfile import TemporaryDirectory
+from threading import enumerate as enumerate_threads
 from time import perf_counter
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.capture_writing import encode
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.equation_sets import EXACT
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 
@@ -41,8 +41,7 @@ print(time.perf_counter() - t)
 
 
 def seconds(run):
-    """How long one call takes, with nothing kept from an earlier one, and what it returned."""
-    jax.clear_caches()
+    """How long one call takes, and what it returned."""
     collect()
     start = perf_counter()
     result = run()
@@ -55,40 +54,61 @@ def start_up(code):
     return float(done.stdout)
 
 
-def overhead(layers, repeats):
-    """Seconds of explore(), and of trace, lower and compile alone; explore() over its own steps; the module's text."""
-    step, arguments = training_step(layers)
+def cost(function, arguments, repeats):
+    """Seconds of a compile alone, of explore(), and of explore(record=False): each by the clock and of the processor.
 
-    def alone():
-        return jax.jit(step).trace(*arguments).lower().compile()
-
-    def explored():
-        return ex.explore(step, *arguments)
-
-    times = {alone: [], explored: []}
-    beside = []  # of one explore(), what it spends beside its three steps: free of a compile's own noise
-    last = None
+    Processor time is of all threads and children, and includes the packing of the passes, which goes on after
+    explore() returned. The clock stops when it returns.
+    """
+    runs = {
+        "alone": lambda: jax.jit(function).trace(*arguments).lower().compile(),
+        "explore": lambda: ex.explore(function, *arguments),
+        "plain": lambda: ex.explore(function, *arguments, record=False),
+    }
+    order = [*runs]
+    times = {name: ([], []) for name in runs}
     for turn in range(repeats):
-        # each repeat in the other order, so that neither always meets the colder machine
-        for run in (alone, explored) if turn % 2 == 0 else (explored, alone):
-            last = None  # one big program in memory at a time
-            spent, last = seconds(run)
-            times[run].append(spent)
-            if isinstance(last, Capture):
-                steps = last.durations.trace + last.durations.lower + last.durations.compile
-                beside.append(spent / steps)
-    text = last.hlo.text if isinstance(last, Capture) else last.as_text()
-    return median(times[explored]), median(times[alone]), median(beside), text
+        for name in order[turn % 3 :] + order[: turn % 3]:  # none always meets the colder machine
+            jax.clear_caches()
+            collect()
+            begun = processor()
+            start = perf_counter()
+            result = runs[name]()
+            times[name][0].append(perf_counter() - start)
+            for thread in enumerate_threads():
+                if thread.name == "explorer-passes":
+                    thread.join()
+            times[name][1].append(processor() - begun)
+            del result  # one big program in memory at a time
+    return {name: tuple(map(median, both)) for name, both in times.items()}
 
 
-def recorded(layers):
-    """The recording of a training step over its compile, both of one run; the share of its op_names linked exactly."""
-    step, arguments = training_step(layers)
-    _, capture = seconds(lambda: ex.explore(step, *arguments))
-    graph = capture.hlo.graph
-    spent, _ = seconds(lambda: capture.passes)
-    is_named = np.asarray([bool(scope) for scope in graph.scopes])[graph.scope] & graph.is_equation
-    return spent / capture.durations.compile, (capture.links.grades("hlo")[is_named] == EXACT).mean()
+def processor():
+    """Seconds of processor time that this process and the children it has waited for have used."""
+    usages = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def tiny(x):
+    return jnp.tanh(x @ x) * 2
+
+
+def cost_rows(large, repeats):
+    """Rows of what explore() adds to a compile, for a tiny program and for two training steps."""
+    square = (jnp.ones((64, 64)),)
+    cost(tiny, square, 1)  # what only a process's first compile pays belongs to none
+    held, units = [], ("clock", "processor")
+    times = cost(tiny, square, 7 * repeats)
+    for unit, alone, explored in zip(units, times["alone"], times["explore"], strict=True):
+        about = f"explore() beside {alone * 1e3:.0f} ms of a tiny compile, {unit}"
+        held.append(row(about, explored - alone, 0.060, "ms"))
+    for layers in (6, large):
+        times = cost(*training_step(layers), repeats)
+        for unit, alone, explored, plain in zip(units, *times.values(), strict=True):
+            about = f"over a compile, {layers} layers, {alone:.1f} s, {unit}"
+            held.append(row(f"explore() {about}", explored / alone, 1.30, "×"))
+            held.append(row(f"record=False {about}", plain / alone, 1.05, "×"))
+    return held
 
 
 def reading(text):
@@ -139,22 +159,16 @@ def ten_times(text):
 
 
 def main(layers=24, repeats=3):
-    overhead(layers=1, repeats=1)  # what only a process's first compile pays belongs to neither side
-    explored, alone, beside, text = overhead(layers, repeats)
-    recording, exact = recorded(layers)
+    held = cost_rows(layers, repeats)
+    step, arguments = training_step(layers)
+    text = jax.jit(step).lower(*arguments).compile().as_text()
     reads, packs, size, graph = reading(text)
     reads_ten, instructions, memory = ten_times(text)
     print(f"{layers} layers, {len(graph):,} instructions, {len(text) / 1e6:.1f} MB of text, JAX {jax.__version__}")
-    print(f"explore() {explored:.1f} s; trace, lower and compile alone {alone:.1f} s")
-    print(f"once recorded, {exact:.1%} of the instructions with an op_name are linked exactly\n")
-
     starts = [(start_up(IMPORT_JAX), start_up(IMPORT_BOTH), start_up(LOAD_EXTENSION)) for _ in range(STARTS)]
     plain, both, extension = (median(column) for column in zip(*starts, strict=True))
 
-    held = [
-        row("explore() over trace, lower and compile alone", explored / alone, 1.10, "×"),
-        row("explore() over its own three steps", beside, 1.10, "×"),
-        row("recording of the passes over a compile", recording, 1.5, "×"),
+    held += [
         row("HLO text to graph", reads, 1.0, "s"),
         row("graph to wire", packs, 1.5, "s"),
         row("wire", size, 3e6, "MB"),

@@ -21,8 +21,7 @@ import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.model_explorer import write_graph
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage
 from tests.benchmarks.bench import repeated
 from tests.benchmarks.model_explorer import is_installed, seconds_to_paint
 from tests.benchmarks.table import row

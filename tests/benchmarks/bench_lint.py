@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 import explorer as ex
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.passive_rules import check
+from explorer.pitfalls.lint import check
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

@@ -18,9 +18,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, thread_time
 
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.key import LEAF, Function, Key, Leaf, Static, TreeNode
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import LEAF, TreeNode
 from tests.benchmarks.table import row
 
 EVENTS = 100_000

@@ -13,7 +13,7 @@ UNITS = {
 
 
 def row(name, value, limit, unit):
-    """Print a figure against its limit, both in seconds, bytes or as numbers, in a unit; True if it holds."""
+    """Print a figure against its limit in the unit to show; True if it holds."""
     factor, symbol, digits = UNITS[unit]
     shown = f"{value * factor:.{digits}f} {symbol}"
     verdict = "ok" if value <= limit else "MISSED"

@@ -16,8 +16,7 @@ from playwright.sync_api import Locator, Page, expect
 from view import View
 
 import explorer as ex
-from explorer.model.findings.finding import Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings, Fix
 from explorer.view.findings.html import fragment
 
 SETUP = """

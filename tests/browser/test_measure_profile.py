@@ -15,8 +15,7 @@ from view import READY as VIEWER
 
 import explorer as ex
 from explorer.model.graph import Frame
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime
+from explorer.model.results.profile import LineTime, Profile
 from tests.examples.profiles import ops_of, profile_of
 
 READY = '.explorer.profile[data-ready="true"]'

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from explorer import UnreadableTextError
+from explorer import OpenError, UnreadableTextError, open_hlo
 from explorer.capture.readers.hlo import read_hlo
 from tests.corpus_hlo.compare import differences
 from tests.corpus_hlo.modules import modules
@@ -37,9 +37,18 @@ def outcome(text, computations):
     return (SILENT if differs else SAME), differs
 
 
+def shown(text):
+    """The text as it is opened: printed again by XLA where people spelled it otherwise."""
+    try:
+        return open_hlo(text).stages[-1].text
+    except OpenError:
+        return text
+
+
 def main():
     quiet = "--quiet" in sys.argv
-    found = list(modules(Path(arg) for arg in sys.argv[1:] if not arg.startswith("-")))
+    paths = (Path(arg) for arg in sys.argv[1:] if not arg.startswith("-"))
+    found = [(place, shown(text)) for place, text in modules(paths)]
     counts = Counter()
     for (place, text), computations in zip(found, parse_all(text for _, text in found), strict=True):
         what, differs = outcome(text, computations)

@@ -23,13 +23,14 @@ from typing import Any
 
 import explorer as ex
 from explorer._jax import binary_reader
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
+from explorer.capture.recording import DUMP_PREFIX
 from explorer.files.golden import from_toml, to_toml
+from explorer.files.instruction_log import read_timeline
 from explorer.files.signals import read_signals
-from explorer.files.timeline import read_timeline
 from explorer.golden.configuration import golden_files
 from explorer.model.golden import Golden
-from explorer.pitfalls.config import severities
+from explorer.pitfalls.rule import severities
 from tests.corpus_hostile.formats import FORMATS, module_texts
 from tests.corpus_hostile.mutations import KNOWN, OUTSIDE, SECRET
 from tests.corpus_hostile.texts import GOLDEN
@@ -61,7 +62,7 @@ class Watcher:
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.is_on:
             return
-        if event in _HARM and not _is_reader(event, arguments):
+        if event in _HARM and not _is_reader(event, arguments) and not _is_dump(event, arguments):
             self.seen.append(f"{event} {arguments!r:.200}")
         if event == "open":
             path, mode, flags = arguments
@@ -77,6 +78,13 @@ class Watcher:
 def _is_reader(event: str, arguments: tuple[Any, ...]) -> bool:
     """Whether it starts the process that reads what may crash the compiler, and nothing else."""
     return event in ("subprocess.Popen", "os.posix_spawn") and binary_reader.__file__ in map(str, arguments[1])
+
+
+def _is_dump(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether it makes or removes the folder of a compile's passes, or a file in it by the folder's descriptor."""
+    if event == "os.remove" and isinstance(arguments[1], int) and arguments[1] >= 0:
+        return Path(os.readlink(f"/proc/self/fd/{arguments[1]}")).name.startswith(DUMP_PREFIX)
+    return event in ("os.mkdir", "shutil.rmtree") and Path(arguments[0]).name.startswith(DUMP_PREFIX)
 
 
 class _Page(HTMLParser):

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from explorer import UnreadableTextError
+from explorer import OpenError, UnreadableTextError, open_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from tests.corpus_mlir.compare import differences
 from tests.corpus_mlir.mlir import parse_all
@@ -59,8 +59,17 @@ def outcome(text, operations):
     return (SILENT if differs else SAME), differs
 
 
+def shown(text):
+    """The text as it is opened: printed again by MLIR where people spelled it otherwise."""
+    try:
+        return open_hlo(text).stages[-1].text
+    except OpenError:
+        return text
+
+
 def main():
-    found = list(modules(Path(arg) for arg in sys.argv[1:] if not arg.startswith("-")))
+    paths = (Path(arg) for arg in sys.argv[1:] if not arg.startswith("-"))
+    found = [(place, shown(text)) for place, text in modules(paths)]
     counts = Counter()
     for (place, text), operations in zip(found, parse_all(text for _, text in found), strict=True):
         what, differs = outcome(text, operations)

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.model.findings.findings import Findings
-from explorer.model.source import is_library_file
+from explorer.model.findings import Findings
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.lint import lint
 
 # What the expressions below name besides their libraries.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf
+from explorer.model.events.key import LEAF, Function, Key, Leaf, TreeNode
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import LEAF, TreeNode
 from tests.examples.hostile import MARKUP
 
 START = 1_760_000_000.0

@@ -10,8 +10,7 @@ import numpy as np
 from explorer.analysis.cost.kernels import kernel_of
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime, OpTime
+from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.stage import Stage
 
 _FLOPS, _BYTES, _LEAST = 40e9, 12e9, 1e-6  # a machine

@@ -1,18 +1,16 @@
 """How the tests of rules on the jaxpr ask one rule, and read what it points at."""
 
-from importlib import import_module
-
 from explorer.capture.sources import read_source
-from explorer.model.findings.finding import Finding
-from explorer.pitfalls.lint import gather
+from explorer.model.findings import Finding
+from explorer.pitfalls.rule import rule_named
+from explorer.pitfalls.tracing import gather
 
 
 def findings(rule, function, *args, **kwargs) -> list[Finding]:
     """What one rule says of a function, and no more than its cheap evidence: as it is at each compile."""
-    module = import_module(f"explorer.pitfalls.rules.{rule.replace('-', '_')}")
-    assert module.RULE.name == rule
-    assert module.RULE.passive
-    return list(module.RULE.check(gather(function, args, kwargs, record=False)))
+    passive = rule_named(rule)
+    assert passive.passive
+    return list(passive.check(gather(function, args, kwargs, record=False)))
 
 
 def only(rule, function, *args, **kwargs) -> Finding:

@@ -1,9 +1,8 @@
 """Events as a watch emits them, made by hand."""
 
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.key import LEAF, Function, Key, Leaf, Static, TreeNode
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import LEAF, TreeNode
 
 HERE = Place("train.py", 12, "train.py", "state = step(state, batch)", "train")
 MAIN = Place("train.py", 40, "train.py", "train()")

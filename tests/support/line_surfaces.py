@@ -11,8 +11,7 @@ from explorer.analysis.cost.lines import split_by_line
 from explorer.files.container import read_column, read_table, unpack
 from explorer.model.attribution import SourceLine
 from explorer.model.capture import Capture
-from explorer.model.source import is_library_file
-from explorer.model.stage import Stage
+from explorer.model.stage import Stage, is_library_file
 
 
 def every_line(capture: Capture) -> set[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 import jax
 
-from explorer.ledger.pytrees import read_tree
+from explorer.ledger.trees import read_tree
 
 
 def paths_of(named):

@@ -12,7 +12,7 @@ from explorer.attachments import _METHODS
 def declared(name):
     """The method of a name, as its class has it."""
     owner, method = name.split(".")
-    cls = getattr(ex, owner, None) or getattr(import_module("explorer.model.saved"), owner, None)
+    cls = getattr(ex, owner, None) or getattr(import_module("explorer.model.attached"), owner, None)
     member = inspect.getattr_static(cls, method)
     return getattr(member, "__func__", None) or getattr(member, "fget", None) or getattr(member, "func", member)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 import explorer as ex
-from explorer.model.distribution import NAME
+from explorer.model.text import NAME
 from tests.release import bill_of_materials
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,6 @@ LAZY = (
     "explorer.view.registry",
     "explorer.ledger.commands",
     "explorer.hotpath.commands",
-    "explorer.hotpath.trace_commands",
     "explorer.pitfalls.commands",
     "explorer.explain",
 )

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
-from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.post_order import post_order
+from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.graphs import is_op, post_order
 from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -52,7 +52,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
         0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
-        a branch, which count once (`explorer.analysis.cost.limits` tells which).
+        a branch, which count once (`explorer.analysis.cost.loops` tells which).
     """
     if not len(graph.names):
         return {}
@@ -60,24 +60,18 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     calls = _counted_calls(graph, called, sizes.elements[graph.type])
     inside = _kernel_insides(graph, calls)
     once = own_flops(graph)
-    once[_without_computation(graph, called)] = np.nan
-    flops, runs = _through_calls(graph, calls, once)
+    # What should call a computation that is not in the text: what it does is not known.
+    lacks_computation = is_op(graph, CALLERS - {"custom-call"})
+    lacks_computation[[call.node for call in called]] = False
+    once[lacks_computation] = np.nan
+    flops, counted, exact = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
-    factor = runs.counted[graph.group]
-    return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.exact[graph.group]}
-
-
-def _without_computation(graph: Graph, called: Sequence[ComputationCall]) -> Ints:
-    """What should call a computation that is not in the text: what it does is not known."""
-    calls = np.asarray([op in CALLERS and op != "custom-call" for op in graph.ops], bool)[graph.op]
-    calls[[call.node for call in called]] = False
-    return np.flatnonzero(calls).astype(np.int32)
+    factor = counted[graph.group]
+    return {"flops": flops * factor, "bytes": moved * factor, "runs": exact[graph.group]}
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One computation that a node calls: how many times, for one run of the node."""
-
     node: int
     group: int
     times: float
@@ -85,28 +79,18 @@ class _Call:
     is_control: bool = False
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """How often each computation runs (the last is for nodes in none); an unknown loop counts once, or is NaN."""
-
-    counted: Floats
-    exact: Floats
-
-
 def _counted_calls(graph: Graph, called: Sequence[ComputationCall], elements: Floats) -> list[_Call]:
     trips = trip_counts(graph)
-    callers = [op in CALLERS for op in graph.ops]
     calls: list[_Call] = []
     for node, role, group in called:
-        code = int(graph.op[node])
-        if callers[code] and role not in _UNCOUNTED:
+        op = graph.ops[int(graph.op[node])]
+        if op in CALLERS and role not in _UNCOUNTED:
             times, is_known = _times(graph, elements, node, role, trips)
-            calls.append(_Call(node, group, times, is_known, graph.ops[code] in _CONTROL))
+            calls.append(_Call(node, group, times, is_known, op in _CONTROL))
     return calls
 
 
 def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[int, int]) -> tuple[float, bool]:
-    """How often a node calls its computation, and whether that is known."""
     op = graph.ops[int(graph.op[node])]
     if op == "while":
         return (float(trips[node]) + (role == "condition"), True) if node in trips else (1.0, False)
@@ -116,7 +100,6 @@ def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[
 
 
 def _applications(graph: Graph, elements: Floats, node: int, role: str, op: str) -> float:
-    """How often a node applies its computation to elements."""
     start, end = graph.operand_start[node : node + 2].tolist()
     operands = graph.operand[start:end].tolist()
     if op == "reduce" and operands:
@@ -146,8 +129,9 @@ def _kernel_insides(graph: Graph, calls: Sequence[_Call]) -> NDArray[np.bool_]:
 _DEPTH = 3  # a kernel's insides call reducers, and those hardly ever anything
 
 
-def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, _Runs]:
-    """Each node's operations in one run of its computation, what its kernel does inside included; and the runs."""
+def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, Floats, Floats]:
+    """The operations of each node in one run of its computation; how often each computation runs in a run of the
+    program, an unknown loop counted as once, and the same with NaN for it. The last is for nodes in no computation."""
     count = len(graph.groups)
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
@@ -160,7 +144,19 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
             if not call.is_control and call.times:
                 flops[call.node] += call.times * total[call.group]
                 total[group] += call.times * total[call.group]
-    return flops, _runs(_starts(graph), of_group, order[::-1])
+    return flops, *_runs(_starts(graph), of_group, order[::-1])
+
+
+def _runs(
+    starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]
+) -> tuple[Floats, Floats]:
+    counted = starts.astype(np.float64)
+    exact = counted.copy()
+    for group in callers_first:
+        for call in of_group[group]:
+            counted[call.group] += counted[group] * call.times
+            exact[call.group] += exact[group] * (call.times if call.is_known else np.nan)
+    return counted, exact
 
 
 def _starts(graph: Graph) -> NDArray[np.bool_]:
@@ -176,19 +172,7 @@ def _starts(graph: Graph) -> NDArray[np.bool_]:
     return is_entry
 
 
-def _runs(starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> _Runs:
-    """How often each computation runs in a run of the program; what nothing calls, never."""
-    counted = starts.astype(np.float64)
-    certain = counted.copy()
-    for group in callers_first:
-        for call in of_group[group]:
-            counted[call.group] += counted[group] * call.times
-            certain[call.group] += certain[group] * (call.times if call.is_known else np.nan)
-    return _Runs(counted, certain)
-
-
 def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
-    """What each kernel reads and writes in one run."""
     full = sizes.bytes[graph.type]
     op = np.asarray(graph.ops)[graph.op] if len(graph.ops) else np.zeros(0, str)
     reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
@@ -218,7 +202,6 @@ def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
 def _read_by_fusions(
     graph: Graph, op: NDArray[np.str_], reader: Ints, read: Floats, needed: Floats, moved: Floats
 ) -> None:
-    """A fusion reads of each operand what its inside needs, not all of it."""
     is_parameter = (op == "parameter") & (graph.group >= 0)
     by_group = np.bincount(graph.group[is_parameter], needed[is_parameter], len(graph.groups))
     by_node = np.bincount(reader, read, len(graph.names))
@@ -240,9 +223,9 @@ def _written(graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[n
         written[node] = result_bytes(graph, node)
     for group in {int(graph.group[node]) for node in in_place if inside[graph.group[node]]}:
         caller = graph.groups[group].caller
-        root = _root(graph, group)
-        if caller >= 0 and root >= 0:
-            written[caller] = _through_bitcasts(graph, op, written, root)
+        roots: list[int] = np.flatnonzero(graph.is_root & (graph.group == group)).tolist()
+        if caller >= 0 and roots:
+            written[caller] = _through_bitcasts(graph, op, written, roots[0])
     return written
 
 
@@ -256,8 +239,3 @@ def _through_bitcasts(graph: Graph, op: NDArray[np.str_], written: Floats, root:
         root = operands[0]
         operands = graph.operand[graph.operand_start[root] : graph.operand_start[root + 1]].tolist()
     return float(written[root])
-
-
-def _root(graph: Graph, group: int) -> int:
-    """The instruction that a computation returns, -1 if none is marked."""
-    return next(iter(np.flatnonzero(graph.is_root & (graph.group == group)).tolist()), -1)

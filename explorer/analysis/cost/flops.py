@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from explorer.analysis.graphs import is_op
 from explorer.model.graph import Floats, Graph
 from explorer.model.types import bytes_of, parse_type, sort_flops
 
@@ -26,7 +27,7 @@ CALLERS = frozenset(
     ]
 )
 # One operation for each element of the result.
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     [
         *("abs", "acos", "acosh", "add", "and", "asin", "asinh", "atan2", "atanh", "bitcast-convert", "cbrt", "ceil"),
         *("clamp", "compare", "complex", "convert", "cosine", "cosh", "count-leading-zeros", "divide", "erf"),
@@ -59,21 +60,17 @@ def own_flops(graph: Graph) -> Floats:
     """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
     size = graph.sizes.elements[graph.type]
     # The cost of an operation in no table, as a batch-norm or a top-k, is unknown, which is not zero.
-    each = [1.0 if op in _ELEMENTWISE else 0.0 if _is_counted_elsewhere(op) else math.nan for op in graph.ops]
-    flops = np.asarray(each)[graph.op] * size
-    by_attributes = np.asarray([op in _BY_ATTRIBUTES for op in graph.ops], bool)[graph.op]
-    for node in np.flatnonzero(by_attributes).tolist():
+    # Others compute nothing themselves: they move data, call a computation, or end another operation.
+    silent = [op in _MOVING or op in CALLERS or op.endswith("-done") for op in graph.ops]
+    each = np.where([op in ELEMENTWISE for op in graph.ops], 1.0, np.where(silent, 0.0, math.nan))
+    flops = each[graph.op] * size
+    for node in np.flatnonzero(is_op(graph, _BY_ATTRIBUTES)).tolist():
         try:
             flops[node] = _flops_of(graph, node, float(size[node]))
         # Attributes of a damaged text: no number, of another rank than the shapes, or past what a float can be.
         except (IndexError, ValueError, ArithmeticError):
             flops[node] = math.nan
     return flops
-
-
-def _is_counted_elsewhere(op: str) -> bool:
-    """Return True if an operation itself computes nothing: it moves data, calls a computation, or ends another one."""
-    return op in _MOVING or op in CALLERS or op.endswith("-done")
 
 
 def call_target(graph: Graph, node: int) -> str:
@@ -147,12 +144,10 @@ def _first_shape(graph: Graph, node: int) -> Sequence[int]:
 
 
 def _numbers(value: str) -> list[int]:
-    """Return the numbers of `{0,1}`."""
     return [int(part) for part in value.strip("{}[]").replace('"', "").split(",") if part.strip()]
 
 
 def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) -> float:
-    """Two operations for each product of the sum that an element is."""
     contracted = _numbers(graph.attribute_table.get(node, "lhs_contracting_dims"))
     if not shapes or any(dim >= len(shapes[0]) for dim in contracted):
         return math.nan
@@ -178,12 +173,10 @@ def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
 
 
 def window_size(graph: Graph, node: int) -> float:
-    """Return the number of elements in a window."""
     return math.prod(int(size) for size in _window(graph, node).get("size", ()) if size.isdecimal())
 
 
 def _window(graph: Graph, node: int) -> dict[str, list[str]]:
-    """The fields of a window, `{size=3x3 stride=2x2 pad=1_1x1_1}`, one entry a dimension."""
     fields = (field.partition("=") for field in graph.attribute_table.get(node, "window").strip("{}").split())
     return {name: value.split("x") for name, _, value in fields}
 

@@ -1,11 +1,20 @@
-"""Which instructions run as kernels of their own, and inside which kernel the others are."""
+"""Kernels of a module: the instructions that run as one, what each computes and with which dtype, and their sums."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.cost.flops import call_target, sorted_length
+from explorer.analysis.graphs import callers, is_op
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
+from explorer.model.results.roofline import SPECIAL
+from explorer.model.types import elements, parse_type, sort_flops
 
 # Plumbing that runs no kernel of its own.
 PLUMBING = frozenset(
@@ -16,21 +25,20 @@ PLUMBING = frozenset(
 )
 # The groups that a kernel does as a whole.
 BOUNDARY = frozenset(["fusion", "apply"])
-_DEEPEST = 8
+_DEEPEST = 8  # fusions in one another
 
 
 def kernel_of(graph: Graph) -> Ints:
     """For each instruction, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
     inside = np.asarray([g.kind in BOUNDARY and g.caller >= 0 for g in graph.groups] + [False])
-    caller = np.asarray([g.caller for g in graph.groups] + [-1], np.int32)
+    caller = callers(graph)
     at = np.arange(len(graph.names), dtype=np.int32)
     for _ in range(_DEEPEST):
         is_inside = inside[graph.group[at]]
         if not is_inside.any():
             break
         at = np.where(is_inside, caller[graph.group[at]], at)
-    runs = ~np.asarray([op in PLUMBING for op in graph.ops] or [False])[graph.op[at]] if len(graph.names) else at < 0
-    return np.where(runs & is_called(graph)[graph.group], at, -1).astype(np.int32)
+    return np.where(~is_op(graph, PLUMBING)[at] & is_called(graph)[graph.group], at, -1).astype(np.int32)
 
 
 def is_called(graph: Graph) -> NDArray[np.bool_]:
@@ -41,7 +49,7 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
     is_part = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
     if not is_part[:-1].any():
         return np.ones(len(graph.groups) + 1, bool)
-    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
+    caller = callers(graph)
     around = np.where(caller >= 0, graph.group[caller], -1) if len(graph.names) else caller
     is_called_at_all = caller >= 0
     while True:  # one level of calls more each time
@@ -53,9 +61,220 @@ def is_called(graph: Graph) -> NDArray[np.bool_]:
 
 def running_nodes(graph: Graph) -> Ints:
     """The nodes that run as kernels of their own, in program order: neither inside one, nor plumbing."""
-    runs = np.asarray([op not in PLUMBING for op in graph.ops], bool)
     outside = np.asarray([*(group.kind not in BOUNDARY for group in graph.groups), True])  # group -1: the last one
-    if not len(graph.names):
-        return graph.op
     is_part = outside & is_called(graph)
-    return np.flatnonzero(runs[graph.op] & is_part[graph.group]).astype(np.int32)
+    return np.flatnonzero(~is_op(graph, PLUMBING) & is_part[graph.group]).astype(np.int32)
+
+
+_NAMES = {"flops": "flops", "bytes": "bytes accessed"}  # by measure, XLA's name of its sum
+
+
+class TotalCost(Mapping[str, float]):
+    """`flops` and `bytes accessed` of an HLO module, counted when somebody asks.
+
+    A sum of which a part isn't known is left out.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _sums(self) -> dict[str, float]:
+        kernels = running_nodes(self._graph)
+        sums = {name: float(self._graph.measures[measure][kernels].sum())
+                for measure, name in _NAMES.items() if measure in self._graph.measures}  # fmt: skip
+        return {name: value for name, value in sums.items() if not np.isnan(value)}
+
+    def __getitem__(self, name: str) -> float:
+        return self._sums[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sums)
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def __repr__(self) -> str:
+        return repr(self._sums)
+
+
+_PRODUCTS = frozenset(("dot", "convolution", "triangular-solve", "cholesky"))
+# Libraries' matrix products, convolutions and factorisations: the latter's work is in blocks that are products.
+_LIBRARY = (
+    *("__cublas", "__cudnn$conv", "__cudnn$fmha", "__onednn$matmul", "__onednn$conv", "__triton_gemm"),
+    *("__triton_nested_gemm", "lapack_", "cusolver_", "cublas_"),
+)
+_IDLE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "iota"))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelKinds:
+    """What each instruction of a module computes with, if it is a kernel.
+
+    Args:
+        dtype: What it computes in, `f32`.
+        is_matmul: Whether it is a matrix product or convolution, or one of its insides is.
+        special: Of those that have any, how many elements of what takes longer than a multiply-add one run computes.
+    """
+
+    dtype: Sequence[str]
+    is_matmul: Sequence[bool]
+    special: Mapping[int, Mapping[str, float]]
+
+
+def kernel_kinds(graph: Graph) -> KernelKinds:
+    """What each kernel of an optimised program computes with.
+
+    Of a matrix product it is the dtype of what is multiplied; else that of most of the arithmetic inside.
+    """
+    kernel = graph.kernel
+    matmul = np.zeros(len(graph.names), bool)
+    dtypes = [parse_type(type_).dtype for type_ in graph.types]
+    names = sorted(set(dtypes))
+    code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
+    chosen = _most(graph, kernel, code, len(names))
+    calls: list[int] = graph.attribute_table.nodes("custom_call_target").tolist()
+    products = np.flatnonzero(is_op(graph, _PRODUCTS)).tolist()
+    for node in [*products, *(node for node in calls if call_target(graph, node).startswith(_LIBRARY))]:
+        at = int(kernel[node]) if kernel[node] >= 0 else node
+        matmul[at] = True
+        operand = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
+        chosen[at] = code[operand[0]] if len(operand) else code[node]
+    of_node: list[int] = chosen.tolist()
+    return KernelKinds([names[i] for i in of_node], matmul.tolist(), _special(graph, kernel))
+
+
+def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
+    rates_of_kernel: dict[int, dict[str, float]] = {}
+    for node in np.flatnonzero(is_op(graph, SPECIAL) & (kernel >= 0)).tolist():
+        of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
+        op, count = graph.ops[int(graph.op[node])], elements(graph.types[int(graph.type[node])])
+        rate = sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
+        of_kernel[op] = of_kernel.get(op, 0.0) + rate
+    return rates_of_kernel
+
+
+def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
+    """For each node the dtype of most elements computed in its kernel; of one that computes nothing, its own."""
+    chosen = code.copy()
+    if not len(graph.names):
+        return chosen
+    size = graph.sizes.elements[graph.type]
+    counts = (kernel >= 0) & ~is_op(graph, _IDLE) & (kernel != np.arange(len(graph.names)))
+    pairs = kernel[counts].astype(np.int64) * count + code[counts]
+    keys, where = np.unique(pairs, return_inverse=True)
+    weight = np.bincount(where, size[counts], len(keys))
+    for key in np.argsort(weight, kind="stable").tolist():
+        chosen[int(keys[key]) // count] = int(keys[key]) % count
+    return chosen
+
+
+__all__ = ["kernel_words"]
+
+_MOST = 3
+_WORDS = {
+    **{"dot_general": "dot", "conv_general_dilated": "convolution", "reduce_sum": "sum", "reduce_max": "max"},
+    **{"reduce_min": "min", "reduce_prod": "product", "add_any": "add", "mul": "multiply", "sub": "subtract"},
+    **{"div": "divide", "neg": "negate", "select_n": "select", "integer_pow": "power", "pow": "power"},
+    **{"exponential": "exp", "exponential_minus_one": "expm1", "log_plus_one": "log1p", "cumsum": "running sum"},
+    **{"rng_bit_generator": "random", "threefry2x32": "random", "convert_element_type": "convert"},
+    **{"broadcast_in_dim": "broadcast", "dynamic_update_slice": "update slice", "dynamic_slice": "slice"},
+    **{"scatter_add": "scatter", "dynamic-update-slice": "update slice", "dynamic-slice": "slice"},
+    **{"custom-call": "call", "maximum": "max", "minimum": "min"},
+}
+# The most characteristic operations first; a word in none of these counts as those of 2.
+_WEIGHTS = [
+    (
+        6,
+        r"(?:dot|convolution|sort|fft|cholesky|triangular|lu|qr|eigh|svd|call|random|all-|reduce-scatter|collective).*",
+    ),
+    (5, r"sum|max|min|product|argmax|argmin|reduce|running sum|mean|top_k|gather|scatter"),
+    (4, r"exp|exp2|expm1|log|log1p|tanh|logistic|rsqrt|sqrt|cbrt|erf|erf_inv|sin|cos|power|square|softmax|relu|gelu"),
+    (3, r"add|subtract|multiply|divide|rem|select|clamp|negate|abs|sign|and|or|xor|floor|round"),
+    (2, r"compare|eq|ne|lt|le|gt|ge|concatenate|pad|slice|update slice|iota|rev|convert|not"),
+    (1, r"transpose|copy|broadcast|reshape"),
+]
+_SILENT = frozenset(
+    [
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "fusion"),
+        *("jit", "pjit", "stop_gradient", "return", "root"),
+    ]
+)
+# The compiler's own moving of data, whatever it was made for; said only of a kernel that does nothing else.
+_MOVES = frozenset(
+    [
+        *("transpose", "copy", "broadcast", "reshape", "convert"),
+        *("slice", "pad", "concatenate", "bitcast-convert", "reverse"),
+    ]
+)
+_PRIMITIVE = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def kernel_words(graph: Graph) -> Mapping[int, str]:
+    """By fusion, the operations that it is about: the three most characteristic ones, in program order.
+
+    A primitive's name is more specific than the instruction's that it became, `reduce_max` than `reduce`, so it is
+    taken but where the compiler itself moves data. What a reduction applies to two elements doesn't count, nor does
+    what only moves data beside what computes.
+    """
+    if not len(graph.names):
+        return {}
+    words, code = _words(graph)
+    kinds = np.asarray([group.kind for group in graph.groups] + [""])
+    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
+    node = np.flatnonzero((code >= 0) & (kinds[graph.group] == "fusion")).astype(np.int32)
+    place, rows = node, list[tuple[Ints, Ints, Ints]]()
+    for _ in range(_DEEPEST):  # what is in a fusion in another is also the outer's, in the inner one's place
+        fusion = caller[graph.group[place]]
+        rows.append((fusion, place, code[node]))
+        is_inside = (fusion >= 0) & (kinds[graph.group[fusion]] == "fusion")
+        node, place = node[is_inside], fusion[is_inside]
+        if not len(node):
+            break
+    fusion, place, word = (np.concatenate([row[at] for row in rows]).astype(np.int64) for at in range(3))
+    order = np.lexsort((place, fusion))
+    order = order[fusion[order] >= 0]  # nobody calls some
+    first = np.sort(np.unique((fusion * len(words) + word)[order], return_index=True)[1])
+    return _joined(words, fusion[order[first]], word[order[first]])
+
+
+def _joined(words: list[str], fusion: NDArray[np.int64], word: NDArray[np.int64]) -> dict[int, str]:
+    weights = [_weight(text) for text in words]
+    of: dict[int, list[int]] = {}
+    for kernel, code in zip(fusion.tolist(), word.tolist(), strict=True):
+        of.setdefault(kernel, []).append(code)
+    joined: dict[int, str] = {}
+    for kernel, in_order in of.items():
+        computing = [code for code in in_order if words[code] not in _MOVES] or in_order
+        best = sorted(computing, key=lambda code: -weights[code])[:_MOST]
+        joined[kernel] = ", ".join(words[code] for code in in_order if code in best)
+    return joined
+
+
+def _words(graph: Graph) -> tuple[list[str], Ints]:
+    pair = graph.op.astype(np.int64) * len(graph.scopes) + graph.scope
+    distinct, of_node = np.unique(pair, return_inverse=True)
+    words: dict[str, int] = {}
+    codes = np.full(len(distinct), -1, np.int32)
+    for i, each in enumerate(distinct.tolist()):
+        op, scope = divmod(int(each), len(graph.scopes))
+        word = _word(graph.ops[op], graph.scopes[scope].rpartition("/")[2])
+        if word:
+            codes[i] = words.setdefault(word, len(words))
+    code = codes[of_node]
+    for node in np.flatnonzero(np.asarray([op == "custom-call" for op in graph.ops])[graph.op]).tolist():
+        if target := graph.attribute_table.get(node, "custom_call_target"):
+            code[node] = words.setdefault(target, len(words))
+    return list(words), code
+
+
+def _word(op: str, primitive: str) -> str:
+    if op in _SILENT:
+        return ""
+    is_named = _PRIMITIVE.fullmatch(primitive) and primitive not in _SILENT and primitive != "broadcast_in_dim"
+    name = primitive if is_named and op not in _MOVES else op
+    return _WORDS.get(name) or name.replace("_", " ")
+
+
+def _weight(word: str) -> int:
+    return next((weight for weight, words in _WEIGHTS if re.fullmatch(words, word)), 2)

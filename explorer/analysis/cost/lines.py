@@ -4,7 +4,7 @@ What a kernel costs is split over the lines of what is inside it:
 
 - FLOPs exactly, instruction by instruction;
 - bytes by who moves them: what is read to the instructions that read it, what is written to the one that makes it;
-- seconds by both: what the arithmetic takes, a power more than an addition (weights.py), and what the bytes do. So a
+- seconds by both: what the arithmetic takes, a power more than an addition (`WEIGHTS`), and what the bytes do. So a
   kernel that does little for each byte is split as its bytes are, and one that does much as its arithmetic.
 
 So each column adds up to the program; what no line is known for is a row of its own. Which line an instruction belongs
@@ -21,14 +21,45 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
-from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.cost.loops import count_limits, is_one_iteration
+from explorer.analysis.graphs import callers, graph_of, is_op
 from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.model.types import elements
+
+WEIGHTS: Mapping[str, float] = {
+    "divide": 13,
+    "sqrt": 17,
+    "rsqrt": 20,
+    "erf": 27,
+    "exponential": 30,
+    "tanh": 31,
+    "logistic": 33,
+    "log": 35,
+    "exponential-minus-one": 49,
+    "log-plus-one": 51,
+    "cosh": 56,
+    "asinh": 89,
+    "atanh": 93,
+    "sinh": 97,
+    "acosh": 100,
+    "sine": 220,
+    "cosine": 220,
+    "power": 300,
+    "tan": 430,
+    "asin": 570,
+    "remainder": 730,
+    "cbrt": 770,
+    "atan2": 860,
+    "acos": 870,
+}
+
+# No arithmetic, but an element of theirs has to be looked for: additions in that time.
+SEARCHES: Mapping[str, float] = {"concatenate": 18, "gather": 45, "pad": 18}
+
 
 LineShares = Sequence[tuple[str, int, float]]
 """Of some seconds, each line's share: file, line, from 0 to 1; the largest first."""
@@ -49,7 +80,6 @@ class LineSplit:
         line: For each node the index of its line in `places`, -1 for none, shape `[n]`.
         equations, kernels: How many equations and kernels each line has, shape `[len(places) + 1]`; the last is for
             those of no line.
-        kernel: For each node, the kernel that runs it; -1 for plumbing, shape `[n]`.
     """
 
     graph: Graph
@@ -59,7 +89,6 @@ class LineSplit:
     line: Ints
     equations: NDArray[np.int64]
     kernels: NDArray[np.int64]
-    kernel: Ints
 
     def stack(self, node: int) -> tuple[Frame, ...]:
         """The stack that a node's line is of: its own, that of whom it serves, or that of the equation that it is."""
@@ -74,12 +103,43 @@ class LineSplit:
         return int(attribution.by[node]), int(attribution.equation[node])
 
     def times(self) -> InstructionTimes | None:
-        """The seconds that each instruction has of each kernel's; None where none were measured."""
-        return _times(self.graph, self.kernel, _moved_bytes(self.graph, self.kernel))
+        return _times(self.graph, _moved_bytes(self.graph))
 
     def table(self) -> LineTable:
-        """What each line costs."""
-        return _table(self)
+        places = [*self.places, ("", 0)]  # the last is for what no line is known for
+        rows_of = _cost_rows(self)
+        sums = {name: _sums(of.line, of.amount, len(places)) for name, of in rows_of.items()}
+        flops, bytes_, seconds = sums["flops"], sums["bytes"], sums.get("seconds")
+        totals = float(flops.sum()), float(bytes_.sum())
+        texts = self._texts()
+        open_ended = set((self.line[is_one_iteration(self.graph)] % len(places)).tolist())
+        rows: list[LineRow] = []
+        for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
+            file, line = places[i]
+            time = None if seconds is None else float(seconds[i])
+            if not any((self.equations[i], self.kernels[i], flops[i], bytes_[i], time)):
+                continue
+            rows.append(
+                LineRow(
+                    file,
+                    line,
+                    text="".join(texts.get(file, [])[max(line - 1, 0) : line]).strip(),
+                    equations=int(self.equations[i]),
+                    kernels=int(self.kernels[i]),
+                    flops=float(flops[i]),
+                    flops_share=float(flops[i]) / (totals[0] or 1.0),
+                    bytes=float(bytes_[i]),
+                    bytes_share=float(bytes_[i]) / (totals[1] or 1.0),
+                    seconds=time,
+                    one_iteration=i in open_ended and bool(max(flops[i], bytes_[i]) > 0),
+                )
+            )
+        whole = None if seconds is None else float(seconds.sum())
+        return LineTable(rows, *totals, whole, count_limits(self.graph).sentences)
+
+    def _texts(self) -> Mapping[str, Sequence[str]]:
+        sources = {file: self.read_source(file) for file, _ in self.places if file}
+        return {file: source.text.splitlines() for file, source in sources.items() if source is not None}
 
     def parts(self) -> Iterator[tuple[int, str, int, float]]:
         """What each line has of each kernel's measured time: see `line_parts`."""
@@ -98,7 +158,7 @@ class LineSplit:
 def split_by_line(capture: Capture) -> LineSplit:
     """The lines of the nodes of the `hlo` stage, for the table, the parts of lines, and those of instructions."""
     graph = capture.hlo.graph
-    jaxpr = capture.jaxpr.graph if any(stage.name == "jaxpr" for stage in capture.stages) else None
+    jaxpr = graph_of(capture, "jaxpr")
     number: dict[tuple[str, int], int] = {}
     of_hlo = _numbers(graph.attribution, number)
     of_jaxpr = _numbers(jaxpr.attribution, number) if jaxpr is not None else of_hlo
@@ -113,7 +173,6 @@ def split_by_line(capture: Capture) -> LineSplit:
         if jaxpr is None
         else _count(jaxpr.attribution, jaxpr.is_equation, of_jaxpr, len(number)),
         _count(graph.attribution, runs, of_hlo, len(number)),
-        graph.kernel,
     )
 
 
@@ -124,7 +183,6 @@ def _numbers(attribution: Attribution, number: dict[tuple[str, int], int]) -> In
 
 
 def _count(attribution: Attribution, counts: NDArray[np.bool_], number: Ints, size: int) -> NDArray[np.int64]:
-    """How many of the nodes that count belong to each line; last, how many of them belong to none."""
     of_place = np.repeat(number[:-1], np.diff(attribution.start))
     of_lines = np.bincount(of_place[counts[attribution.node]], minlength=size)
     has_line = np.zeros(len(counts), bool)
@@ -138,49 +196,7 @@ def line_table(capture: Capture) -> LineTable:
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
     """
-    return _table(split_by_line(capture))
-
-
-def _text_of(lines: Sequence[str], line: int) -> str:
-    """A line by its number, from 1, without its indentation; "" if there is no such line."""
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
-
-
-def _share(part: float, total: float) -> float:
-    return part / total if total else 0.0
-
-
-def _table(split: LineSplit) -> LineTable:
-    places = [*split.places, ("", 0)]  # the last is for what no line is known for
-    flops, bytes_, seconds = _costs_of_lines(split)
-    totals = float(flops.sum()), float(bytes_.sum())
-    sources = {file: split.read_source(file) for file, _ in split.places if file}
-    texts = {file: source.text.splitlines() for file, source in sources.items() if source is not None}
-    open_ended = set((split.line[is_one_iteration(split.graph)] % len(places)).tolist())
-    rows: list[LineRow] = []
-    for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
-        file, line = places[i]
-        time = None if seconds is None else float(seconds[i])
-        if not (split.equations[i] or split.kernels[i] or flops[i] or bytes_[i] or time):
-            continue
-        lines = texts.get(file, [])
-        rows.append(
-            LineRow(
-                file,
-                line,
-                text=_text_of(lines, line),
-                equations=int(split.equations[i]),
-                kernels=int(split.kernels[i]),
-                flops=float(flops[i]),
-                flops_share=_share(float(flops[i]), totals[0]),
-                bytes=float(bytes_[i]),
-                bytes_share=_share(float(bytes_[i]), totals[1]),
-                seconds=time,
-                one_iteration=i in open_ended and bool(flops[i] > 0 or bytes_[i] > 0),
-            )
-        )
-    whole = None if seconds is None else float(seconds.sum())
-    return LineTable(rows, *totals, whole, count_limits(split.graph).sentences)
+    return split_by_line(capture).table()
 
 
 def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
@@ -189,6 +205,14 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
     File and line are empty and 0 for what no line is known for; none at all where no time was measured.
     """
     return split_by_line(capture).parts()
+
+
+def line_shares(capture: Capture) -> dict[int, LineShares]:
+    """By kernel, the lines that its measured time comes from with their share of it, the largest first."""
+    seconds: dict[int, dict[tuple[str, int], float]] = {}
+    for node, file, line, part in line_parts(capture):
+        seconds.setdefault(node, {})[file, line] = part
+    return {node: shares_by_line(of_node) for node, of_node in seconds.items()}
 
 
 def shares_by_line(seconds: Mapping[tuple[str, int], float]) -> LineShares:
@@ -207,10 +231,9 @@ class _CostRows(NamedTuple):
 
 
 def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
-    """FLOPs, bytes and, where they were measured, seconds."""
     graph, lines, size = split.graph, len(split.places) + 1, len(split.graph.names)
     line, own = split.line % lines, np.arange(size, dtype=np.int32)
-    moved = _moved_bytes(graph, split.kernel)
+    moved = _moved_bytes(graph)
     whole = np.nan_to_num(graph.measures.get("bytes", np.zeros(size)))
     # A kernel of which it isn't known who moves its bytes has them on its own line.
     bytes_ = _CostRows(
@@ -218,18 +241,11 @@ def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
         np.concatenate((line, line[moved.instruction])),
         np.concatenate((np.where(moved.total > 0, 0.0, whole), moved.share * whole[moved.kernel])),
     )
-    flops = _CostRows(np.where(split.kernel >= 0, split.kernel, own).astype(np.int32), line, _own_flops(graph))
-    times = _times(graph, split.kernel, moved)
+    flops = _CostRows(np.where(graph.kernel >= 0, graph.kernel, own).astype(np.int32), line, _own_flops(graph))
+    times = _times(graph, moved)
     if times is None:
         return {"flops": flops, "bytes": bytes_}
     return {"flops": flops, "bytes": bytes_, "seconds": _CostRows(times.kernel, line[times.instruction], times.seconds)}
-
-
-def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
-    """FLOPs, bytes and seconds of each line, the last for what no line is known for."""
-    rows = _cost_rows(split)
-    flops, bytes_, *seconds = (_sums(of.line, of.amount, len(split.places) + 1) for of in rows.values())
-    return flops, bytes_, seconds[0] if seconds else None
 
 
 class KernelLines(NamedTuple):
@@ -268,10 +284,10 @@ class InstructionTimes(NamedTuple):
     seconds: Floats
 
 
-def _times(graph: Graph, kernel: Ints, moved: _MovedBytes) -> InstructionTimes | None:
+def _times(graph: Graph, moved: _MovedBytes) -> InstructionTimes | None:
     """Split each measured time over what is inside, by work and bytes; None where none were measured."""
     measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
-    time, size = measures.get("time"), len(kernel)
+    kernel, time, size = graph.kernel, measures.get("time"), len(graph.names)
     if time is None:
         return None
     work, whole_bytes = _work(graph), measures.get("bytes", np.zeros(size))
@@ -297,7 +313,7 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
     A small loop may be compiled as one, and only its call be timed: then what is inside shares that time.
     """
     size = len(time)
-    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
+    caller = callers(graph)[graph.group]
     holds_timed = np.zeros(size, bool)
     at = caller[time > 0]
     for _ in range(_DEEPEST):
@@ -313,7 +329,6 @@ def _time_holders(graph: Graph, time: Floats) -> Ints:
 
 
 def _work(graph: Graph) -> Floats:
-    """What each instruction does itself, in additions."""
     weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
     searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
     size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]
@@ -329,10 +344,9 @@ def _own_flops(graph: Graph) -> Floats:
     size = len(graph.names)
     flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
     applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
-    fusion = np.asarray([op == "fusion" for op in graph.ops] or [False])[graph.op]
-    callers = np.asarray([group.caller for group in graph.groups], np.int64)
-    calls = np.bincount(callers[callers >= 0], minlength=size) > 0
-    return np.where(applied | (fusion & calls), 0.0, flops)
+    caller = callers(graph)
+    calls = np.bincount(caller[caller >= 0], minlength=size) > 0
+    return np.where(applied | (is_op(graph, ("fusion",)) & calls), 0.0, flops)
 
 
 class _MovedBytes(NamedTuple):
@@ -347,12 +361,12 @@ class _MovedBytes(NamedTuple):
     total: Floats
 
 
-def _moved_bytes(graph: Graph, kernel: Ints) -> _MovedBytes:
-    count = len(kernel)
+def _moved_bytes(graph: Graph) -> _MovedBytes:
+    kernel, count = graph.kernel, len(graph.names)
     inside = np.asarray([g.kind == "fusion" and g.caller >= 0 for g in graph.groups] + [False])[graph.group]
     size = graph.sizes.bytes[graph.type]
     reader = np.repeat(np.arange(count, dtype=np.int32), np.diff(graph.operand_start))
-    is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False])[graph.op]
+    is_parameter = is_op(graph, ("parameter",))
     edge = inside[reader] & is_parameter[graph.operand]
     readers = np.bincount(graph.operand[edge], minlength=count)
     read = size[graph.operand[edge]] / readers[graph.operand[edge]]

@@ -1,22 +1,22 @@
-"""Two captures held against each other: what the compiler made of one and not of the other."""
+"""Two captures compared: the fusions gained and lost, the figures that differ, and the difference in a sentence."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-
-from explorer.analysis.diff.headline import headline
+from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
-from explorer.analysis.diff.value import Value, number_value, ratio_of
+from explorer.analysis.graphs import members
 from explorer.errors import ArgumentsError, UnknownNameError
-from explorer.model.cached import cached_property
+from explorer.model.attached import Displayable, cached_property
 from explorer.model.capture import Capture
-from explorer.model.displayable import Displayable
 from explorer.model.graph import Node
+from explorer.model.text import list_names
+from explorer.model.units import count_text, factor_text
 
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
 _MOST_HELD = 4
@@ -116,7 +116,6 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_changed(self) -> tuple[tuple[Fusion, Fusion], ...]:
-        """The fused kernels that both have, and that hold other operations in `b`."""
         if "hlo" not in self.stages:
             return ()
         pairs = [(x, y) for x, y in self.hlo.pairs if x.op == "fusion"]
@@ -128,14 +127,12 @@ class Diff(Displayable):
     def _fusions(capture: Capture, nodes: Sequence[Node]) -> tuple[Fusion, ...]:
         graph = capture.hlo.graph
         group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
-        order = np.argsort(graph.group, kind="stable")
-        ends = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-        fusions: list[Fusion] = []
-        for node in nodes:
-            group = group_of.get(node.index, -1)
-            if node.op == "fusion" and group >= 0:
-                fusions.append(_fusion(node, [Node(graph, int(i)) for i in order[ends[group] : ends[group + 1]]]))
-        return tuple(fusions)
+        inside = members(graph)
+        return tuple(
+            _fusion(node, [Node(graph, at) for at in inside[group_of[node.index]].tolist()])
+            for node in nodes
+            if node.op == "fusion" and node.index in group_of
+        )
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
@@ -185,7 +182,7 @@ class Diff(Displayable):
             effect = str(stage.step).partition(": ")[2]
             rows.append((name, f"{effect}, of {len(stage.a.graph):,} and {len(stage.b.graph):,}"))
         for word, fusions in (("gained", self.fusions_gained), ("lost", self.fusions_lost)):
-            rows += [(f"fusion {word}", text) for text in _fusion_texts(_ranked(fusions))]
+            rows += [(f"fusion {word}", text) for text in _fusion_texts(fusions)]
         rows += [
             ("fusion changed", f"{old.name}: {old.holds} → {new.holds}")
             for old, new in self.fusions_changed[:_MOST_SHOWN]
@@ -248,21 +245,101 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     return Fusion(node.name, holds, tuple(places), len(inside), node)
 
 
-def _fusion_texts(ranked: Sequence[tuple[Fusion, int]]) -> list[str]:
-    """The most frequent kinds of fusions, and how many more there are."""
-    texts = [repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1) for fusion, count in ranked]
+def _fusion_texts(fusions: Sequence[Fusion]) -> list[str]:
+    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
+    ranked = Counter((fusion.holds, fusion.lines) for fusion in fusions).most_common()
+    first = {(fusion.holds, fusion.lines): repr(fusion)[len("Fusion(") : -1] for fusion in reversed(fusions)}
+    texts = [first[kind] + f" (×{count:,})" * (count > 1) for kind, count in ranked]
     if len(ranked) > _MOST_SHOWN:
         rest = sum(count for _, count in ranked[_MOST_SHOWN:])
         texts[_MOST_SHOWN:] = [f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"]
     return texts
 
 
-def _ranked(fusions: Sequence[Fusion]) -> list[tuple[Fusion, int]]:
-    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
-    kinds = Counter((fusion.holds, fusion.lines) for fusion in fusions)
-    first = {(fusion.holds, fusion.lines): fusion for fusion in reversed(fusions)}
-    return [(first[kind], count) for kind, count in kinds.most_common()]
-
-
 def _keys(a: Capture, b: Capture, field: str) -> list[str]:
     return list(dict.fromkeys([*getattr(a, field), *getattr(b, field)]))
+
+
+# What a program costs, as `Value.name` has it, and as a sentence says it.
+_COSTS = {"flops": "FLOPs", "bytes accessed": "bytes moved", "temp bytes": "bytes of temporary memory"}
+_SEEN = 0.005  # of a cost, from which on it is another
+
+
+def headline(stages: Mapping[str, StageDiff], values: Sequence[Value], a: Capture, b: Capture) -> str:
+    """What differs, in a sentence that ends without a full stop: in the stages that both have, and beside them."""
+    changed = [name for name, stage in stages.items() if not stage.is_empty]
+    if not stages:
+        return "the two have no stage in common"
+    if "hlo" in changed:
+        return f"the compiled program differs: {_costs(values, a, b)}"
+    if "hlo" not in stages:
+        return f"{list_names(changed)} {_differ(changed)}" if changed else _same(values)
+    if changed:
+        return f"the compiled program is the same, though {list_names(changed)} {_differ(changed)}"
+    return _same(values)
+
+
+def _differ(names: Sequence[str]) -> str:
+    return "differs" if len(names) == 1 else "differ"
+
+
+def _same(values: Sequence[Value]) -> str:
+    names = [value.name for value in values]
+    if not names:
+        return "nothing differs but times and the numbers in names"
+    return f"no operation differs, but {list_names(names) if len(names) <= 3 else count_text(len(names), 'fact')}"
+
+
+def _costs(values: Sequence[Value], a: Capture, b: Capture) -> str:
+    """The kernels, and what of the costs is clearly another; what is the same isn't listed."""
+    one, other = (len(running_nodes(capture.hlo.graph)) for capture in (a, b))
+    kernels = f"{one:,} → {count_text(other, 'kernel')}" if one != other else f"{count_text(one, 'kernel')} as before"
+    by_name = {value.name: value for value in values}
+    costs = [_cost(by_name[key], name) for key, name in _COSTS.items() if key in by_name]
+    return ", ".join([kernels, *filter(None, costs)])
+
+
+def _cost(value: Value, name: str) -> str:
+    if value.ratio is None:
+        return f"{value.a or '–'} → {value.b or '–'} {name}"
+    return f"{factor_text(value.ratio)} the {name}" if abs(value.ratio - 1) >= _SEEN else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One figure or fact of both sides, as text; `ratio` is b/a where both are numbers above 0.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> before = explorer.explore(lambda x: x + 1, jnp.ones(1000))
+        >>> after = explorer.explore(lambda x: x + 1, jnp.ones(2000))
+        >>> for value in explorer.diff(before, after).values:
+        ...     if value.ratio: print(value.name, value.a, value.b, value.ratio)
+        flops 1,000 2,000 2.0
+        bytes accessed 8,000 16,000 2.0
+        argument bytes 4,000 8,000 2.0
+        output bytes 4,000 8,000 2.0
+    """
+
+    name: str
+    a: str
+    b: str
+    ratio: float | None = None
+
+    def __str__(self) -> str:
+        times = f" (×{self.ratio:.3g})" if self.ratio is not None and abs(self.ratio - 1) >= 0.005 else ""
+        return f"{self.a or '–'} → {self.b or '–'}{times}"
+
+
+def number_value(name: str, a: float | None, b: float | None) -> Value:
+    return Value(name, _amount(a), _amount(b), ratio_of(a, b))
+
+
+def ratio_of(a: float | None, b: float | None) -> float | None:
+    return b / a if a and b and a > 0 and b > 0 else None
+
+
+def _amount(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else re.sub(r"\.?0+$", "", f"{value:,.3f}")

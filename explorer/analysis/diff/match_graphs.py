@@ -5,6 +5,9 @@ telling (place in the source, scope, shape) to the least, is hashed together wit
 round after round (Weisfeiler–Leman); equally many nodes of one hash correspond in program order. From the pairs found
 the match spreads along operands and readers, as long as there is no choice. All steps treat both graphs alike, so the
 match of `b` with `a` is that of `a` with `b` turned around.
+
+Graphs are compared as if nothing were fused: two compilations of one function fuse differently, and what they compute
+is alike all the same.
 """
 
 from __future__ import annotations
@@ -17,11 +20,93 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.diff.unfused_dataflow import UnfusedDataflow, unfused_dataflow
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
-from explorer.model.source import Source
+from explorer.model.stage import Source
 from explorer.model.types import parse_type
+
+_HOPS = 64  # plumbing after plumbing
+
+
+@dataclass(frozen=True, eq=False)
+class UnfusedDataflow:
+    """Operands without plumbing.
+
+    Args:
+        real: Whether a node computes; a fusion, its parameters and its tuples only pass on, shape `[n]`.
+        start, operand: Compressed rows of the real nodes' operands, all of them real; a plumbing node has none.
+        kernel: The fusion that a node runs in, -1 for none, shape `[n]`.
+        source: The node whose value a node has: itself, or for plumbing what it passes on, shape `[n]`.
+    """
+
+    real: NDArray[np.bool_]
+    start: Ints
+    operand: Ints
+    kernel: Ints
+    source: Ints
+
+
+def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
+    callers = [group.caller if group.kind == "fusion" else -1 for group in graph.groups]
+    kernel = np.maximum(np.asarray([*callers, -1], np.int32), -1)[graph.group]
+    through, tuples = _passed_on(graph, kernel)
+    real = through < 0
+    real[list(tuples)] = False
+    source = _sources(through)
+    counts = np.where(real, np.diff(graph.operand_start), 0)
+    is_kept = np.repeat(real, np.diff(graph.operand_start))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return UnfusedDataflow(real, start, source[graph.operand[is_kept]], kernel, source)
+
+
+def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]:
+    """The node whose value each plumbing node has, -1 for one that computes; and the tuples that fusions return."""
+    code = {op: code for code, op in enumerate(graph.ops)}
+    through = np.full(len(graph.names), -1, np.int64)
+    inside = np.flatnonzero(kernel >= 0)
+
+    parameters = inside[graph.op[inside] == code.get("parameter", -1)]
+    number = graph.parameter_number[parameters]
+    is_there = (number >= 0) & (number < np.diff(graph.operand_start)[kernel[parameters]])
+    parameters, number = parameters[is_there], number[is_there]
+    through[parameters] = graph.operand[graph.operand_start[kernel[parameters]] + number]
+
+    roots = _roots(graph, inside)
+    through[kernel[roots]] = roots
+    tuples = set(roots[graph.op[roots] == code.get("tuple", -1)].tolist())
+
+    # An element of a kernel's tuple is what stands in that place of it.
+    index = graph.attribute_table.integers("index")
+    for node in np.flatnonzero(graph.op == code.get("get-tuple-element", -1)).tolist():
+        of = _operand(graph, node, 0)
+        root = int(through[of]) if of >= 0 else -1
+        if root in tuples:
+            through[node] = _operand(graph, root, int(index[node]))
+    return through, tuples
+
+
+def _roots(graph: Graph, inside: NDArray[np.intp]) -> NDArray[np.intp]:
+    root_of: dict[int, int] = {}
+    for node, group in zip(inside.tolist(), graph.group[inside].tolist(), strict=True):
+        if group not in root_of or graph.is_root[node]:
+            root_of[group] = node
+    return np.asarray(list(root_of.values()), np.intp)
+
+
+def _operand(graph: Graph, node: int, position: int) -> int:
+    start, end = graph.operand_start[node : node + 2].tolist()
+    return int(graph.operand[start + position]) if 0 <= position < end - start else -1
+
+
+def _sources(through: NDArray[np.int64]) -> Ints:
+    source = np.arange(len(through), dtype=np.int64)
+    for _ in range(_HOPS):
+        next_ = np.where(through[source] >= 0, through[source], source)
+        if (next_ == source).all():
+            break
+        source = next_
+    return source.astype(np.int32)
+
 
 Hashes = NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -56,7 +141,6 @@ class Side:
         return (np.arange(len(self.flow.operand)) - self.flow.start[self.reader_of_edge]).astype(np.int32)
 
     def column(self, codes: Ints, strings: Iterable[str]) -> Hashes:
-        """The hash of each node's string in a table; 0 for none."""
         table = np.asarray([*map(_hash, strings), 0], np.uint64)
         return table[codes]
 
@@ -92,7 +176,6 @@ class Side:
 
 
 def _shape(type_: str) -> str:
-    """A type without its layouts."""
     parsed = parse_type(type_)
     return str(parsed) if parsed.arrays else type_
 
@@ -161,17 +244,16 @@ class _Matching:
         there = self.there if side is self.a else self.back
         return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
 
-    def seeded(self, side: Side, label: Hashes) -> Hashes:
-        """A pair's two nodes get a hash that no other has: what is around them is told by them."""
-        pair = np.where(self.there >= 0, np.arange(len(self.there)), -1) if side is self.a else self.back
-        return np.where(pair >= 0, _mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)), label)
-
     def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
         """Match the free nodes of equal hash, where both graphs have equally many of it, in program order."""
         free = self.free(self.a), self.free(self.b)
         if not len(free[0]) or not len(free[1]):
             return []
-        hashes = [_refined(side, self.seeded(side, label(side)), rounds) for side in (self.a, self.b)]
+        # A pair's two nodes get a hash that no other has: what is around them is told by them.
+        pair_of = np.where(self.there >= 0, np.arange(len(self.there)), -1), self.back
+        seeds = [_mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)) for pair in pair_of]
+        sides = zip((self.a, self.b), pair_of, seeds, strict=True)
+        hashes = [_refined(side, np.where(pair >= 0, seed, label(side)), rounds) for side, pair, seed in sides]
         pairs: list[tuple[int, int]] = []
         rows_a, rows_b = (_by_hash(hashes[i][free[i]], free[i]) for i in (0, 1))
         for value, rows in rows_a.items():
@@ -223,7 +305,7 @@ class _Matching:
     def plumb(self) -> None:
         """Kernels by what they hold, then what they are given and give."""
         a, b = self.a, self.b
-        size_a, size_b = _weights(a, a.flow.kernel), _weights(b, b.flow.kernel)
+        size_a, size_b = _weights(a), _weights(b)
         pairs = np.flatnonzero((self.there >= 0) & (a.flow.kernel >= 0) & a.flow.real)
         homes = zip(a.flow.kernel[pairs].tolist(), b.flow.kernel[self.there[pairs]].tolist(), strict=True)
         shared: Counter[tuple[int, int]] = Counter()
@@ -266,9 +348,9 @@ class _Matching:
         return rows
 
 
-def _weights(side: Side, kernel: Ints) -> Counter[int]:
-    """What each kernel holds, in sum."""
+def _weights(side: Side) -> Counter[int]:
     total: Counter[int] = Counter()
+    kernel = side.flow.kernel
     inside = np.flatnonzero((kernel >= 0) & side.flow.real)
     for home, weight in zip(kernel[inside].tolist(), side.weight[inside].tolist(), strict=True):
         total[home] += weight
@@ -295,7 +377,6 @@ def _refined(side: Side, label: Hashes, rounds: int) -> Hashes:
 
 
 def _sums(values: Hashes, start: Ints) -> Hashes:
-    """The sum of each compressed row; it wraps around, and the differences wrap back."""
     total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
     return total[start[1:]] - total[start[:-1]]
 

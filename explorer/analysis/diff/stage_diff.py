@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.diff.match_graphs import Alignment, Side, match_graphs
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group, Ints, Node
 from explorer.model.passes import Pass, Passes, measured
@@ -21,12 +21,9 @@ _NONE, _MODULE, _NOWHERE = -2, -3, -4  # the groups of lines without one, of the
 
 @dataclass(frozen=True, eq=False)
 class StageDiff:
-    """What differs in one stage.
+    """What differs in one stage of two sides.
 
     Args:
-        name: Of the stage.
-        a, b: The two sides.
-        alignment: Which node is which.
         step: The change as that of a pass: `born` is only in `b`, `died` only in `a`; `before`, `after` and `diff()`
             are the texts, that of `b` with the names that `a` has, so that other numbers are no difference.
 
@@ -100,7 +97,6 @@ class StageDiff:
 
 
 def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
-    """Lay a stage of two captures over each other."""
     stages = one.stage(name), other.stage(name)
     a, b = (Side(stage.graph, c.sources) for stage, c in zip(stages, (one, other), strict=True))
     alignment = match_graphs(a, b)
@@ -110,8 +106,6 @@ def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
 
 
 class _Text:
-    """The lines of a side with the nodes that each holds, and the group that each belongs to."""
-
     def __init__(self, graph: Graph, lines: Sequence[WrittenLine]) -> None:
         nodes: dict[int, list[int]] = defaultdict(list)
         for node, line in enumerate(graph.line.tolist()):
@@ -122,7 +116,6 @@ class _Text:
         self.homes = self.group_of_lines(graph)
 
     def group_of_lines(self, graph: Graph) -> list[int]:
-        """The group that each line belongs to: a header to the nodes after it, an end to those before it."""
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
         before, after = _filled(held), _filled(held[::-1])[::-1]
         return [
@@ -132,7 +125,6 @@ class _Text:
 
 
 def _filled(groups: Sequence[int]) -> list[int]:
-    """Each `_NONE` replaced by the last group before it, if there is one."""
     filled: list[int] = []
     last = _NONE
     for group in groups:
@@ -155,15 +147,10 @@ class _Overlay:
         only = np.flatnonzero(self.back < 0)
         self.key_of_b[only] = len(a.graph) + np.arange(len(only))
         self.only = only
-        self.names = list(a.graph.names) + self.fresh_names()
+        self.names = [*a.graph.names, *(_primed(b.graph.names[i], a.graph) for i in only.tolist())]
         self.renames = self.names_by_group()
         self.groups = self.groups_in_a()
         self.computations = {b.graph.groups[i].name: a.graph.groups[at].name for i, at in self.groups.items() if i >= 0}
-
-    def fresh_names(self) -> list[str]:
-        """Names for what only `b` has, with a prime where `a` calls something else so."""
-        only: list[int] = self.only.tolist()
-        return [_primed(self.b.graph.names[i], self.a.graph) for i in only]
 
     def names_by_group(self) -> Mapping[int, dict[str, str]]:
         """By group of `b`: what each of its names is called in `a`. Names are unique in a computation only."""
@@ -190,7 +177,7 @@ class _Overlay:
 
     def build(self) -> Versions:
         lines = [line.text for line in self.old.lines]
-        keys, nodes = [self.first_key(held) for held in self.old.nodes], [*self.old.nodes]
+        keys, nodes = [held[0] if held else -1 for held in self.old.nodes], [*self.old.nodes]
         sides = [False] * len(lines)
         plain = self.plain_rows()
         rows: list[int] = []
@@ -198,7 +185,8 @@ class _Overlay:
             row = self.same_row(line, held) if held else plain(line, self.groups.get(home, _NOWHERE))
             if row < 0:
                 row = len(lines)
-                lines.append(self.renamed(line, home))
+                names = self.renames.get(home, {})
+                lines.append(line.renamed(lambda name, of=names: of.get(name, self.computations.get(name, name))))
                 keys.append(int(self.key_of_b[held[0]]) if held else -1)
                 nodes.append(held)
                 sides.append(True)
@@ -209,9 +197,6 @@ class _Overlay:
             Snapshot(runs_between(before, rows, len(before)), len(before)),
         ]
         return self.versions(lines, keys, nodes, sides, snapshots)
-
-    def first_key(self, held: Sequence[int]) -> int:
-        return held[0] if held else -1
 
     def plain_rows(self) -> Callable[[WrittenLine, int], int]:
         """Finds, for a line without a node and its group in `a`, the next line of that group that says the same."""
@@ -225,22 +210,13 @@ class _Overlay:
     def same_row(self, line: WrittenLine, held: Sequence[int]) -> int:
         """The line of `a` that says the same of the same nodes, about the same operands; -1 if there is none."""
         partners = [int(self.back[node]) for node in held]
-        row = self.row_of_all(partners)
-        if row < 0:
+        row = self.old.row_of.get(partners[0], -1)
+        if row < 0 or self.old.nodes[row] != partners:  # it must hold these nodes and no others
             return -1
         ours = [key for node in held for key in self.key_of_b[_operands(self.b.graph, node)].tolist()]
         theirs = [key for node in partners for key in _operands(self.a.graph, node).tolist()]
         is_same = ours == theirs and line.without_names == self.old.lines[row].without_names
         return row if is_same else -1
-
-    def row_of_all(self, nodes: list[int]) -> int:
-        """The line of `a` that holds these nodes and no others; -1 if there is none."""
-        row = self.old.row_of.get(nodes[0], -1) if min(nodes) >= 0 else -1
-        return row if row >= 0 and self.old.nodes[row] == nodes else -1
-
-    def renamed(self, line: WrittenLine, home: int) -> str:
-        names = self.renames.get(home, {})
-        return line.renamed(lambda name: names.get(name, self.computations.get(name, name)))
 
     def versions(
         self,
@@ -303,8 +279,6 @@ def _primed(name: str, others: Graph) -> str:
 
 
 class _Table(dict[str, int]):
-    """Each distinct value gets the next number."""
-
     def __missing__(self, value: str) -> int:
         self[value] = len(self)
         return self[value]

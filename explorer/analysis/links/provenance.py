@@ -16,9 +16,8 @@ import numpy as np
 
 from explorer.analysis.passes.origins import known_sets
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import INFERRED, EquationSets
 from explorer.model.graph import Graph
-from explorer.model.links import Links
+from explorer.model.links import INFERRED, EquationSets, Links
 
 _Key = tuple[object, ...]
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.graphs import innermost_own
 from explorer.analysis.passes.origins import known_sets
-from explorer.analysis.placement import innermost_own
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints
 

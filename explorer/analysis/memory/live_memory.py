@@ -1,19 +1,29 @@
-"""What is in memory while a module runs: every buffer with its bytes, its place in the schedule and who made it."""
+"""Every buffer of an optimized module: its bytes, its maker, the steps at which it is alive, and where it may lie.
+
+The rules are those of XLA's own buffer assignment as far as a text tells them (openxla/xla: `hlo_live_range.cc`,
+`hlo_dataflow_analysis.cc`, `alias_info.cc`, `heap_simulator.cc`): a fusion writes its outputs alone; a loop's body
+reuses the buffers that the loop carries; what is updated, sorted or computed element by element is written over an
+operand that nobody reads afterwards. What they leave out: the tables of pointers that tuples are, alignment, and the
+gaps between buffers.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.memory.liveness import Lifetimes, lifetimes
-from explorer.analysis.memory.schedule import Schedule, schedule_of
+from explorer.analysis.cost.flops import ELEMENTWISE
+from explorer.analysis.graphs import graph_of
+from explorer.analysis.memory.schedule import Execution, Instructions, Leaves, Schedule, schedule_of
 from explorer.errors import NotRecordedError
+from explorer.model.attributes import Nested, read_nested
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.live_memory import KINDS, Donation, LiveMemory, Sizes
+from explorer.model.live_memory import KINDS, Donation, LiveMemory
 
 _BY_USE = ("argument", "output", "temp")
 
@@ -42,19 +52,15 @@ def read_memory(graph: Graph) -> LiveMemory:
         order=np.asarray(schedule.steps, np.int32),
         node=column(values.node),
         array=column(values.array),
-        size=_sizes(values.size)[kept],
+        # Python's own integers where all together might not fit in int64: 2**40 × 2**40 elements.
+        size=np.asarray(values.size, np.int64 if sum(values.size) < 1 << 62 else object)[kept],
         kind=kinds[kept],
         space=column([type_.memory_space for type_ in values.type]),
         start=column(alive.start),
         end=column(alive.end),
-        donations=_donations(schedule, alive),
+        donations=_possible_donations(schedule, alive),
         is_scheduled=graph.attributes.get("is_scheduled") == "true",
     )
-
-
-def _sizes(sizes: Sequence[int]) -> Sizes:
-    """Bytes as int64, or as Python's own integers where all together might not fit in that: 2**40 × 2**40 elements."""
-    return np.asarray(sizes, np.int64 if sum(sizes) < 1 << 62 else object)
 
 
 def live_memory(capture: Capture) -> LiveMemory:
@@ -63,7 +69,7 @@ def live_memory(capture: Capture) -> LiveMemory:
     Raises:
         NotRecordedError: The capture has none.
     """
-    if not any(stage.name == "hlo" for stage in capture.stages):
+    if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
         raise NotRecordedError(
             f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
@@ -84,7 +90,7 @@ def _reserved(live: LiveMemory, uses: Mapping[str, int]) -> int:
     return sum(uses[use] for use in _BY_USE) - uses.get("alias", 0) + constants
 
 
-def _donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
+def _possible_donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
     """Each output takes the place of one argument of its type, as XLA would have it."""
     values = schedule.values
     written = alive.outputs - alive.aliased - alive.arguments
@@ -97,3 +103,264 @@ def _donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
             free[type_] -= 1
             donations.append(Donation(Node(schedule.code.graph, values.node[value]), type_, values.size[value]))
     return tuple(donations)
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """The first and last step of each value, and the values that have a part to play.
+
+    Args:
+        start, end: Shape `[values]`.
+        arguments, donated: Values of the entry's parameters: all, and those that the caller gives away.
+        outputs, aliased: What the entry returns: all, and what lies where a donated argument was.
+    """
+
+    start: list[int]
+    end: list[int]
+    arguments: set[int]
+    donated: set[int]
+    outputs: set[int]
+    aliased: set[int]
+
+
+def lifetimes(schedule: Schedule) -> Lifetimes:
+    """When each value of a schedule is alive: what only the whole of it tells."""
+    values, last = schedule.values, max(len(schedule.steps) - 1, 0)
+    arguments = {value for leaves in schedule.arguments.values() for value in leaves}
+    constants = {value for leaves in schedule.constants.values() for value in leaves}
+    donated, outputs = _donated(schedule), set(schedule.outputs)
+    start, end = list(values.start), list(values.end)
+    for own in schedule.renamed:
+        value = schedule.original(own)
+        end[value] = max(end[value], end[own])
+    kept = (arguments - donated) | constants
+    for value in kept:
+        start[value], end[value] = 0, last
+    for value in outputs:
+        end[value] = last
+    written: set[int] = set()
+    for reuse in _reuses(schedule):
+        operand = schedule.original(reuse.operand)
+        dies = end[operand] == reuse.step > start[operand]
+        if dies and operand not in kept and operand not in outputs and reuse.output not in written:
+            end[operand] -= 1
+            written.add(reuse.output)
+    return Lifetimes(start, end, arguments, donated, outputs, _aliased(schedule))
+
+
+def _aliased(schedule: Schedule) -> set[int]:
+    """The outputs that are written to where a donated argument was."""
+    places = (max(alias.output, 0) for alias in aliases(schedule.code.graph.attributes.get("input_output_alias", "")))
+    return {schedule.outputs[place] for place in places if place < len(schedule.outputs)}
+
+
+def _reuses(schedule: Schedule) -> Iterator[Reuse]:
+    """Which values may lie where an operand was, in the order of the schedule; of one output, what it must do first."""
+    values = schedule.values
+    updates = [tuple(in_place(schedule.code, execution)) for execution in schedule.executions]
+    joined = schedule.joined | {value for reuses in updates for reuse in reuses for value in reuse[:2]}
+    largest = max((values.size[output] for output in schedule.outputs), default=0)
+    for execution, reuses in zip(schedule.executions, updates, strict=True):
+        yield from (reuse for reuse in reuses if values.size[reuse.operand] == values.size[reuse.output])
+        for reuse in may_share(schedule.code, execution):
+            # XLA doesn't share a place between types or layouts.
+            is_alike = values.type[reuse.operand].is_stored_as(values.type[reuse.output])
+            if is_alike and (values.size[reuse.output] <= largest or _is_single(schedule, execution, reuse, joined)):
+                yield reuse
+
+
+def _is_single(schedule: Schedule, execution: Execution, reuse: Reuse, joined: set[int]) -> bool:
+    """Whether XLA's heap lets two values share: each has a buffer to itself, and the one is what an operand gives.
+
+    So it is no element of a tuple, and no bitcast. What may lie in the place of an output of the program, before that
+    is written, is under no such rule.
+    """
+    if schedule.original(reuse.operand) in joined or reuse.output in joined:
+        return False
+    code = schedule.code
+    return code.op[code.operands(execution.node)[reuse.number]] not in ("get-tuple-element", "bitcast")
+
+
+def _donated(schedule: Schedule) -> set[int]:
+    given_away: set[int] = set()
+    for number, element in donations(schedule.code.graph.attributes):
+        values: Leaves = schedule.arguments.get(number, ())
+        if values and element >= 0:
+            values = values[schedule.code.shape(schedule.values.node[values[0]]).element(element)]
+        given_away.update(values)
+    return given_away
+
+
+# Of one array each: outputs that may lie where an operand was. A copy may not, though one inside a fusion may.
+_ELEMENTWISE = ELEMENTWISE - {"rng"} | {"map", "mulhi"}
+_THROUGH = _ELEMENTWISE | {"copy", "tuple"}  # inside a fusion
+# Outputs that lie where an operand is: which operand has the first one.
+_IN_PLACE = {"dynamic-update-slice": 0, "scatter": 0, "all-reduce-start": 0}
+_MAY_UPDATE = {*_IN_PLACE, "fusion"}
+_MAY_BE_IN_PLACE = {"triangular-solve": 1, "set-dimension-size": 0}
+
+
+class Alias(NamedTuple):
+    """An output that lies where an operand was: elements of their tuples, -1 for the whole."""
+
+    output: int
+    operand: int  # or the number of a parameter
+    element: int
+
+
+class Reuse(NamedTuple):
+    """That a value may lie where another one was, which dies at the step that defines it: the `number` of the operand
+    among those of the instruction."""
+
+    operand: int
+    output: int
+    step: int
+    number: int = 0
+
+
+def aliases(value: str) -> list[Alias]:
+    """Those of an attribute: an instruction's `output_to_operand_aliasing`, a module's `input_output_alias`.
+
+    Example:
+        >>> aliases("{ {0}: (2, {}, may-alias), {1}: (3, {4}) }")
+        [Alias(output=0, operand=2, element=-1), Alias(output=1, operand=3, element=4)]
+    """
+    parts = read_nested(value) if value else ()
+    pairs = zip(parts[::2], parts[1::2], strict=False)
+    places = [(output, *_place(operand)) for output, operand in pairs if isinstance(output, tuple)]
+    return [Alias(_first(output), operand, element) for output, operand, element in places if operand >= 0]
+
+
+def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Parameter and element of the arguments whose memory the caller gives away, by the module's attributes."""
+    written, given = module.get("input_output_alias", ""), module.get("buffer_donor", "")
+    donated = [(alias.operand, alias.element) for alias in aliases(written)]
+    donors = [*map(_place, read_nested(given))] if given else []
+    return donated + [(number, element) for number, element in donors if number >= 0]
+
+
+def in_place(code: Instructions, execution: Execution) -> Iterable[Reuse]:
+    """What an instruction updates in place: the operand and the output are one buffer wherever the operand dies."""
+    updates = code.op[execution.node] in _MAY_UPDATE or execution.node in code.has_aliasing
+    return _in_place(code, execution) if updates else ()
+
+
+def _in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
+    node, step, operands, values = execution
+    op = code.op[node]
+    if op in _IN_PLACE:
+        pairs = zip(operands[_IN_PLACE[op] :], values, strict=False)
+        yield from (Reuse(leaves[0], value, step) for leaves, value in pairs if len(leaves) == 1)
+    if node in code.has_aliasing:
+        yield from _declared(code, execution)
+    if op == "fusion":
+        yield from _updated_inside(code, execution)
+
+
+def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
+    """Operands that an output may be written over element by element, in the order in which XLA tries them."""
+    node, step, operands, values = execution
+    for number, output in _shareable_operands(code, node):
+        if number < len(operands) and len(operands[number]) == 1:
+            for value in values if output < 0 else values[output : output + 1]:
+                yield Reuse(operands[number][0], value, step, number)
+
+
+def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:
+    """The numbers of operands, and of the output that each may give its place to; -1 for any."""
+    op, operands = code.op[node], code.operands(node)
+    if op in _ELEMENTWISE:
+        return [(number, -1) for number in range(len(operands))]
+    if op == "sort":  # each array is sorted where it is, unless it is an operand twice
+        return [(number, number) for number, operand in enumerate(operands) if operands.count(operand) == 1]
+    if op in _MAY_BE_IN_PLACE:
+        number = _MAY_BE_IN_PLACE[op]
+        return [(number, -1)] if number < len(operands) and operands.count(operands[number]) == 1 else []
+    if op != "fusion":
+        return []
+    sort = _wrapped_sort(code, node)
+    if sort >= 0:
+        arrays = code.operands(sort)
+        numbers = [code.parameter_number[array] if arrays.count(array) == 1 else -1 for array in arrays]
+        return [(number, output) for output, number in enumerate(numbers) if number >= 0]
+    return [(number, -1) for number in _shareable_parameters(code, node)]
+
+
+def _wrapped_sort(code: Instructions, node: int) -> int:
+    """The sort that a fusion is, as a GPU's compiler wraps it with the indices that it sorts along; -1 for none."""
+    if code.fusion_kind(node) != "kCustom":
+        return -1
+    root = code.root(code.fused(node))
+    return root if root >= 0 and code.op[root] == "sort" else -1
+
+
+def _shareable_parameters(code: Instructions, node: int) -> list[int]:
+    inside, kind = code.fused(node), code.fusion_kind(node)
+    parameters = code.parameters(inside)
+    # A TPU's kOutput is most of what it runs, and writes over what is added to its product as any other fusion does.
+    if kind in ("kLoop", "kInput") or (kind == "kOutput" and code.is_tiled(node)):
+        free = _elementwise_uses(code, inside)
+        return [number for number in sorted(parameters) if parameters[number] in free]
+    root = code.root(inside)
+    if kind == "kOutput" and code.op[root] == "add":  # a product that is added to what is there
+        terms = code.operands(root)
+        if any(code.op[term] in ("dot", "convolution") for term in terms):
+            return [number for number, at in sorted(parameters.items()) if at in terms]
+    return []
+
+
+def _elementwise_uses(code: Instructions, nodes: Sequence[int]) -> set[int]:
+    """The nodes of a fusion that are read element by element, all the way to its outputs."""
+    free = set(nodes)
+    for node in reversed(nodes):
+        if node not in free or not (code.op[node] in _THROUGH or code.keeps_tiles(node)):
+            operands = code.operands(node)
+            updates = node in free and code.op[node] == "dynamic-update-slice"
+            free.difference_update(operands[1:] if updates else operands)
+    return free
+
+
+def _declared(code: Instructions, execution: Execution) -> Iterator[Reuse]:
+    """What an instruction itself says it writes over."""
+    node, step, operands, values = execution
+    text = code.graph.attribute_table.get(node, "output_to_operand_aliasing")
+    for alias in aliases(text):
+        if alias.operand < len(operands):
+            output = _part(code, node, values, alias.output)
+            operand = _part(code, code.operands(node)[alias.operand], operands[alias.operand], alias.element)
+            yield from (Reuse(*pair, step) for pair in zip(operand[:1], output[:1], strict=False))
+
+
+def _updated_inside(code: Instructions, execution: Execution) -> Iterator[Reuse]:
+    """The parameters of a fusion that an update inside it writes into, where that is an output of the fusion's."""
+    node, step, operands, values = execution
+    inside = code.fused(node)
+    root = code.root(inside)
+    if root < 0:
+        return
+    roots = code.operands(root) if code.op[root] == "tuple" else [root]
+    for value, output in zip(values, roots, strict=False):
+        update = code.behind_bitcasts(output)
+        if code.op[update] not in ("dynamic-update-slice", "scatter") or not code.operands(update):
+            continue
+        into = code.behind_bitcasts(code.operands(update)[0])
+        number = code.parameter_number[into] if code.op[into] == "parameter" else -1
+        if 0 <= number < len(operands) and len(operands[number]) == 1:
+            yield Reuse(operands[number][0], value, step)
+
+
+def _part(code: Instructions, node: int, values: Leaves, element: int) -> Leaves:
+    return values if element < 0 else values[code.shape(node).element(element)]
+
+
+def _place(part: Nested) -> tuple[int, int]:
+    if not isinstance(part, tuple):
+        return -1, -1
+    numbers: Iterable[Nested] = part[:1]
+    number = next((int(text) for text in numbers if isinstance(text, str) and text.isdecimal()), -1)
+    return number, _first(part[1]) if len(part) > 1 else -1
+
+
+def _first(path: Nested) -> int:
+    first = path[0] if path and isinstance(path, tuple) else ""
+    return int(first) if isinstance(first, str) and first.isdecimal() else -1

@@ -1,4 +1,4 @@
-"""An HLO module in the order in which it runs: which instruction at which step, what it defines, and what it reads.
+"""An HLO module in the order in which it runs: the instruction of each step, what it defines, and what it reads.
 
 Tuples and bitcasts are names for what is there; a computation that is called runs inside its caller's step; a loop's
 body runs once.
@@ -10,9 +10,97 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from explorer.analysis.memory.instructions import Instructions
+from explorer.analysis.graphs import members
 from explorer.model.graph import Graph
-from explorer.model.types import ArrayType
+from explorer.model.types import ArrayType, Type, parse_type
+
+_CALLS = ("body", "condition", "to_apply", "true_computation", "false_computation", "branch_computations")
+_LONGEST_CHAIN = 100  # bitcasts of bitcasts: real chains are a few long, and damaged text may go round
+
+
+class Instructions:
+    """The instructions of a module by index, as lists: a hundred thousand of them are looked at one by one."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        codes: list[int] = graph.op.tolist()
+        self.op = [graph.ops[code] for code in codes]
+        attributes = graph.attribute_table
+        self.parameter_number: list[int] = graph.parameter_number.tolist()
+        self.tuple_index: list[int] = attributes.integers("index").tolist()
+        self.has_aliasing = set(attributes.nodes("output_to_operand_aliasing").tolist())
+        self.fusion_kinds = attributes.codes("kind")
+        self._type: list[int] = graph.type.tolist()
+        self._shapes: list[Type | None] = [None] * len(graph.types)
+        self._is_root: list[bool] = graph.is_root.tolist()
+        self._first: list[int] = graph.operand_start.tolist()
+        self._operand: list[int] = graph.operand.tolist()
+        self._nodes = members(graph)
+        self._calls: dict[int, list[tuple[str, int]]] = {}
+        for call in graph.calls:
+            if call.role in _CALLS:
+                self._calls.setdefault(call.node, []).append((call.role, call.group))
+        self._fused = {g.caller: i for i, g in enumerate(graph.groups) if g.kind == "fusion" and g.caller >= 0}
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    @property
+    def entry(self) -> int:
+        """The computation that runs first: the one marked so, else the last; -1 if there is none."""
+        groups = self.graph.groups
+        return next((i for i, group in enumerate(groups) if group.kind == "entry"), len(groups) - 1)
+
+    def nodes(self, group: int) -> list[int]:
+        return self._nodes[group].tolist() if 0 <= group < len(self._nodes) else []
+
+    def root(self, nodes: Sequence[int]) -> int:
+        """What a computation of these instructions returns; its last one where none is marked, -1 for none."""
+        return next((node for node in reversed(nodes) if self._is_root[node]), nodes[-1] if nodes else -1)
+
+    def parameters(self, nodes: Sequence[int]) -> dict[int, int]:
+        return {self.parameter_number[node]: node for node in nodes if self.op[node] == "parameter"}
+
+    def operands(self, node: int) -> list[int]:
+        return self._operand[self._first[node] : self._first[node + 1]]
+
+    def shape(self, node: int) -> Type:
+        code = self._type[node]
+        shape = self._shapes[code]
+        if shape is None:
+            shape = self._shapes[code] = parse_type(self.graph.types[code])
+        return shape
+
+    def calls(self, node: int) -> Sequence[tuple[str, int]]:
+        """The computations that run inside an instruction: in which role, and which."""
+        return self._calls.get(node, ())
+
+    def fused(self, node: int) -> list[int]:
+        return self.nodes(self._fused.get(node, -1))
+
+    def fusion_kind(self, node: int) -> str:
+        code = int(self.fusion_kinds[node])
+        return self.graph.attribute_table.columns.values[code] if code >= 0 else ""
+
+    def is_tiled(self, node: int) -> bool:
+        return any(array.tiling for array in self.shape(node).arrays)
+
+    def keeps_tiles(self, node: int) -> bool:
+        """Whether a node is a bitcast that gives a TPU's tiles another name, each element where it was."""
+        if self.op[node] != "bitcast" or not self.is_tiled(node):
+            return False
+        before = [array.stored[:3] for operand in self.operands(node) for array in self.shape(operand).arrays]
+        return before == [array.stored[:3] for array in self.shape(node).arrays]
+
+    def behind_bitcasts(self, node: int) -> int:
+        """The instruction that a chain of bitcasts starts at: they are names for what is there."""
+        for _ in range(_LONGEST_CHAIN):
+            operands = self.operands(node)
+            if self.op[node] != "bitcast" or not operands:
+                break
+            node = operands[0]
+        return node
+
 
 _RENAMING = {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 _DEEPEST = 100  # computations in computations: real ones are a few deep
@@ -36,7 +124,6 @@ class Values:
         return len(self.node)
 
     def define(self, node: int, arrays: Sequence[ArrayType], step: int) -> Leaves:
-        """A value for each array of what a node gives, alive at this step."""
         first, count = len(self.node), len(arrays)
         if count == 1:  # nearly all
             self.node.append(node)
@@ -55,7 +142,6 @@ class Values:
         return tuple(range(first, first + count))
 
     def prolong(self, values: Sequence[int], step: int) -> None:
-        """Keep values alive up to a step."""
         for value in values:
             self.end[value] = max(self.end[value], step)
 
@@ -74,13 +160,10 @@ class Schedule:
     """What runs when.
 
     Args:
-        code: The module's instructions.
         values: All that is defined; alive from its definition to its last reader.
         steps: The node that runs at each step. The first step is the call itself: arguments and constants are there.
         executions: The instructions that read an array as large as one that they define.
-        arguments: The values of the entry's parameters, by number.
-        constants: The values of each constant, by node.
-        outputs: The values that the entry returns.
+        arguments, constants: The values of the entry's parameters, by number, and of each constant, by node.
         renamed: What a loop only passes on: its own value, and the one that it is another name for.
         joined: Values of which several have one buffer: what a loop carries, what a branch gives.
     """
@@ -106,7 +189,6 @@ class Schedule:
         return step
 
     def original(self, value: int) -> int:
-        """The value that a chain of renamings starts at."""
         while value in self.renamed:
             value = self.renamed[value]
         return value
@@ -126,7 +208,6 @@ class Schedule:
         return calls
 
     def run_computation(self, group: int, given: Sequence[Leaves] | None) -> Leaves:
-        """Run a computation on the values of its parameters (None for the entry's), and give what it returns."""
         code, leaves = self.code, dict[int, Leaves]()
         self._running.append(group)
         nodes = code.nodes(group)
@@ -142,7 +223,6 @@ class Schedule:
 
 
 def schedule_of(graph: Graph) -> Schedule:
-    """A module in the order of its text, from its entry."""
     schedule = Schedule(Instructions(graph))
     entry = schedule.code.entry
     nodes = schedule.code.nodes(entry)

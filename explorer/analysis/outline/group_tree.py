@@ -1,13 +1,17 @@
 """The tree of groups in the making: groups are added, iterations are moved into groups of their own, and what is
-trivial goes at the end."""
+trivial goes at the end; then what stands before and after a loop of layers gets groups too, so that the first view
+tells the story: forward ▸ embed, block ×24, loss; and the same names on the way back.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.graph import Graph, Group, Ints
-from explorer.model.hierarchy import Hierarchy
+from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
+from explorer.model.graph import Graph, Group, Hierarchy, Ints
 
 _MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
 
@@ -79,11 +83,9 @@ class Tree:
         return index
 
     def is_made(self, group: int) -> bool:
-        """Is it a function or a scope that the nodes' metadata names, not a computation?"""
         return group >= 0 and group not in self.boxes and self.kind[group] in ("function", "scope")
 
     def child(self, parent: int, name: str, kind: str, key: int = -1, level: int | None = None) -> int:
-        """The group of this name and key in `parent`, a new one if there is none."""
         path = (parent, name, kind, key)
         index = self._index.get(path)
         if index is None:
@@ -92,13 +94,11 @@ class Tree:
         return index
 
     def hang(self, group: int, parent: int) -> None:
-        """Move a group with all that is in it."""
         self.children[self.parent[group]].remove(group)
         self.children.setdefault(parent, []).append(group)
         self.parent[group] = parent
 
     def inside(self, at: int) -> list[int]:
-        """`at` and every group inside it."""
         inside, todo = list[int](), [at]
         while todo:
             group = todo.pop()
@@ -107,7 +107,6 @@ class Tree:
         return inside
 
     def is_below(self, at: int, nodes: Ints) -> NDArray[np.bool_]:
-        """Whether each of `nodes` is in `at` or in a group inside it."""
         return np.isin(self.group[nodes], self.inside(at))
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
@@ -120,7 +119,6 @@ class Tree:
         return [(children[own], inside) for own, inside in split(number, nodes) if own >= 0]
 
     def path(self, group: int) -> list[int]:
-        """The groups around one, outermost first, itself last."""
         path: list[int] = []
         while group >= 0:
             path.append(group)
@@ -212,13 +210,13 @@ class Tree:
         made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
         return {index for index in made if self.kind[index] != "phase" or index not in repeats}
 
-    def _is_of_everything(self, index: int) -> bool:
-        """Is it a function that everything was made in?"""
-        return self.kind[index] == "function" and self.level[index] <= self.shared and index not in self.boxes
-
     def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
         """Does an iteration or a part hold nothing but this one group?"""
         return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
+
+    def _is_of_everything(self, index: int) -> bool:
+        """Is it a function that everything was made in?"""
+        return self.kind[index] == "function" and self.level[index] <= self.shared and index not in self.boxes
 
     def _label(self, index: int, outer: tuple[str, str] | None, may_go: bool) -> tuple[str, str]:
         """Name and kind of a group; after the name of the group around it, and of its kind, where that one went."""
@@ -241,3 +239,106 @@ class Tree:
             order.append(index)
             todo += children.get(index, [])[::-1]
         return order
+
+
+_PHASES = ("forward", "update", "backward")  # the backward pass takes the names of the forward
+_FEWEST = 3  # things before or after a loop that are worth a box, where no phase asks for one
+_NAMED = 2  # parameters that a name lists
+
+
+class Loop(NamedTuple):
+    """A loop that was found: the groups of its iterations, in `parent`, and the lines there that it runs from."""
+
+    groups: list[int]
+    parent: int
+    name: str
+    lines: tuple[int, int]
+
+
+class _Side(NamedTuple):
+    groups: list[int]
+    inside: list[Ints]
+    loose: list[Ints]
+
+    def nodes(self) -> Ints:
+        return np.concatenate([np.zeros(0, np.int32), *self.loose, *self.inside])
+
+
+def group_loop_context(tree: Tree, graph: Graph, places: SourcePaths, loops: list[Loop]) -> None:
+    names: dict[tuple[str, tuple[int, int], str], str] = {}
+    for loop in sorted(loops, key=lambda loop: _phase_order(tree, loop.parent)):
+        _group_sides(tree, graph, places, loop, names)
+
+
+def _phase_order(tree: Tree, group: int) -> int:
+    outermost = tree.name[tree.path(group)[0]] if group >= 0 else ""
+    return _PHASES.index(outermost) if outermost in _PHASES else -1
+
+
+def _group_sides(
+    tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, names: dict[tuple[str, tuple[int, int], str], str]
+) -> None:
+    """Add a group for each side of a loop that is worth one, named as in `names` where an earlier phase named it."""
+    function = loop.parent
+    level = tree.level_of(function)
+    sides = _sides(tree, graph, places, loop, level)
+    is_phase = _phase_order(tree, function) >= 0
+    parent = _lift_only_function(tree, function) if is_phase else function
+    for which, side in sides.items():
+        if not _is_worth_a_group(tree, side, is_phase):
+            continue
+        key = (tree.name[function] if function >= 0 else "", loop.lines, which)
+        if key not in names:
+            names[key] = _name(tree, graph, side.nodes(), loop.name, function, which, is_phase)
+        part = tree.add(names[key], "part", parent, level=level)
+        for group in side.groups:
+            tree.hang(group, part)
+        for nodes in side.loose:
+            tree.group[nodes] = part
+
+
+def _sides(tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, level: int) -> dict[str, _Side]:
+    sides = {"before": _Side([], [], []), "after": _Side([], [], [])}
+    beside = _Side([], [], [])
+    first, last = loop.lines
+
+    def side_of(frame: int) -> _Side:
+        stack = places.stack(frame)
+        line = graph.frames[stack[level]].line if len(stack) > level else 0
+        return sides["before"] if 0 < line < first else sides["after"] if line > last else beside
+
+    direct = np.flatnonzero(tree.group == loop.parent).astype(np.int32)
+    for frame in np.unique(places.frame[direct]).tolist():
+        side_of(frame).loose.append(direct[places.frame[direct] == frame])
+    for child, inside in tree.below(loop.parent, np.arange(len(graph.names), dtype=np.int32)):
+        if child not in loop.groups and (tree.is_made(child) or tree.kind[child] in ("repeat", "single")):
+            side = side_of(int(places.frame[inside[0]]))
+            side.groups.append(child)
+            side.inside.append(inside)
+    return sides
+
+
+def _lift_only_function(tree: Tree, function: int) -> int:
+    """Move what is in the only function of a phase into the phase; the group where it is then."""
+    phase = tree.parent[function]
+    if tree.kind[function] != "function" or len(tree.children[phase]) != 1:
+        return function
+    for child in tree.children[function][:]:
+        tree.hang(child, phase)
+    tree.group[tree.group == function] = phase
+    return phase
+
+
+def _is_worth_a_group(tree: Tree, side: _Side, is_phase: bool) -> bool:
+    things = len(side.groups) + sum(map(len, side.loose))
+    # A single group has a name of its own already, but that of a repetition says nothing of where it is.
+    has_name = things == len(side.groups) == 1 and tree.kind[side.groups[0]] != "repeat"
+    return not has_name and things >= (1 if is_phase else _FEWEST)
+
+
+def _name(tree: Tree, graph: Graph, nodes: Ints, loop: str, function: int, which: str, is_phase: bool) -> str:
+    """After the loop, in what is differentiated, comes what the function is named for; else the parameters name it."""
+    if which == "after" and is_phase and tree.kind[function] == "function":
+        return tree.name[function]
+    parameters = parameter_names(graph, nodes)
+    return ", ".join(parameters) if 0 < len(parameters) <= _NAMED else f"{which} {loop}"

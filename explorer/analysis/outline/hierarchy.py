@@ -14,14 +14,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.outline.group_tree import Tree, split
-from explorer.analysis.outline.loop_context import Loop, group_loop_context
-from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
-from explorer.analysis.outline.repeats import Repeats
+from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.graphs import members
+from explorer.analysis.outline.group_tree import Loop, Tree, group_loop_context, split
+from explorer.analysis.outline.repeats import NearRepeat, Repeats, merge_near
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names, phase
-from explorer.model.graph import Graph, Group, Ints
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Graph, Group, Hierarchy, Ints
 from explorer.model.types import parse_type
 from explorer.model.units import count_text
 
@@ -62,7 +60,7 @@ class _Nesting:
     def nest(self) -> Hierarchy:
         graph, tree = self.graph, self.tree
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
-        members = _members(graph)
+        nodes_of = members(graph)
         called = _called_by_group(graph)
         # The entry alone needs no box of its own: it is the picture. What nothing calls is no part of the program.
         has_entry = any(graph.groups[i].kind == "entry" for i in entries)
@@ -77,7 +75,7 @@ class _Nesting:
             seen.add(computation)
             g = graph.groups[computation]
             has_box = g.caller >= 0 or (len(entries) > 1 and g.kind != "entry")
-            self.fill(members[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
+            self.fill(nodes_of[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
             # Backwards: the stack gives the first first.
             todo.extend(reversed(called.get(computation, ())))
         loose = np.flatnonzero(graph.group < 0)
@@ -90,7 +88,6 @@ class _Nesting:
         return tree.finish()
 
     def box(self, computation: Group, parent: int) -> int:
-        """Add the group of a computation that is drawn as a box of its own; its index."""
         name, kind, caller = computation.name.removeprefix("jaxpr="), computation.kind, computation.caller
         box = self.tree.add(name, kind, parent, caller=caller)
         self.tree.boxes.add(box)
@@ -104,7 +101,8 @@ class _Nesting:
         if computation.kind in BOUNDARY:  # a kernel is read whole, a reducer is two operations
             tree.group[nodes] = box
             return
-        outer = [] if is_entry else self.steps_of(computation.caller)
+        caller = computation.caller
+        outer = [] if is_entry else places.steps(int(places.frame[caller]), int(places.scope[caller]))
         ends = self.ends(nodes, box) if is_entry else np.zeros(len(nodes), bool)
         nodes = nodes[~ends]
         width = len(self.graph.scopes)
@@ -118,9 +116,6 @@ class _Nesting:
             phases = [pair for pair in tree.below(box, nodes) if tree.kind[pair[0]] == "phase"]
             for at_, inside in phases or [(box, nodes)]:
                 self.search(at_, inside)
-
-    def steps_of(self, node: int) -> list[Step]:
-        return self.places.steps(int(self.places.frame[node]), int(self.places.scope[node]))
 
     def ends(self, nodes: Ints, box: int) -> np.ndarray:
         """Group the inputs, and the outputs where there is a story to tell between; which of `nodes` they are."""
@@ -179,7 +174,6 @@ class _Nesting:
         return common, repeats.absorb(nodes, iteration, candidate)
 
     def is_whole(self, common: int, inside: int, every: int, share: float) -> bool:
-        """Is it a function, such a share of which is the loop's body, that repeats?"""
         return self.tree.is_made(common) and inside >= share * every
 
     def look_inside(self, iterations: list[int], nodes: Ints) -> None:
@@ -208,10 +202,7 @@ class _Nesting:
     def fold(self, nodes: Ints, iteration: Ints, common: int, around: Ints) -> list[list[int]]:
         """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations.
 
-        Args:
-            nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
-            common: The group that holds nearly all of the loop.
-            around: Nodes, all those in `common` among them.
+        `common` holds nearly all of the loop, and `around` has all nodes of `common`.
         """
         tree = self.tree
         classes, exact = self.equal_iterations(nodes, iteration)
@@ -294,31 +285,21 @@ class _Nesting:
         return names.pop() if len(names) == 1 < len(inner) else ""
 
     def loop_name(self, common: int, nodes: Ints) -> str:
-        """By the lines of the function around."""
         lines = self.lines(common, nodes)
         if not lines:
             return "loop"
         return f"loop, line {lines[0]}" if lines[0] == lines[-1] else f"loop, lines {lines[0]}–{lines[-1]}"
 
     def lines(self, group: int, nodes: Ints) -> list[int]:
-        """The lines, of the function that `group` is in, that nodes come from."""
         level = self.tree.level_of(group)
         stacks = {self.places.stack(frame) for frame in np.unique(self.places.frame[nodes]).tolist()}
         return sorted({self.graph.frames[stack[level]].line for stack in stacks if len(stack) > level} - {0})
 
     def part_name(self, nodes: Ints) -> str:
-        """By the parameters that the parts read, or else by what they make."""
         names = parameter_names(self.graph, nodes)
         if 0 < len(names) <= _NAMED:
             return ", ".join(names)
         return str(parse_type(self.graph.types[int(self.graph.type[nodes[-1]])]))
-
-
-def _members(graph: Graph) -> list[Ints]:
-    """The nodes of each computation, in text order."""
-    order = np.argsort(graph.group, kind="stable").astype(np.int32)
-    start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-    return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
 
 
 def _called_by_group(graph: Graph) -> dict[int, list[int]]:

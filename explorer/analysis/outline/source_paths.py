@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.graph import Graph, Ints
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 _TRANSFORM = re.compile(r"^(?:jvp|transpose|vmap|pmap|remat|checkpoint|rematted_computation|custom_\w+)\((.*)\)$")
 _JIT = re.compile(r"^(?:p?jit|xla_call)\((.*)\)$")

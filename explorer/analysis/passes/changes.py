@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from explorer.model.cached import cached_property
+import numpy as np
+
+from explorer.model.attached import cached_property
 from explorer.model.graph import Ints
-from explorer.model.pass_history import PassLink
-from explorer.model.passes import Effect, Passes
+from explorer.model.passes import Effect, Passes, PassLink
 from explorer.model.text_versions import Versions
 
 _NAMES = re.compile(r"%[\w.\-]+|^\s*(?:ROOT )?|/\*index=\d+\*/")
@@ -199,9 +200,15 @@ def _effects(passes: Passes) -> dict[int, tuple[int, Effect]]:
 
 
 def _renamed(program: Program, before: Ints, after: Ints) -> Effect:
-    """The effect of a pass that only counted names anew: line follows line."""
-    pairs = zip(before.tolist(), after.tolist(), strict=True)
-    return Effect(changed=tuple((old, new) for old, new in pairs if old != new and program.key[old] >= 0))
+    """The effect of a pass that only counted names anew, or put lines in another order: new line follows old line.
+
+    In a dump that no compiler wrote, names may stand twice and lines come or go unseen: then nothing is paired.
+    """
+    gone, came = (np.isin(one, other, invert=True) for one, other in ((before, after), (after, before)))
+    if gone.sum() != came.sum():
+        return Effect()
+    pairs = zip(before[gone].tolist(), after[came].tolist(), strict=True)
+    return Effect(changed=tuple((old, new) for old, new in pairs if program.key[old] >= 0))
 
 
 def _by_key(program: Program, rows: Ints, count: int) -> list[int]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.fates.operations import hlo_name
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT, EquationSets
 from explorer.model.graph import Graph, Ints
+from explorer.model.links import EXACT, EquationSets
 from explorer.model.passes import Passes
 from explorer.model.text_versions import Versions
 
@@ -76,8 +76,12 @@ class Evidence:
 
     @cached_property
     def is_all_lowered(self) -> bool:
-        """Whether it is known of every operation which equation it is of."""
-        return bool((self.lowered.code[self.does] >= 0).all())
+        """Return True if the equation of every operation that computes is known.
+
+        JAX itself constrains the sharding of each argument and result that is a key.
+        """
+        computes = np.asarray([not op.startswith("sdy.") for op in self.lowering.ops] or [False], bool)
+        return bool((self.lowered.code[self.does & computes[self.lowering.op]] >= 0).all())
 
     def op(self, row: int) -> str:
         """The operation of a row that is an instruction; empty for any other."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from explorer.errors import UnknownNameError
-from explorer.model.pass_history import History, HistoryEvent, PassLink
-from explorer.model.passes import Passes
+from explorer.model.passes import History, HistoryEvent, Passes, PassLink
 
 _SENTENCES = {
     "rewritten": "replaced by {}",

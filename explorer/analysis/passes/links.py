@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explorer.analysis.passes.changes import Change, changes
-from explorer.model.pass_history import PassLink
-from explorer.model.passes import Passes
+from explorer.model.passes import Passes, PassLink
 
 
 def pass_links(passes: Passes) -> list[PassLink]:

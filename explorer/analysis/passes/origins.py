@@ -17,8 +17,8 @@ from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, WORK, hlo_nam
 from explorer.analysis.passes.evidence import Evidence, evidence_of
 from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, follow
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import INFERRED, EquationSets, Grades
 from explorer.model.graph import Graph
+from explorer.model.links import INFERRED, EquationSets, Grades
 
 _FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
 _APPLIED = frozenset(("apply", "reducer"))

@@ -590,15 +590,22 @@ class _Walk:
             return Ending(position, "folded", old, new, why)
         if op == "fusion":
             return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
-        if not self._is_as_before(change, row, old, doer) and self.units.can_stand(number, op):
-            self._add(doer, -1)
-            self.of[doer] = self._with(self.of[doer], {self.units[number].equation: SHARED})
-            self._add(doer, 1)
+        if not self._is_as_before(change, row, old, doer) and self._share(doer, number):
             return Ending(position, "rewritten", old, new, why)
         if self.units[number].moves and op in BY_ELEMENT | NEVER_OWN:
             return Ending(position, "eliminated", old, new, why)
         target = tuple(pair for pair in self.sets[self.of[doer]] if pair[0] != self.units[number].equation)
         return Ending(position, "folded into", row, doer, why, target)
+
+    def _share(self, doer: int, number: int) -> bool:
+        """Let a row stand for a unit too; False where it can't, as where it is the own operation of another."""
+        alone = self.of[doer]
+        self._add(doer, -1)
+        self.of[doer] = self._with(alone, {self.units[number].equation: SHARED})
+        if number not in self.counts(doer).standing:
+            self.of[doer] = alone
+        self._add(doer, 1)
+        return self.of[doer] != alone
 
     def _is_as_before(self, change: Change, row: int, old: int, doer: int) -> bool:
         """Return True if what computes a value now only does what another of the gone rows did."""

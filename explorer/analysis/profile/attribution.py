@@ -10,13 +10,14 @@ By threads, not by instructions: next to a product on seven cores, a sort on one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.graph import Floats, Ints
-from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events
+from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Timeline
 
 _NOBODY = -1
 _WORK = -2  # less the number of a piece of work: whoever it belongs to
@@ -51,6 +52,7 @@ class Shares:
     busy: Floats
 
 
+@dataclass(slots=True)
 class _Open:
     """An event that a thread is in.
 
@@ -58,10 +60,11 @@ class _Open:
     on after an instruction of its body, and a wait after work done meanwhile.
     """
 
-    __slots__ = ("end", "is_open", "is_region", "owner", "waits")
-
-    def __init__(self, end: float, owner: int, is_open: bool = False, is_region: bool = False, waits: bool = False):
-        self.end, self.owner, self.is_open, self.is_region, self.waits = end, owner, is_open, is_region, waits
+    end: float
+    owner: int
+    is_open: bool = False
+    is_region: bool = False
+    waits: bool = False
 
 
 def segments(
@@ -70,7 +73,6 @@ def segments(
     """Cut each thread's time at the events in it.
 
     Args:
-        events: What was recorded.
         is_control: Of each op, whether it runs others (`while`, `call`, `conditional`): what passes between these is
             its own time.
         is_collective: Of each op, whether it waits for other devices.
@@ -141,7 +143,6 @@ class _Cutting:
         return _Open(end, owner if is_its else _NOBODY, is_its)
 
     def close(self, time: float) -> None:
-        """End what has ended by then."""
         stack = self.stack
         while stack and stack[-1].end <= time:
             self.emit(stack[-1].end)
@@ -162,7 +163,6 @@ class _Cutting:
         self.since = time
 
     def owner(self, code: int) -> int:
-        """The op that a thread works for, through all hands."""
         for _ in range(len(self.given) + 1):
             if code >= _NOBODY:
                 return code
@@ -193,11 +193,11 @@ def _in_order(events: Events) -> NDArray[np.intp]:
 def shares(events: Events, cut: Segments) -> Shares:
     """Share each moment of each run among the threads that work in it."""
     runs, ops = len(events.windows), len(events.ops)
-    starts, run = _within(events.windows, cut.start)
+    run = run_at(events.windows, cut.start)
     last = events.windows[np.maximum(run, 0), 1] if runs else cut.end
     ends = np.minimum(cut.end, last)
-    inside = (run >= 0) & (ends > starts)
-    starts, ends, run = starts[inside], ends[inside], run[inside]
+    inside = (run >= 0) & (ends > cut.start)
+    starts, ends, run = cut.start[inside], ends[inside], run[inside]
     op, waits = cut.op[inside], cut.waits[inside]
     times, at = np.unique(np.concatenate([starts, ends]), return_inverse=True)
     first, after = at[: len(starts)], at[len(starts) :]
@@ -211,15 +211,14 @@ def shares(events: Events, cut: Segments) -> Shares:
     return Shares(total, _counts(events), total.sum(axis=1))
 
 
-def _within(windows: Floats, start: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """The run that each moment is in, -1 for none."""
+def run_at(windows: Floats, start: Floats) -> NDArray[np.int64]:
+    """Return the run that each moment is in, -1 for none."""
     run = np.searchsorted(windows[:, 0], start, "right") - 1
     is_in = (run >= 0) & (start < windows[np.maximum(run, 0), 1]) if len(windows) else np.zeros(len(start), bool)
-    return start, np.where(is_in, run, -1)
+    return np.where(is_in, run, -1)
 
 
 def _active(first: NDArray[np.intp], after: NDArray[np.intp], count: int) -> NDArray[np.int64]:
-    """How many stretches are open from each moment to the next."""
     change = np.bincount(first, minlength=count) - np.bincount(after, minlength=count)
     return np.cumsum(change)
 
@@ -233,7 +232,41 @@ def _summed(passed: Floats, active: NDArray[np.int64]) -> Floats:
 def _counts(events: Events) -> Floats:
     runs, ops = len(events.windows), len(events.ops)
     thunks = np.flatnonzero(events.kind == THUNK)
-    _, run = _within(events.windows, events.start[thunks])
+    run = run_at(events.windows, events.start[thunks])
     inside = run >= 0
     where = run[inside] * ops + events.what[thunks][inside]
     return np.bincount(where, minlength=runs * ops).reshape(runs, ops).astype(np.float64)
+
+
+_MOST = 20_000
+
+
+def timeline_of(
+    events: Events, cut: Segments, kept: NDArray[np.bool_], rows: Sequence[tuple[int, str]], most: int = _MOST
+) -> Timeline:
+    """The stretches of the run in the middle; of more than `most` the longest."""
+    row_of = {key: row for row, key in enumerate(rows)}
+    row = np.asarray([row_of.get((op.program, op.name), -1) for op in events.ops] or [-1], np.int32)
+    runs = np.flatnonzero(kept)
+    if not len(runs):
+        none = np.zeros(0)
+        return Timeline(none, none, none.astype(np.int32), none.astype(np.int32), none.astype(bool), (), 0.0)
+    walls = (events.windows[:, 1] - events.windows[:, 0])[runs]
+    began, ended = events.windows[runs[np.argsort(walls, kind="stable")[len(runs) // 2]]]
+    shown = np.flatnonzero((cut.start >= began) & (cut.start < ended) & (row[cut.op] >= 0))
+    left_out = max(len(shown) - most, 0)
+    if left_out:
+        longest = np.argsort(cut.start[shown] - cut.end[shown], kind="stable")[:most]
+        shown = shown[np.sort(longest)]
+    shown = shown[np.lexsort((cut.thread[shown], cut.start[shown]))]
+    threads, thread = np.unique(cut.thread[shown], return_inverse=True)
+    return Timeline(
+        cut.start[shown] - began,
+        np.minimum(cut.end[shown], ended) - began,
+        thread.astype(np.int32),
+        row[cut.op[shown]],
+        cut.waits[shown],
+        [events.threads[int(i)] for i in threads],
+        float(ended - began),
+        left_out,
+    )

@@ -10,22 +10,27 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.limits import count_limits
 from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.graphs import with_measures
 from explorer.analysis.outline.source_paths import named_scopes
-from explorer.analysis.profile.attribution import segments, shares
-from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
-from explorer.analysis.profile.host import host_times
-from explorer.analysis.profile.overhead import Overhead, overhead_of, undisturbed
-from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
-from explorer.analysis.profile.timeline import timeline_of
+from explorer.analysis.profile.attribution import segments, shares, timeline_of
+from explorer.analysis.profile.recording import (
+    COLLECTIVE,
+    CONTROL,
+    Instructions,
+    Overhead,
+    host_times,
+    overhead_of,
+    resolve_ops,
+    undisturbed,
+)
+from explorer.analysis.profile.roofline import OpCost, op_costs, with_counted_loops
 from explorer.model.capture import Capture
-from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.results.profile import Profile
+from explorer.model.line_table import CountLimits
+from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
-from explorer.model.results.profile_rows import LineTime, OpTime
-from explorer.model.stage import Stage
 from explorer.model.units import duration_text
 
 _SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
@@ -53,7 +58,10 @@ def build_profile(
     events = resolve_ops(events, programs)
     node = [programs[op.program].node(op) if op.program in programs else -1 for op in events.ops]
     kind = [programs[op.program].kind(at) if at >= 0 else "" for op, at in zip(events.ops, node, strict=True)]
-    cut = segments(events, _is_one_of(kind, CONTROL), _is_one_of(kind, COLLECTIVE))
+    is_control, is_collective = (
+        np.asarray([each in wanted for each in kind], bool) for wanted in (CONTROL, COLLECTIVE)
+    )
+    cut = segments(events, is_control, is_collective)
     of_runs = shares(events, cut)
     walls = events.windows[:, 1] - events.windows[:, 0]
     kept = steady_runs(walls)
@@ -64,7 +72,10 @@ def build_profile(
     ran = _Ran(events.ops, node, kind, overhead.seconds, count)
     device = float(ran.seconds.sum())
     times = {number: ran.of_program(number, len(capture.hlo.graph)) for number, capture in captures.items()}
-    timed = {number: _with_time(capture, times[number], events, number) for number, capture in captures.items()}
+    timed = {
+        number: with_measures(capture, {**with_counted_loops(capture.hlo.graph, events, number), "time": times[number]})
+        for number, capture in captures.items()
+    }
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     ops = _op_rows(ran, device, by_program)
     profile = Profile(
@@ -95,6 +106,7 @@ def build_profile(
             for op, cost in zip(ops, costs, strict=True)
         ],
         lines=lines,
+        # Measures are rounded to single precision, and that is no rest.
         unattributed=_rest(device, sum(row.seconds for row in lines)),
     )
 
@@ -116,12 +128,7 @@ def steady_runs(walls: Floats) -> NDArray[np.bool_]:
     return np.abs(walls - middle) <= far
 
 
-def _is_one_of(kinds: Sequence[str], wanted: Iterable[str]) -> NDArray[np.bool_]:
-    return np.asarray([kind in wanted for kind in kinds], bool)
-
-
 def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """The mean of the runs that are kept, of an array of shape `[runs, ops]`."""
     count = max(int(kept.sum()), 1)
     mean = np.zeros(of_runs.shape[1])
     for run in np.flatnonzero(kept):
@@ -129,28 +136,9 @@ def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
     return mean
 
 
-def _with_time(capture: Capture, time: Floats, events: Events, number: int) -> Capture:
-    """The capture with the measure `time` of its `hlo` stage, and its loops counted as often as they were seen."""
-    stage = capture.hlo
-    text, graph = stage.text, stage.graph
-
-    def measures(_: Graph) -> Mapping[str, Floats]:
-        return {**with_counted_loops(graph, events, number), "time": time}
-
-    timed = replace(graph, measure=measures)
-    timed_stage = Stage("hlo", lambda: (text, timed))
-    return replace(capture, stages=tuple(timed_stage if each is stage else each for each in capture.stages))
-
-
 @dataclass(frozen=True, eq=False)
 class _Ran:
-    """The instructions that ran, a call: columns of one length.
-
-    Args:
-        ops: As the profiler names them.
-        node, kind: Their place in their program's graph, and their operation; -1 and empty where that is unknown.
-        seconds, count: Their own time, and how often they ran.
-    """
+    """The instructions that ran, a call, as columns: their node and operation are -1 and empty where unknown."""
 
     ops: Sequence[Op]
     node: Sequence[int]
@@ -159,7 +147,6 @@ class _Ran:
     count: Floats
 
     def of_program(self, number: int, size: int) -> Floats:
-        """Seconds of each instruction of a program that has so many."""
         mine = [at for at, op in enumerate(self.ops) if op.program == number and self.node[at] >= 0]
         time = np.zeros(size)
         np.add.at(time, np.asarray([self.node[at] for at in mine], np.int32), self.seconds[mine])
@@ -167,7 +154,6 @@ class _Ran:
 
 
 def _op_rows(ran: _Ran, device: float, programs: Mapping[int, _ProgramTime]) -> list[OpTime]:
-    """A row for each instruction that ran, the longest first."""
     rows = [
         _op_row(ran, at, device, programs.get(ran.ops[at].program))
         for at in np.flatnonzero((ran.seconds > 0) | (ran.count > 0)).tolist()
@@ -216,12 +202,8 @@ class _RunTimes:
         self.at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
 
     def intervals(self, ops: Sequence[int], lines: Sequence[int], parts: Sequence[float], count: int) -> Floats:
-        """Of each line the least and the most that its mean may be, shape `[2, lines]`; NaN of fewer than 3 runs.
-
-        Args:
-            ops, lines, parts: Columns: this op has of this line so many seconds, on average.
-            count: How many lines there are.
-        """
+        """Of each of `count` lines the least and the most that its mean may be, shape `[2, lines]`; NaN of fewer than
+        3 runs. The columns say that this op has of this line so many seconds, on average."""
         runs = len(self.relative)
         if runs < _FEWEST:
             return np.full((2, count), np.nan)
@@ -235,7 +217,6 @@ class _RunTimes:
 def _line_rows(
     programs: Mapping[int, _ProgramTime], executions: Mapping[int, float], device: float, runs: _RunTimes
 ) -> list[LineTime]:
-    """The rows of all programs' lines, the longest first."""
     number_of: dict[tuple[str, int], int] = {}
     columns: tuple[list[int], list[int], list[float]] = ([], [], [])
     costs: dict[tuple[str, int], tuple[str, float, float]] = {}
@@ -293,8 +274,11 @@ def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
     return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
 
 
+def _rest(whole: float, part: float) -> float:
+    return whole - part if whole - part > _ROUNDING * whole else 0.0
+
+
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:
-    """How often a call executes each program."""
     times: dict[int, list[float]] = {}
     for op, cost in zip(ops, costs, strict=True):
         if op.count > 0 and cost.runs > 0:
@@ -302,14 +286,7 @@ def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, flo
     return {program: median(several) for program, several in times.items()}
 
 
-def _rest(whole: float, part: float) -> float:
-    """What of the whole is not in the part; measures are rounded to single precision, and that is no rest."""
-    return whole - part if whole - part > _ROUNDING * whole else 0.0
-
-
 class _ProgramTime:
-    """Where the instructions of one program come from and what they cost, with the time of each."""
-
     def __init__(self, capture: Capture, time: Floats) -> None:
         self.graph = graph = capture.hlo.graph
         self.split = split_by_line(capture)

@@ -1,28 +1,208 @@
-"""A profile against the peaks of a machine: each kernel's least time, and what holds it back."""
+"""A profile against the peaks of a machine: what its instructions do a call, their least times, and what is waste.
+
+What instructions do and move is counted as their seconds are: over all that ran of them. The costs that a program's
+text tells are those of one execution, loops counted as often as the text knows. A call may execute a program several
+times, and loop as often as its values say; the profiler saw how often.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from explorer.analysis.attribution import own_frame
-from explorer.analysis.cost.lines import LineShares, line_parts, shares_by_line
-from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
-from explorer.analysis.profile.first_touch import first_touch_note
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
-from explorer.model.results.roofline import Point, Roofline
-from explorer.model.units import duration_text
+from explorer.analysis.cost.kernels import BOUNDARY, kernel_kinds
+from explorer.analysis.cost.lines import LineShares, line_parts, line_shares
+from explorer.analysis.cost.loops import trip_counts
+from explorer.analysis.graphs import with_measures
+from explorer.analysis.profile.attribution import run_at
+from explorer.model.capture import Capture
+from explorer.model.graph import Floats, Graph, Ints
+from explorer.model.results.profile import LineTime, OpTime, Profile
+from explorer.model.results.profile_events import THUNK, Events
+from explorer.model.results.roofline import Peaks, Point, Roofline
+from explorer.model.units import bytes_text, duration_text, rate_text
+
+_SEVERAL = frozenset(("sort",))  # these are several events of their own name
+_NEAR = 0.1  # a call at the edge of what was recorded may lack some events: 2.97 is 3
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """What one instruction does a call.
+
+    Args:
+        flops, bytes: Of all its runs; NaN where nobody knows.
+        dtype: What it computes in, as HLO writes it; empty where that is not known.
+        is_matmul: Whether a matrix product or convolution does its work.
+        special: Of the operations, how many take longer than a multiply-add, by HLO's name of the function.
+    """
+
+    flops: float
+    bytes: float
+    runs: float
+    dtype: str = ""
+    is_matmul: bool = False
+    special: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def least_seconds(self, peaks: Peaks) -> float:
+        work = (self.flops, self.bytes, self.dtype)
+        return peaks.least_seconds(*work, is_matmul=self.is_matmul, runs=self.runs, special=self.special)
+
+    def bound(self, peaks: Peaks, seconds: float) -> str:
+        work = (self.flops, self.bytes, self.dtype)
+        return peaks.bound(*work, is_matmul=self.is_matmul, runs=self.runs, special=self.special, seconds=seconds)
+
+
+def op_costs(profile: Profile) -> list[OpCost]:
+    """What each of `profile.ops` does a call, in their order."""
+    seen = _starts(profile.events) if profile.events is not None else {}
+    by_program: dict[int, list[OpTime]] = {}
+    for op in profile.ops:
+        by_program.setdefault(op.program, []).append(op)
+    by_op: dict[tuple[int, str], OpCost] = {}
+    for program, ops in by_program.items():
+        capture = profile.captures.get(program)
+        # Of a program that is unknown the rows have the costs already.
+        rows = [OpCost(op.flops, op.bytes, op.count) for op in ops]
+        costs = rows if capture is None else _counted(ops, capture, seen)
+        by_op |= {(program, op.name): cost for op, cost in zip(ops, costs, strict=True)}
+    return [by_op[op.program, op.name] for op in profile.ops]
+
+
+def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
+    """The costs that a least time may be taken of: NaN where what the text tells is no least.
+
+    A sort compares as often as the values ask for, by code of the program's own: by counted comparisons one of 300,000
+    floats could be 12 times faster on a CPU, which nobody reaches. What a library does in a call that is no product and
+    no decomposition is not known either.
+    """
+    is_library = op.op == "custom-call" and not cost.is_matmul
+    if not (is_library or op.op == "sort" or cost.special.get("sort")):
+        return cost
+    return replace(cost, flops=math.nan, bytes=math.nan)
+
+
+def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, str], float]) -> list[OpCost]:
+    graph = capture.hlo.graph
+    kinds = kernel_kinds(graph)
+    nodes = [graph[op.name].index if op.name in graph else -1 for op in ops]
+    counts = [seen.get((op.program, op.name), math.nan) for op in ops]
+    once = [_measure(graph, "runs", node) for node in nodes]  # in one execution; 0 where the text doesn't say
+    executions = _executions([op.op for op in ops], counts, once)
+    loops = _Loops(graph, nodes, counts)
+    costs: list[OpCost] = []
+    for op, node, runs in zip(ops, nodes, once, strict=True):
+        if node < 0:
+            costs.append(OpCost(op.flops, op.bytes, op.count))
+            continue
+        times, runs = (executions, runs * executions) if runs > 0 else loops.times(node)
+        flops, moved = _measure(graph, "flops", node), _measure(graph, "bytes", node)
+        special = {name: count * runs for name, count in kinds.special.get(node, {}).items()}
+        costs.append(OpCost(flops * times, moved * times, runs, kinds.dtype[node], kinds.is_matmul[node], special))
+    return costs
+
+
+def with_counted_loops(graph: Graph, events: Events, program: int) -> Mapping[str, Floats]:
+    """The measures of a program, with loops of unknown length counted as often as the profiler saw them run.
+
+    What it saw nothing of, as a loop that was compiled as one, stays as the text has it.
+    """
+    measures = graph.measures
+    runs = measures.get("runs")
+    if runs is None or not np.isnan(runs).any():
+        return measures
+    seen = _starts(events)
+    nodes = [node for node in np.flatnonzero(graph.kernel == np.arange(len(graph))).tolist() if runs[node] != 0]
+    counts = [seen.get((program, graph.names[node]), math.nan) for node in nodes]
+    once = [float(runs[node]) for node in nodes]
+    executions = _executions([graph.ops[int(graph.op[node])] for node in nodes], counts, once)
+    loops = _Loops(graph, nodes, counts)
+    group = loops.nearest_seen()[graph.group]
+    open_ended = np.isnan(runs) & (group >= 0)
+    factor, counted = np.ones(len(graph)), runs.copy()
+    for at in np.unique(group[open_ended]).tolist():
+        inside = open_ended & (group == at)
+        counted[inside] = loops.seen[at] / executions
+        factor[inside] = counted[inside] / loops.static_runs(at)
+    return {**measures, **{name: measures[name] * factor for name in ("flops", "bytes")}, "runs": counted}
+
+
+def _measure(graph: Graph, name: str, node: int) -> float:
+    values: Floats | None = graph.measures.get(name)
+    return float(values[node]) if values is not None and node >= 0 else math.nan
+
+
+def _starts(events: Events) -> dict[tuple[int, str], float]:
+    calls = len(events.windows)
+    if not calls:
+        return {}
+    within = (events.kind == THUNK) & (run_at(events.windows, events.start) >= 0)
+    counts = np.bincount(events.what[within], minlength=len(events.ops)) / calls
+    return {(op.program, op.name): float(counts[i]) for i, op in enumerate(events.ops) if counts[i] > 0}
+
+
+def _executions(kinds: Sequence[str], counts: Sequence[float], once: Sequence[float]) -> float:
+    """How often a call executes the program: its instructions' starts over those that one execution has of them."""
+    ratios = [
+        (kind in _SEVERAL, count / runs)
+        for kind, count, runs in zip(kinds, counts, once, strict=True)
+        if runs > 0 and count > 0
+    ]
+    least = min((ratio for several, ratio in ratios if not several), default=1.0)
+    whole = max(round(least), 1)
+    return float(whole) if abs(least - whole) <= _NEAR * whole else max(least, 1.0)
+
+
+class _Loops:
+    """How often the instructions of loops of unknown length, and of branches, ran: the profiler saw it."""
+
+    def __init__(self, graph: Graph, nodes: Sequence[int], counts: Sequence[float]) -> None:
+        self.graph = graph
+        self.trips = trip_counts(graph, least=1)
+        self.seen: dict[int, float] = {}  # by group: all that is in it runs as often
+        for node, count in zip(nodes, counts, strict=True):
+            if node >= 0 and count > 0:
+                group = int(graph.group[node])
+                self.seen[group] = min(self.seen.get(group, math.inf), count)
+
+    def nearest_seen(self) -> Ints:
+        """For each group, and one more for none, itself if the profiler saw it run, else the kernel's around it."""
+        nearest = np.full(len(self.graph.groups) + 1, -1, np.int32)
+        for index in range(len(self.graph.groups)):
+            at = index
+            while at >= 0 and at not in self.seen and self.graph.groups[at].kind in BOUNDARY:
+                caller = self.graph.groups[at].caller
+                at = int(self.graph.group[caller]) if caller >= 0 else -1
+            nearest[index] = at if at in self.seen else -1
+        return nearest
+
+    def times(self, node: int) -> tuple[float, float]:
+        group = int(self.graph.group[node])
+        count = self.seen.get(group, 1.0)
+        return count / self.static_runs(group), count
+
+    def static_runs(self, group: int) -> float:
+        """How often one execution runs a group by the text alone, which counts a loop of unknown length once."""
+        product = 1.0
+        for _ in self.graph.groups:  # no group is nested deeper, also where damaged text has a computation call itself
+            caller = self.graph.groups[group].caller if group >= 0 else -1
+            if caller < 0:
+                break
+            product *= self.trips.get(caller, 1)
+            group = int(self.graph.group[caller])
+        return product
+
 
 _MUCH = 0.02  # of the time: what is worth a note
 _OVER = 1.1  # times the peak: more than what measuring is uncertain by
 
 
 def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
-    """The kernels of a profile as points under the roofs of a machine."""
     points = points_of(profile, peaks)
     roofline = Roofline(profile.function, profile.signature, peaks, points)
     notes = [
@@ -37,8 +217,11 @@ def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
 
 
 def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
-    """Each instruction of a profile that took time, in its order."""
-    parts = _parts(profile)
+    parts = {
+        (program, capture.hlo.graph.names[node]): shares
+        for program, capture in profile.captures.items()
+        for node, shares in line_shares(capture).items()
+    }
     texts = {(row.file, row.line): row.text for row in profile.lines}
     return tuple(
         _point(op, costs_of_bound(op, cost), peaks, parts.get((op.program, op.name), ()), texts)
@@ -48,8 +231,6 @@ def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
 
 
 def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Mapping[tuple[str, int], str]) -> Point:
-    how: Any = {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
-    work = (cost.flops, cost.bytes, cost.dtype)
     frame = own_frame(op.stack)
     lines = tuple(parts) or (((frame.file, frame.line, 1.0),) if frame else ())
     file, line = lines[0][:2] if lines else ("", 0)
@@ -60,10 +241,10 @@ def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Map
         seconds=op.seconds,
         flops=cost.flops,
         bytes=cost.bytes,
-        intensity=_ratio(cost.flops, cost.bytes),
+        intensity=cost.flops / cost.bytes if cost.bytes else math.inf if cost.flops > 0 else math.nan,
         rate=cost.flops / op.seconds,
-        least=peaks.least_seconds(*work, **how),
-        bound=peaks.bound(*work, **how, seconds=op.seconds),
+        least=cost.least_seconds(peaks),
+        bound=cost.bound(peaks, op.seconds),
         file=file,
         line=line,
         text=texts.get((file, line), ""),
@@ -76,29 +257,16 @@ def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Map
     )
 
 
-def _ratio(flops: float, moved: float) -> float:
-    if moved:
-        return flops / moved
-    return math.inf if flops > 0 else math.nan
-
-
-def _parts(profile: Profile) -> dict[tuple[int, str], LineShares]:
-    """Of each op, the lines that its time comes from with their share of it, the largest first."""
-    parts: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
-    for program, capture in profile.captures.items():
-        names = capture.hlo.graph.names
-        for node, file, line, seconds in line_parts(capture):
-            of_op = parts.setdefault((program, names[node]), {})
-            of_op[file, line] = of_op.get((file, line), 0.0) + seconds
-    return {key: shares_by_line(of_op) for key, of_op in parts.items()}
-
-
 def _unknown_note(roofline: Roofline) -> str:
-    """Which kernels no costs are known of, where they take much of the time."""
     if roofline.unknown <= _MUCH * roofline.seconds:
         return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
-    names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
+    names = ", ".join(
+        dict.fromkeys(
+            f"{point.name} ({Path(point.file).name}:{point.line})" if point.line else point.name
+            for point in without[:3]
+        )
+    )
     more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
     return (
         f"no least costs are known of {names}{more}, which take {roofline.unknown / roofline.seconds:.0%} of the time"
@@ -118,5 +286,76 @@ def _too_fast_note(roofline: Roofline) -> str:
     )
 
 
-def _called(point: Point) -> str:
-    return f"{point.name} ({Path(point.file).name}:{point.line})" if point.line else point.name
+_LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))
+_SLOWER = 1.5  # times
+_MUCH_OF_ALL = 0.1  # of the time
+
+
+def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) -> str:
+    """What is to be said of the kernel that most of the time writes such a result; empty if none does."""
+    whole = sum(point.seconds for point in points)
+    if not 0 < peaks.fresh < peaks.bandwidth / _SLOWER:
+        return ""
+    for point in points:
+        if point.seconds < _MUCH_OF_ALL * whole:
+            break
+        size = _result(profile, point) if point.bytes >= _LARGE else 0
+        if size >= _LARGE:
+            return (
+                f"{point.name} writes a result of {bytes_text(size)} into memory that was not used before, which here "
+                f"no kernel does faster than {rate_text(peaks.fresh, 'B')}; a donated argument of the same type would "
+                "be written over at full speed"
+            )
+    return ""
+
+
+def _result(profile: Profile, point: Point) -> int:
+    for capture in profile.captures.values():
+        if point.name in capture.hlo.graph:
+            alive = capture.live_memory.buffers
+            return sum(one.bytes for one in alive if one.kind == "output" and one.node.name == point.name)
+    return 0
+
+
+BOUNDS = ("unknown", "memory", "compute", "overhead")
+"""What the measure `bound` of a graph counts: what holds an instruction back, as `Peaks.bound` calls it."""
+
+
+def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
+    """The profile with the seconds wasted of each op and line: what is over the least that `peaks` allow.
+
+    The graphs of its captures get them too, as the measure `wasted`, and as `bound` the place in `BOUNDS` of what holds
+    each instruction back.
+    """
+    ops: list[OpTime] = []
+    bounds: list[int] = []
+    for op, counted in zip(profile.ops, op_costs(profile), strict=True):
+        cost = costs_of_bound(op, counted)
+        least = cost.least_seconds(peaks)
+        ops.append(replace(op, wasted=None if math.isnan(least) else max(op.seconds - least, 0.0)))
+        bounds.append(BOUNDS.index(cost.bound(peaks, op.seconds)))
+    captures = {number: _judged(capture, number, ops, bounds) for number, capture in profile.captures.items()}
+    return replace(profile, ops=ops, lines=_judged_lines(profile, ops), captures=captures)
+
+
+def _judged(capture: Capture, number: int, ops: Sequence[OpTime], bounds: Sequence[int]) -> Capture:
+    """A program's capture with the measures `wasted` and `bound` of its `hlo` stage; NaN where neither is known."""
+    graph = capture.hlo.graph
+    node = {name: at for at, name in enumerate(graph.names)}
+    wasted, bound = np.full((2, len(graph.names)), np.nan)
+    for op, code in zip(ops, bounds, strict=True):
+        if op.program == number and op.wasted is not None and op.seconds > 0 and op.name in node:
+            wasted[node[op.name]], bound[node[op.name]] = op.wasted, code
+    return with_measures(capture, {**graph.measures, "wasted": wasted, "bound": bound})
+
+
+def _judged_lines(profile: Profile, ops: list[OpTime]) -> list[LineTime]:
+    share = {(op.program, op.name): op.wasted / op.seconds for op in ops if op.wasted is not None and op.seconds > 0}
+    wasted: dict[tuple[str, int], float] = {}
+    for number, capture in profile.captures.items():
+        names = capture.hlo.graph.names
+        for node, file, line, seconds in line_parts(capture):
+            part = share.get((number, names[node]))
+            if part is not None:
+                wasted[file, line] = wasted.get((file, line), 0.0) + part * seconds
+    return [replace(line, wasted=wasted.get((line.file, line.line))) for line in profile.lines]

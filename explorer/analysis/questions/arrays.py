@@ -1,19 +1,23 @@
-"""Which arrays are in memory: the largest, those as large as a mask, and arguments that were given away."""
+"""Answers about arrays: the largest buffers, masks, donation, and what several devices have and send each other."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from explorer.analysis.facts.lines import lines_of
-from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, reply
+from explorer.analysis.collectives import group_text
+from explorer.analysis.facts import lines_of
+from explorer.analysis.graphs import entry_parameters, graph_of
+from explorer.analysis.questions.catalogue import agree, joined, no_program, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
-from explorer.model.graph import Node
+from explorer.model.graph import Graph, Node
 from explorer.model.live_memory import Buffer, LiveMemory
+from explorer.model.results.estimates import Collective
 from explorer.model.text import list_names
 from explorer.model.types import parse_type
-from explorer.model.units import bytes_text, count_text
+from explorer.model.units import bytes_text, count_text, share_text
 
 _LEAST = 8  # of a dimension: smaller squares are no masks
 _WHOSE = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant of the program"}
@@ -23,7 +27,7 @@ _UNREADABLE = "The order in which its text runs could not be followed, so its bu
 
 def _memory(capture: Capture) -> LiveMemory | None:
     try:
-        return capture.live_memory if optimised(capture) is not None else None
+        return capture.live_memory if graph_of(capture, "hlo") is not None else None
     except Exception:  # a text that runs in no order that can be followed
         return None
 
@@ -47,9 +51,8 @@ def largest(capture: Capture) -> Answer:
 
 
 def _by_size(live: LiveMemory) -> list[Buffer]:
-    rows = sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))
     buffers = live.buffers
-    return [buffers[row] for row in rows]
+    return [buffers[row] for row in sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))]
 
 
 def _described(capture: Capture, buffer: Buffer) -> str:
@@ -70,7 +73,7 @@ def materialised(capture: Capture) -> Answer:
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
     text = joined(_masks(capture, masks, live), _squares(capture, masks, squares))
-    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture))
+    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
     return reply("materialised", text, "exact", "hlo", nodes)
 
 
@@ -89,7 +92,7 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     if arguments:
         whose = f"The mask is {_WHOSE[arguments[0].kind]}: {arguments[0].type}"
         return f"{whose}; none that the program makes is in memory."
-    equations = equations_of(capture)
+    equations = graph_of(capture, "jaxpr")
     has_masks = equations is not None and any(map(_is_mask, equations.types))
     if not has_masks:
         return ""
@@ -97,18 +100,13 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     return "No mask is in memory: it exists inside kernels only." if inside else "No mask is left in the program."
 
 
-def _inside(capture: Capture) -> set[int]:
-    """The kernels that hold a mask, or a square array, without writing it."""
-    graph = optimised(capture)
-    if graph is None:
-        return set()
+def _inside(graph: Graph) -> set[int]:
     codes = {code for code, type_ in enumerate(graph.types) if _is_mask(type_) or _is_square(type_)}
     rows = [row for row, code in enumerate(graph.type.tolist()) if code in codes]
     return {int(graph.kernel[row]) for row in rows if graph.kernel[row] >= 0}
 
 
 def _is_mask(type_: str) -> bool:
-    """Truth values of two dimensions or more."""
     return any(
         array.dtype in ("pred", "bool", "i1") and len(_large(array.dims)) >= 2 for array in parse_type(type_).arrays
     )
@@ -134,7 +132,9 @@ def donated(capture: Capture) -> Answer:
     could = [donation.argument for donation in live.donations]
     sentences = [_given(given), *refused]
     if not any(sentences):
-        sentences = [_NO_DONATION if equations_of(capture) is not None else "No result is written over an argument."]
+        sentences = [
+            _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
+        ]
     if could:
         sentences.append(_could(live))
     elif not given and not refused:
@@ -164,3 +164,93 @@ def _given(given: Sequence[Buffer]) -> str:
 
 def _names(nodes: Sequence[Node]) -> str:
     return list_names([node.scope or node.name for node in nodes])
+
+
+_SHOWN = 3
+_RULES = ("EX033", "EX034", "EX035", "EX036", "EX037")
+
+
+def gathered(capture: Capture) -> Answer:
+    """What an all-gather makes whole, for which lines, and which of it is a mistake."""
+    if graph_of(capture, "hlo") is None:
+        return no_program("gathered")
+    rows = [row for row in capture.collectives if row.kind == "all-gather"]
+    mistakes = _mistakes(capture)
+    if not rows:
+        return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
+    whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_SHOWN]])
+    more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+    text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
+    hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
+    return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
+
+
+def _mistakes(capture: Capture) -> str:
+    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
+
+
+def collectives(capture: Capture) -> Answer:
+    """Those that send most; nobody measured what they take."""
+    if graph_of(capture, "hlo") is None:
+        return no_program("collectives")
+    rows = sorted(capture.collectives, key=lambda row: -row.wire * row.runs)
+    if not rows:
+        return reply("collectives", "There are none: its devices send each other nothing.")
+    whole = sum(row.wire * row.runs for row in rows) or 1.0
+    parts = [
+        f"{_named(row)} sends {bytes_text(row.wire * row.runs)} ({share_text(row.wire * row.runs / whole)})"
+        for row in rows[:_SHOWN]
+    ]
+    more = f", and {len(rows) - _SHOWN} more the rest" if len(rows) > _SHOWN else ""
+    waits = sum(not row.overlaps for row in rows)
+    text = f"By what each device sends: {'; '.join(parts)}{more}. {waits:,} of {len(rows):,} run beside no kernel."
+    return reply("collectives", text, "inferred", "hlo", [row.node.index for row in rows], "No time was measured.")
+
+
+def _named(row: Collective) -> str:
+    """`all-reduce along model for line 14`."""
+    along = ", ".join(row.axes) or group_text(row.groups)
+    return f"{row.kind} along {along}{f' for line {row.line}' if row.line else ''}"
+
+
+def sharded(capture: Capture, question: str = "", node: int | None = None) -> Answer:
+    """How the value that a question or a node names lies on the devices; the arguments where neither does."""
+    if (graph := graph_of(capture, "hlo")) is None:
+        return no_program("sharded")
+    shardings = capture.shardings
+    if shardings.mesh.count == 1:
+        return reply("sharded", "It is a program of one device, which has all of it.")
+    arguments = entry_parameters(graph)
+    chosen = _meant(question, arguments, graph)
+    if chosen is None and node is not None:
+        chosen = Node(graph, node)
+    meant = arguments[:_SHOWN] if chosen is None else [chosen]
+    texts = [
+        f"{each.scope if each.op == 'parameter' and each.scope else each.name} is "
+        f"{', '.join(shardings.of(each)[:_SHOWN])}: {shardings.way_of(each.index)}"
+        for each in meant
+    ]
+    sizes = zip(shardings.mesh.names, shardings.mesh.sizes, strict=True)
+    mesh = " × ".join(f"{name} {size}" for name, size in sizes)
+    left = len(arguments) - _SHOWN if chosen is None else 0
+    more = f" and {count_text(left, 'argument')} more" if left > 0 else ""
+    text = f"On {shardings.mesh.count} devices ({mesh}) {'; '.join(texts)}{more}."
+    return reply("sharded", text, "exact", "hlo", sorted(each.index for each in meant))
+
+
+def argument_words(capture: Capture) -> set[str]:
+    """The words of its arguments' names, which a question may have."""
+    graph = graph_of(capture, "hlo")
+    scopes = [node.scope for node in entry_parameters(graph)] if graph is not None else []
+    return {word.lower() for scope in scopes for word in re.findall(r"\w+", scope)}
+
+
+def _meant(question: str, arguments: Sequence[Node], graph: Graph) -> Node | None:
+    """The argument whose name or last key a question has, or the instruction that it names."""
+    words = re.findall(r"[\w.-]+", question.lower())
+    for node in sorted(arguments, key=lambda node: -len(node.scope)):
+        keys = re.findall(r"\w+", node.scope.lower())
+        if node.scope and (node.scope.lower() in question.lower().split() or (keys and keys[-1] in words)):
+            return node
+    return next((graph[word.strip(".")] for word in words if word.strip(".") in graph), None)

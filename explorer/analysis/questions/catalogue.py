@@ -1,10 +1,11 @@
-"""The questions that are answered, and which one a person means: by its words, with room for a typing error."""
+"""The questions that are answered, the one that a person means by words almost right, and the form of a reply."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 
-from explorer.model.answers import Question
+from explorer.model.answers import Answer, Question
+from explorer.model.capture import Capture
 
 QUESTIONS = (
     Question(
@@ -147,11 +148,8 @@ def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
     """The questions that have a word of a text, the likeliest first, each with its score.
 
     A word of the question counts 2, a hint 1; one that is written almost right, half a point less. A question
-    to which more words are foreign than belong is none of these.
-
-    Args:
-        text: What a person typed.
-        extra: Words that any question may have: names of operations and nodes.
+    to which more words are foreign than belong is none of these. Any question may have the words of `extra`: names of
+    operations and nodes.
     """
     words = words_of(text)
     allowed = set(extra)
@@ -213,3 +211,35 @@ def operation_in(words: Iterable[str], names: Mapping[str, str]) -> str:
         if exact or begun:
             return exact or begun
     return ""
+
+
+_TITLES = {question.key: question.title for question in QUESTIONS}
+
+
+def reply(
+    key: str, text: str, certainty: str = "exact", stage: str = "", nodes: Iterable[int] = (), hint: str = ""
+) -> Answer:
+    return Answer(_TITLES[key], text, certainty, stage, tuple(nodes), hint)
+
+
+def no_program(key: str) -> Answer:
+    """The answer to a question about what runs, where nothing was compiled."""
+    return reply(key, "There is no optimised program in this capture.", "unknown")
+
+
+def passes_hint(capture: Capture) -> str:
+    """Return how to get the passes of a capture; empty where they are read, and where there are none to get."""
+    if capture.has_passes or (capture.read_passes or capture.record) is None:
+        return ""
+    cost = ", which compiles once more" if capture.record is not None else ""
+    return f"look at capture.passes first (%explore --passes){cost}."
+
+
+def agree(things: Sized | int, one: str, many: str) -> str:
+    """A word for one thing, or for any other number of them."""
+    count = things if isinstance(things, int) else len(things)
+    return one if count == 1 else many
+
+
+def joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))

@@ -1,20 +1,23 @@
-"""Which kernel costs most, what a kernel was made of, and which kernels stayed apart."""
+"""Answers about kernels: costs, origin, separation, copies and transposes, and the code below HLO."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.facts.cost import INTENSE
-from explorer.analysis.facts.lines import line_text, lines_of
-from explorer.analysis.questions.reply import joined, optimised, reply
+from explorer.analysis.facts import INTENSE, copying_kernels, kernel_facts, line_text, lines_of
+from explorer.analysis.graphs import graph_of, is_op
+from explorer.analysis.questions.catalogue import agree, joined, no_program, passes_hint, reply
 from explorer.model.answers import Answer
+from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
+from explorer.model.links import EXACT
+from explorer.model.machine_code import MachineCode
+from explorer.model.passes import Passes
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
 
@@ -32,8 +35,8 @@ _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 def slow(capture: Capture) -> Answer:
     """The kernel that takes most of the measured time; where there is none, the one that leads in what takes time."""
-    if (graph := optimised(capture)) is None:
-        return reply("slow", "There is no optimised program in this capture.", "unknown")
+    if (graph := graph_of(capture, "hlo")) is None:
+        return no_program("slow")
     kernels = running_nodes(graph)
     if not len(kernels):
         return reply("slow", "No kernel runs.")
@@ -61,13 +64,8 @@ _PROFILE = "ex.profile(f, x) measures each kernel."
 
 
 def made(capture: Capture, node: int | None = None) -> Answer:
-    """The lines that the instructions of one kernel belong to, with their equations.
-
-    Args:
-        capture: Any.
-        node: An instruction; its kernel is meant.
-    """
-    graph = optimised(capture)
+    """The lines that the instructions of a node's kernel belong to, with their equations."""
+    graph = graph_of(capture, "hlo")
     if graph is None or node is None:
         text = "Choose a kernel, or write its name: which line made dot_add_fusion?"
         return reply("made", text, "unknown")
@@ -85,13 +83,12 @@ def made(capture: Capture, node: int | None = None) -> Answer:
             sure.add((place.file, place.line))
     if not lines:
         return reply("made", f"The compiler names no line for {graph.names[kernel]}.", "unknown", "hlo", (kernel,))
-    texts = [f"{line_text(capture, *place)}{_listed(ops)}" for place, ops in sorted(lines.items())]
+    texts = [
+        line_text(capture, *place) + f" ({', '.join(dict.fromkeys(ops))})" * bool(ops)
+        for place, ops in sorted(lines.items())
+    ]
     text = f"{graph.names[kernel]} is made of {list_names(texts)}."
     return reply("made", text, "exact" if len(sure) == len(lines) else "inferred", "hlo", (kernel,))
-
-
-def _listed(ops: Sequence[str]) -> str:
-    return f" ({', '.join(dict.fromkeys(ops))})" if ops else ""
 
 
 def _operations(capture: Capture, row: int) -> list[str]:
@@ -104,8 +101,8 @@ def _operations(capture: Capture, row: int) -> list[str]:
 
 def unfused(capture: Capture) -> Answer:
     """The pairs of kernels of which one reads the other: known is why where a rule decides by what they are."""
-    if (graph := optimised(capture)) is None:
-        return reply("unfused", "There is no optimised program in this capture.", "unknown")
+    if (graph := graph_of(capture, "hlo")) is None:
+        return no_program("unfused")
     kernels = running_nodes(graph)
     if len(kernels) < 2:
         text = "Nothing stayed apart: all runs in one kernel." if len(kernels) else "No kernel runs."
@@ -134,9 +131,9 @@ def _unexplained(graph: Graph, makers: Ints, readers: Ints, is_part: bool) -> st
 
 def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
     """Makers and the kernels of their computation that read them, also through what only passes it on."""
-    is_maker = np.asarray([op in ("while", "conditional") for op in graph.ops], bool)[graph.op]
+    is_maker = is_op(graph, ("while", "conditional"))
     is_maker[kernels] = True
-    passes_on = np.asarray([op in _PASSES_ON for op in graph.ops], bool)[graph.op] & ~is_maker
+    passes_on = is_op(graph, _PASSES_ON) & ~is_maker
     count = np.int64(len(graph.names))
     at = readers = kernels
     pairs, through = kernels[:0].astype(np.int64), kernels[:0].astype(np.int64)  # reader × count + what it reads
@@ -156,11 +153,165 @@ def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
 def _reasons(graph: Graph, makers: Ints, readers: Ints) -> list[str]:
     """Why the two kernels of each pair stay apart, where a rule decides that by what they are; else empty."""
     alone = [f"{what} runs alone" if (what := _ALONE.get(op)) else "" for op in graph.ops]
-    is_tuple = np.asarray([op == "tuple" for op in graph.ops], bool)[graph.op]
+    is_returned = graph.is_root & is_op(graph, ("tuple",))
     is_result = np.zeros(len(graph.names), bool)
-    is_result[graph.operand[np.repeat(graph.is_root & is_tuple, np.diff(graph.operand_start))]] = True
+    is_result[graph.operand[np.repeat(is_returned, np.diff(graph.operand_start))]] = True
     is_shared = np.diff(graph.user_columns[0]) > 1
     ways = ("", "several read it", "it is a result of the program too")
     way = np.where(is_result, 2, is_shared)[makers].tolist()
     pairs = zip(graph.op[makers].tolist(), graph.op[readers].tolist(), way, strict=True)
     return [alone[maker] or alone[reader] or ways[at] for maker, reader, at in pairs]
+
+
+_MOVES = ("transpose", "copy", "copy-start")
+_OWN = frozenset(("transpose", "copy", "copy_p", "rev", "swapaxes"))  # equations that are just that
+
+
+def copies(capture: Capture) -> Answer:
+    """Which kernels only copy or transpose, for which equations, and which passes made these instructions."""
+    if (graph := graph_of(capture, "hlo")) is None:
+        return no_program("copies")
+    rows: list[int] = np.flatnonzero(is_op(graph, _MOVES) & (graph.kernel >= 0)).tolist()
+    if not rows:
+        return reply("copies", "There are none: no instruction of the optimised program transposes or copies.")
+    kernels = running_nodes(graph)
+    only = copying_kernels(graph, kernels).tolist()
+    origins = [_origin(capture, graph, row) for row in rows]
+    is_exact = all(is_sure for _, is_sure in origins)
+    makers = _makers(capture.passes, graph, rows) if capture.has_passes else ""
+    way = "" if makers or is_exact else passes_hint(capture)
+    hint = f"Which pass put them in: {way}" if way else ""
+    names = [text for text, _ in Counter(text for text, _ in origins).most_common()]
+    sake = f"{agree(origins, 'It is', 'They are')} there for {list_names(names)}."
+    text = joined(_head(graph, only, len(kernels), rows), sake, makers)
+    nodes = sorted({int(graph.kernel[row]) for row in rows})
+    return reply("copies", text, "exact" if is_exact else "inferred", "hlo", nodes, hint)
+
+
+def _head(graph: Graph, only: Sequence[int], kernels: int, rows: Sequence[int]) -> str:
+    ops = Counter(graph.ops[int(graph.op[row])] for row in rows)
+    counts = list_names(
+        [
+            count_text(count, op) if op == "transpose" else f"{count:,} {agree(count, 'copy', 'copies')}"
+            for op, count in ops.items()
+        ]
+    )
+    there = f"There {agree(ops.most_common(1)[0][1], 'is', 'are')} {counts}"
+    if not only:
+        return f"{there}, in kernels that also compute."
+    moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
+    whole = float(np.nansum(moved[running_nodes(graph)]))
+    share = f" ({share_text(float(np.nansum(moved[only])) / whole)} of the bytes)" if whole else ""
+    does = agree(only, "does", "do")
+    return f"{there}; {len(only):,} of {count_text(kernels, 'kernel')} {does} nothing else{share}."
+
+
+def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
+    """What an instruction is there for, and whether the compiler's own links say so."""
+    attribution, links = capture.hlo.graph.attribution, capture.links
+    line = lines_of(capture, graph, [row])
+    equations = _equations(capture, row)
+    exact = bool(equations) and int(links.grades("hlo")[row]) == EXACT
+    if exact and equations[0] in _OWN:
+        return f"{equations[0]} on {line}, which is yours" if line else f"your {equations[0]}", True
+    if not equations and attribution.mark[row] == SERVES:
+        served = int(attribution.by[row])
+        equations = _equations(capture, int(graph.kernel[served]) if graph.kernel[served] >= 0 else served)
+    what = equations[0] if len(equations) == 1 else ""
+    return " on ".join(filter(None, (what, line))) or "what the compiler names no line of", exact
+
+
+def _equations(capture: Capture, row: int) -> list[str]:
+    links = capture.links
+    if links.first != "jaxpr":
+        return []
+    jaxpr = links.graphs["jaxpr"]
+    return list(dict.fromkeys(jaxpr.ops[int(jaxpr.op[at])] for at in links.rows("hlo", [row], "jaxpr")))
+
+
+def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
+    made: dict[str, list[str]] = {}
+    births = birth_passes(passes, {graph.names[row]: graph.ops[int(graph.op[row])] for row in rows})
+    for row in rows:
+        op = graph.ops[int(graph.op[row])]
+        made.setdefault(births.get(graph.names[row], ""), []).append(op)
+    texts = [
+        (f"{pass_name} put in " if pass_name else f"before all passes there {agree(ops, 'was', 'were')} ") + _kinds(ops)
+        for pass_name, ops in made.items()
+    ]
+    return f"{list_names(texts)}."
+
+
+def _kinds(ops: Sequence[str]) -> str:
+    plural = {"copy": "copies", "transpose": "transposes", "copy-start": "copies"}
+    return " and ".join(
+        f"{f'{count:,}' if count > 1 else 'a'} {plural[op] if count > 1 else op}" for op, count in Counter(ops).items()
+    )
+
+
+def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
+    """By name, `layout-assignment (pass 12)`: the pass that made the first instruction of its operation that one came
+    from; without those that were there before all passes. `ops` has the operations of the last snapshot, by name."""
+    versions = passes.versions
+    keyed = np.flatnonzero(versions.key >= 0)
+    op_of = np.full(len(versions.names), -1, np.int64)
+    op_of[versions.key[keyed]] = versions.op[keyed]
+    born = {int(versions.key[row]): at for at, effect in reversed([*enumerate(passes.effects)]) for row in effect.born}
+    sources: dict[int, list[int]] = {}
+    for link in passes.links:
+        if link.new >= 0 and link.kind != "with":
+            sources.setdefault(link.new, []).append(link.old)
+    last = versions.rows(len(versions.snapshots) - 1)
+    keys = {versions.names[key]: key for key in versions.key[last].tolist() if key >= 0}
+    firsts = {name: _first(keys[name], sources, op_of.tolist()) for name in ops if name in keys}
+    return {name: f"{passes[born[key]].name} (pass {born[key] + 1})" for name, key in firsts.items() if key in born}
+
+
+def _first(key: int, sources: Mapping[int, Iterable[int]], op_of: Sequence[int]) -> int:
+    seen = {key}  # a pass may swap two names: this ends
+    while (older := next((old for old in sources.get(key, ()) if op_of[old] == op_of[key]), key)) not in seen:
+        seen.add(older)
+        key = older
+    return key
+
+
+_CODES_SHOWN = 2  # kernels of a line
+_LINES = 200
+_COMPILE = "look at capture.machine_code, which compiles once more; then it is a stage of the view."
+
+
+def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
+    """The kernels that run for a line, 0 for all, of a file or the function's own; what is known of their code."""
+    if (graph := graph_of(capture, "hlo")) is None:
+        return no_program("machine")
+    kernel = graph.kernel[graph.attribution.nodes(file or capture.file, line)] if line else graph.kernel
+    kernels: list[int] = list(dict.fromkeys(kernel[kernel >= 0].tolist()))
+    where = f" for {line_text(capture, file or capture.file, line)}" if line else ""
+    if not kernels:
+        return reply("machine", f"No kernel runs{where}.")
+    names = [graph.names[kernel] for kernel in kernels]
+    if capture.has_machine_code:
+        return reply("machine", _written(capture.machine_code, names, where), "exact", "hlo", kernels)
+    runs = f"{list_names(names)} {agree(kernels, 'runs', 'run')}{where}"
+    return reply("machine", f"{runs}; as which instructions is not compiled yet.", "unknown", "hlo", kernels, _COMPILE)
+
+
+def _written(code: MachineCode, names: Sequence[str], where: str) -> str:
+    written = [(name, row) for name in names if (row := code.get(name)) is not None]
+    if not written:
+        return f"{list_names(names)} {agree(names, 'has no code of its', 'have no code of their')} own."
+    texts = [
+        f"{name}: {', '.join(f'{fact} {value}' for fact, value in kernel_facts(row, code.platform))}"
+        for name, row in written[:_CODES_SHOWN]
+    ]
+    left = len(names) - len(texts)
+    more = f", and {count_text(left, 'kernel')} more" if left else ""
+    return f"On the {code.platform}{where} {'; '.join(texts)}{more}."
+
+
+def machine_by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
+    graph = graph_of(capture, "hlo")
+    if graph is None:
+        return {}
+    places = sorted(graph.attribution.places, key=lambda place: (place.file != capture.file, place.file, place.line))
+    return {(place.file, place.line): machine(capture, place.line, place.file) for place in places[:_LINES]}

@@ -1,84 +1,75 @@
-"""From what a person types to an answer."""
+"""From what a person types to an answer: the question that is meant, what it names, and the function that answers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from explorer.analysis.questions.arrays import donated, largest, materialised
+from explorer.analysis.graphs import graph_of
+from explorer.analysis.questions import arrays, equations, kernels
 from explorer.analysis.questions.catalogue import QUESTIONS, operation_in, operation_names, rank, words_of
-from explorer.analysis.questions.devices import argument_words, collectives, gathered, sharded
-from explorer.analysis.questions.kernels import made, slow, unfused
-from explorer.analysis.questions.machine import machine, machine_by_line
-from explorer.analysis.questions.moved import copies
-from explorer.analysis.questions.removed import by_line, by_operation, removed
-from explorer.analysis.questions.reply import equations_of, optimised
-from explorer.analysis.questions.run import precision, printed, recompiled, remat, takes_derivatives
 from explorer.errors import ForeignNodeError, UnknownNameError
 from explorer.model.answers import LIVE_ANSWERS, Answer, Question
 from explorer.model.capture import Capture
-from explorer.model.graph import Node
+from explorer.model.graph import Graph, Node
 
 _LINE = re.compile(r"\blines?\s*(\d+)")
-_ANSWERS: Mapping[str, Callable[[Capture], Answer]] = {
-    "made": made,
-    "copies": copies,
-    "largest": largest,
-    "removed": removed,
-    "printed": printed,
-    "recompiled": recompiled,
-    "precision": precision,
-    "donated": donated,
-    "slow": slow,
-    "remat": remat,
-    "unfused": unfused,
-    "materialised": materialised,
-    "gathered": gathered,
-    "sharded": sharded,
-    "collectives": collectives,
-    "machine": machine,
+
+
+class Intent(NamedTuple):
+    """What a question names: an instruction, a line (0 for none), an operation of the jaxpr."""
+
+    text: str = ""
+    node: int | None = None
+    line: int = 0
+    operation: str = ""
+
+
+_ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
+    "made": lambda capture, intent: kernels.made(capture, intent.node),
+    "copies": lambda capture, _: kernels.copies(capture),
+    "largest": lambda capture, _: arrays.largest(capture),
+    "removed": lambda capture, intent: equations.removed(capture, intent.line, intent.operation),
+    "printed": lambda capture, _: equations.printed(capture),
+    "recompiled": lambda capture, _: equations.recompiled(capture),
+    "precision": lambda capture, _: equations.precision(capture),
+    "donated": lambda capture, _: arrays.donated(capture),
+    "slow": lambda capture, _: kernels.slow(capture),
+    "remat": lambda capture, _: equations.remat(capture),
+    "unfused": lambda capture, _: kernels.unfused(capture),
+    "materialised": lambda capture, _: arrays.materialised(capture),
+    "gathered": lambda capture, _: arrays.gathered(capture),
+    "sharded": lambda capture, intent: arrays.sharded(capture, intent.text, intent.node),
+    "collectives": lambda capture, _: arrays.collectives(capture),
+    "machine": lambda capture, intent: kernels.machine(capture, intent.line),
 }
-_BY_LINE = {"removed": by_line, "machine": machine_by_line}  # what a question says of a line, for each of them
 
 
 def answer_question(capture: Capture, question: str, node: Node | None = None) -> Answer:
     """The answer to a question in a person's own words; see `Capture.ask`."""
-    graph, equations = optimised(capture), equations_of(capture)
-    names = operation_names(equations.ops if equations is not None else ())
-    kernel = _node_in(capture, question, node)
-    words = words_of(question)
-    operation = operation_in(words, names)
-    spoken = [word for word in words if operation_in([word], names) or (graph is not None and word in graph)]
-    spoken += [word for word in words if word in argument_words(capture)]
-    key = _meant(question, rank(question, spoken)).key
-    if key == "made":
-        return made(capture, kernel)
+    graph, words = graph_of(capture, "hlo"), words_of(question)
+    names, named = _operations(capture), _node_in(graph, question, node)
+    own_names = [word for word in words if operation_in([word], names) or (graph is not None and word in graph)]
+    own_names += [word for word in words if word in arrays.argument_words(capture)]
+    key = _meant(question, rank(question, own_names)).key
     match = _LINE.search(question.lower())
-    line = int(match[1]) if match else 0
-    if key == "removed":
-        return removed(capture, line, operation)
-    if key == "machine":
-        return machine(capture, line)
-    if key == "sharded":
-        return sharded(capture, question, kernel)
-    if key in ("recompiled", "remat"):
-        return live(capture, key)
-    return _ANSWERS[key](capture)
-
-
-def live(capture: Capture, key: str) -> Answer:
-    """The answer to what a capture alone doesn't know: with what runs beside it where something does."""
-    static = _ANSWERS[key](capture)
+    intent = Intent(question, named, int(match[1]) if match else 0, operation_in(words, names))
+    answer = _ANSWERS[key](capture, intent)
     if key == "remat":
-        return _tried(capture, static)
-    return (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or static
+        return _tried(capture, answer)
+    return (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or answer
+
+
+def _operations(capture: Capture) -> Mapping[str, str]:
+    graph = graph_of(capture, "jaxpr")
+    return operation_names(graph.ops if graph is not None else ())
 
 
 def _tried(capture: Capture, static: Answer) -> Answer:
     """What `remat` brings, from a real compilation of the derivative, where the function can be compiled once more."""
-    if takes_derivatives(capture) or not getattr(capture, "can_change", False):
+    if equations.takes_derivatives(capture) or not getattr(capture, "can_change", False):
         return static
     try:
         tried = capture.what_if(remat=True, grad=True, time=False)
@@ -90,9 +81,7 @@ def _tried(capture: Capture, static: Answer) -> Answer:
     return replace(static, text=f"In its derivative, remat {row.verdict(tried.plain)}.", certainty="exact")
 
 
-def _node_in(capture: Capture, question: str, node: Node | None) -> int | None:
-    """The instruction that is given or named."""
-    graph = optimised(capture)
+def _node_in(graph: Graph | None, question: str, node: Node | None) -> int | None:
     if node is not None:
         if graph is None or node.graph is not graph:
             raise ForeignNodeError(f"{node.name} is no node of this capture's hlo stage.")
@@ -120,19 +109,20 @@ def answers(capture: Capture) -> dict[str, Any]:
     """Everything that a page answers without a kernel, as plain data: the questions, and the answers by key."""
     if capture.failure or not capture.stages:
         return {}
-    equations = equations_of(capture)
-    names = operation_names(equations.ops if equations is not None else ())
+    names = _operations(capture)
     ops = sorted(set(names.values()))
+    by_line = {"removed": equations.by_line(capture)}
+    if capture.has_machine_code:
+        by_line["machine"] = kernels.machine_by_line(capture)
     return {
         "questions": [[each.key, each.title, list(each.words), list(each.hints)] for each in QUESTIONS],
-        "answers": {key: plain(answer(capture)) for key, answer in _ANSWERS.items()},
+        "answers": {key: plain(answer(capture, Intent())) for key, answer in _ANSWERS.items()},
         "operations": dict(names),
-        "removed_ops": {op: plain(answer) for op, answer in by_operation(capture, ops[:_MOST]).items()},
-        "arguments": sorted(argument_words(capture)),
+        "removed_ops": {op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MOST]).items()},
+        "arguments": sorted(arrays.argument_words(capture)),
         **{
-            f"{key}_lines": [[file, line, *plain(answer)] for (file, line), answer in answers_of(capture).items()]
-            for key, answers_of in _BY_LINE.items()
-            if key != "machine" or capture.has_machine_code
+            f"{key}_lines": [[file, line, *plain(answer)] for (file, line), answer in answers_.items()]
+            for key, answers_ in by_line.items()
         },
     }
 

@@ -1,4 +1,4 @@
-"""A recompile with all that is known of it: what its sentence and its fix are written from."""
+"""A recompile with all that is known of it, which its fix is written from, and its reason as one sentence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from explorer.analysis.recompiles.nearest import Difference
-from explorer.model.cached import cached_property
+from explorer.model.attached import cached_property
 from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
+from explorer.model.text import cut_middle, cut_middles, list_names, with_article
 
 # Files that a notebook makes for its cells, and an interactive session for its lines.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
@@ -48,9 +49,8 @@ def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
     return Leaf(path, *contents[0]) if contents else None
 
 
-def _columns(key: Key) -> LeafColumns:
-    leaves = key.leaves
-    return leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
+def shape_text(shape: tuple[int | str, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,6 @@ class Case:
     """A call, the nearest earlier one, and what is named as the reason.
 
     Args:
-        key, old: The two.
-        chosen: The difference that is named.
         earlier: Every earlier call of the function that is remembered, oldest first.
         value_counts: How many values each static argument has had, of all calls.
         causes: Every difference that can have caused it, `chosen` among them.
@@ -104,7 +102,6 @@ class Case:
 
     @cached_property
     def _shapes(self) -> list[tuple[int | str, ...]]:
-        """The shapes of this rank that the leaf has had, one a call, this call's last."""
         leaf = self.leaf
         if leaf is None:
             return []
@@ -113,17 +110,10 @@ class Case:
         return [shape for shape in shapes if len(shape) == len(leaf.shape)]
 
     @cached_property
-    def static_values(self) -> tuple[tuple[int, str], ...]:
-        """The values that the static argument has had."""
-        keys = (*self.earlier, self.key)
-        return tuple(
-            dict.fromkeys((s.token, s.value) for key in keys for s in key.statics if s.path == self.chosen.leaf)
-        )
-
-    @property
     def value_count(self) -> int:
-        """How many values the static argument has had."""
-        return max(len(self.static_values), self.value_counts.get(self.chosen.leaf, 0))
+        statics = [static for key in (*self.earlier, self.key) for static in key.statics]
+        values = {(static.token, static.value) for static in statics if static.path == self.chosen.leaf}
+        return max(len(values), self.value_counts.get(self.chosen.leaf, 0))
 
     @cached_property
     def function_count(self) -> str:
@@ -139,19 +129,211 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What to call the function in code."""
         name = self.key.function.name
         return name if name.isidentifier() else "f"
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The arguments that changed this way."""
         return tuple(dict.fromkeys(map(root, self.alike.paths)))
 
     @cached_property
     def alike(self) -> LeafColumns:
-        """All leaves that changed the same way, in order."""
         return self.leaves_at(self.chosen.places)
 
     def leaves_at(self, places: Sequence[int]) -> LeafColumns:
-        return _columns(self.key).take(places)
+        leaves = self.key.leaves
+        columns = leaves if isinstance(leaves, LeafColumns) else in_columns(leaves)[0]
+        return columns.take(places)
+
+
+_LISTED = 4
+_EMPTY = "something that prints as nothing"  # a user's class may
+_MAKERS = {"partial": "functools.partial(…)", "method": "a bound method"}
+
+
+def sentence(case: Case, others: Sequence[Difference]) -> str:
+    """What changed, how often it did so far, and what else changed with it."""
+    kind = case.chosen.kind
+    text = _SENTENCES[kind](case) if kind in _SENTENCES else _plain_sentence(case)
+    more = len(set(case.chosen.places)) - 1
+    if more > 0 and case.chosen.at >= 0:
+        text += f", and {more} more {'leaf' if more == 1 else 'leaves'} likewise"
+    if others:
+        text += f"; {_list_others(case, others)} changed too"
+    return text
+
+
+def _list_others(case: Case, others: Sequence[Difference]) -> str:
+    leaves = case.key.leaves
+    named: list[str] = []
+    count = 0
+    for other in others:
+        count += max(1, len(other.places))
+        if len(named) < _LISTED:
+            rest = other.leaf[len(leaves[other.at].path) :] if other.at >= 0 else other.leaf or other.kind
+            named += [f"`{leaves[at].path}{rest}`" for at in other.places[:_LISTED]] or [f"`{rest}`"]
+    named = named if count <= _LISTED else named[:3]
+    return list_names(named) if count == len(named) else f"{', '.join(named)} and {count - len(named)} more"
+
+
+def _plain_sentence(case: Case) -> str:
+    return f"`{case.chosen.leaf}` {_before_after(case)}"
+
+
+def _before_after(case: Case) -> str:
+    before, after = cut_middles(case.chosen.before, case.chosen.after)
+    return f"was {before or _EMPTY} and is now {after or _EMPTY}"
+
+
+def _shape(case: Case) -> str:
+    sizes = case.sizes
+    if len(sizes) < 3:
+        return _plain_sentence(case)
+    shown = ", ".join([*map(str, sizes[:_LISTED]), *(["…"] if len(sizes) > _LISTED else [])])
+    # Of many calls only the latest are remembered.
+    count = f"one of at least {len(sizes)} sizes" if len(sizes) > 8 else f"its {_ordinal(len(sizes))} size"
+    return f"{_plain_sentence(case)}: {count} ({shown})"
+
+
+def _rank(case: Case) -> str:
+    new, old = case.leaf, case.old_leaf
+    if new is None or old is None:
+        return _plain_sentence(case)
+    return f"`{new.path}` had shape {shape_text(old.shape)} and now has {shape_text(new.shape)}"
+
+
+def _weak(case: Case) -> str:
+    leaf, old = case.leaf, case.old_leaf
+    text = _plain_sentence(case)
+    for either, when in ((old, "was"), (leaf, "is now")):
+        if either is not None and either.weak and either.given in ("float", "int", "complex", "bool"):
+            return f"{text}: it {when} a Python {either.given}, whose type is weak"
+    return text
+
+
+def _structure(case: Case) -> str:
+    chosen, change = case.chosen, case.chosen.change
+    if change is None:
+        return (
+            "the structure of the arguments changed: what a class keeps beside its arrays prints alike but is unequal"
+        )
+    if change.how in ("added", "removed") and change.parent:
+        key = chosen.leaf[len(change.parent) :].removeprefix("[").removesuffix("]")
+        where = "to" if change.how == "added" else "from"
+        return f"key {key} was {change.how} {where} `{change.parent}`"
+    if change.how == "added":
+        return f"argument `{chosen.leaf}` is given ({change.after}), which it was not before"
+    if change.how == "removed":
+        return f"argument `{chosen.leaf}` is no longer given"
+    if change.how == "moved":
+        return f"`{chosen.leaf}` was a {change.before} argument and is now a {change.after} one"
+    if change.how == "field" and change.before == change.after:
+        return f"`{chosen.leaf}`, which is no array, was made anew: it prints alike, {change.after}, but is unequal"
+    if change.how == "field":
+        return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
+    if change.how == "kept" and change.before == change.after:
+        leaf = chosen.leaf or "an argument"
+        return f"what `{leaf}` keeps beside its arrays, {change.after}, prints alike but is unequal"
+    if change.how == "kept":
+        return (
+            f"what `{chosen.leaf or 'an argument'}` keeps beside its arrays changed: {change.before} → {change.after}"
+        )
+    before, after = (text if text == "None" else with_article(text) for text in (change.before, change.after))
+    return f"`{chosen.leaf or 'the arguments'}` was {before} and is now {after}"
+
+
+def _static(case: Case) -> str:
+    new, old, chosen = case.static, case.old_static, case.chosen
+    if case.key.function.is_hot:  # nobody said that it is static
+        return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
+    if case.chosen.after == "an array":
+        return f"`{chosen.leaf}` was a static argument ({cut_middle(chosen.before)}) and is now an array"
+    if case.chosen.before == "an array":
+        return f"`{chosen.leaf}` was an array and is now a static argument ({cut_middle(chosen.after)})"
+    if chosen.leaf in ("static_argnums", "static_argnames"):
+        return _options(case)
+    if new is None or old is None:
+        return f"the static argument `{chosen.leaf}` {_before_after(case)}"
+    if new.keyword is not old.keyword and new.value == old.value:
+        before, after = ("by name", "by position") if old.keyword else ("by position", "by name")
+        return f"the static argument `{new.path}` was given {before} and is now given {after}"
+    if new.value == old.value and new.type == old.type:
+        return f"the static argument `{new.path}` is {cut_middle(new.value)} as before, yet not equal: {_unequal(new)}"
+    if new.value == old.value:  # NumPy 1 prints its numbers as Python does
+        after, before = with_article(new.type), with_article(old.type)
+        return f"the static argument `{new.path}` is {new.value} as before, but {after}, which was {before}"
+    text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
+    count = case.value_count
+    return f"{text}: its {_ordinal(count)} value" if count > 2 else text
+
+
+def _unequal(static: Static) -> str:
+    if static.type in FUNCTIONS:
+        return "each function object is another value"
+    kind = static.type.rpartition(".")[2]
+    if static.identity:
+        return f"{kind} has no __eq__ of its own, so each object is another value"
+    return f"two {kind} objects that print alike are not equal"
+
+
+def _function(case: Case) -> str:
+    function = case.key.function
+    name = f"`{function.name}`"
+    if case.is_body:
+        return f"what {name} was given to run was made anew: a lambda or a function defined there is another each time"
+    made = next((made for made in function.made if made != HOT), "")
+    if defined_in_a_cell(function) and not made:
+        return f"{name} was defined again{_place(function)}: a cell that is run again makes a new function"
+    times = f"{case.function_count} functions from there so far"
+    if made == "lambda":
+        return f"a lambda made anew{_place(function)} is another function each time: {times}"
+    if made == "derived":
+        return f"what JAX derived of {name}{_place(function)}, such as its gradient, was made anew: {times}"
+    if made or not function.name.isidentifier():
+        what = f"{_MAKERS.get(made, f'{maker_name(made)}(…)')} of {name}" if made else "a callable object"
+        return f"{what}{_place(function)} was made anew, which is another function each time: {times}"
+    return f"{name} was defined anew{_place(function)}: {times}, and each is another one to the caches"
+
+
+def _guard(case: Case) -> str:
+    return f"`{case.chosen.leaf}`, which the hot function `{case.key.function.name}` reads, {_before_after(case)}"
+
+
+def _place(function: Function) -> str:
+    if not function.file:
+        return ""
+    if defined_in_a_cell(function):
+        return f" in a cell, line {function.line}"
+    return f" at {function.file.replace(chr(92), '/').rsplit('/', 1)[-1]}, line {function.line}"
+
+
+def _context(case: Case) -> str:
+    return f"the setting `{case.chosen.leaf}` {_before_after(case)}"
+
+
+def _options(case: Case) -> str:
+    return f"the jax.jit option `{case.chosen.leaf}` {_before_after(case)}"
+
+
+def _donation(case: Case) -> str:
+    chosen = case.chosen
+    leaf = chosen.leaf or "an argument"
+    return f"`{leaf}` was {chosen.before} and is now {chosen.after}: another jax.jit(…) of the same function"
+
+
+def _placed(case: Case) -> str:
+    if case.chosen.at < 0:
+        return _options(case)
+    return f"the {case.chosen.kind} of `{case.chosen.leaf}` {_before_after(case)}"
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+_SENTENCES = {
+    "shape": _shape, "rank": _rank, "weak-type": _weak, "structure": _structure, "static": _static,
+    "function": _function, "guard": _guard, "context": _context, "options": _options, "donation": _donation,
+    "sharding": _placed, "device": _placed, "layout": _placed,
+}  # fmt: skip

@@ -1,20 +1,21 @@
-"""The earlier call that is nearest to one, and in what the two differ."""
+"""The earlier call that is nearest to one, and in what the two differ: also where in their argument trees."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from explorer.analysis.recompiles.structure_changes import Change, changes
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.event import spreads
+from explorer.model.events.family_counts import type_text
+from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode, split_path
 from explorer.model.events.leaves import Content, LeafColumns, changed_places, in_columns
-from explorer.model.events.placement import spreads
-from explorer.model.events.prediction import type_text
+from explorer.model.text import cut_middle, cut_middles
 
 # What only the lowering or the compile depends on: it can't have caused a trace.
 PLACEMENT = frozenset({"committed", "device", "layout", "donation", "options"})
@@ -42,7 +43,6 @@ class Difference(NamedTuple):
     Args:
         kind: The kind of the `Reason` that it is.
         leaf: What changed: `batch['x'].shape[0]`, `n`; empty if it is no argument.
-        before, after: Its values.
         axis: Which dimension, for a shape.
         at: The leaf's place in the later key; -1 if it is no leaf.
         change: For a structure, how it changed.
@@ -62,15 +62,12 @@ class Difference(NamedTuple):
 def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     """The earlier key with the fewest and lightest differences that can have caused `happened`; of equals the latest.
 
-    Args:
-        key: The call that was traced or compiled.
-        earlier: Those before it, oldest first; at least one.
-        happened: Which of `trace`, `lower`, `compile` and `cache-hit` did.
+    There is one key at least, and they come oldest first; `happened` is as for `explain`.
     """
     traced = "trace" in happened
     best, before = earlier[-1], earlier[-2::-1]
     leaves, best_leaves = in_columns(key.leaves, best.leaves)
-    changed = _changed(leaves, best_leaves)
+    changed = changed_places(leaves.numbers, best_leaves.numbers)
     least = _weight(key, best, traced, _function_weight(key.function, best.function))
     least, fewest = least + _leaves_weight(leaves, best_leaves, changed, traced), len(changed)
     if least <= _LIGHTEST or not before:  # as a rule the last call is the nearest
@@ -79,11 +76,13 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     bounds = _least_weights(leaves, of_before) if traced else [0.0] * len(before)
     for at, (old, old_leaves, bound) in enumerate(zip(before, of_before, bounds, strict=True), 1):
         weight = _function_weight(key.function, old.function)
-        if weight + bound >= least or (at >= _WEIGHED and traced and len(_changed(leaves, old_leaves)) >= fewest):
+        if weight + bound >= least:
+            continue
+        changed = changed_places(leaves.numbers, old_leaves.numbers)
+        if at >= _WEIGHED and traced and len(changed) >= fewest:
             continue
         weight = _weight(key, old, traced, weight)
         if weight + bound < least:
-            changed = _changed(leaves, old_leaves)
             weight += _leaves_weight(leaves, old_leaves, changed, traced)
             if weight >= least:
                 continue
@@ -115,11 +114,6 @@ def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
 def _differ(new: object, old: object) -> bool:
     # Equal settings are mostly one object; comparing forty pairs of them for each earlier key is in the user's time.
     return new is not old and new != old
-
-
-def _changed(new: LeafColumns, old: LeafColumns) -> list[int]:
-    """The places of leaves that aren't the same."""
-    return changed_places(new.numbers, old.numbers)
 
 
 def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], traced: bool) -> float:
@@ -170,11 +164,9 @@ def _is_elsewhere(new: Content, old: Content) -> bool:
 
 def _type_weight(kind: str, new: Content, old: Content) -> float:
     weight = _WEIGHTS[kind] + (_OTHER if kind != "dtype" and new.dtype != old.dtype else 0)
-    return weight + 0.2 * (_axes(new, old) - 1) if kind == "shape" else weight
-
-
-def _axes(new: Content, old: Content) -> int:
-    return sum(a != b for a, b in zip(new.shape, old.shape, strict=True))
+    if kind != "shape":
+        return weight
+    return weight + 0.2 * (sum(a != b for a, b in zip(new.shape, old.shape, strict=True)) - 1)
 
 
 def _traced_kind(new: Content, old: Content) -> str:
@@ -211,7 +203,6 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
 
 
 def _jit_differences(new: Key, old: Key) -> list[Difference]:
-    """What differs in how the `jax.jit` was made."""
     rows = [_donation(new, old)] if new.donated != old.donated else []
     rows += [Difference("options", name, before, after) for name, after, before in _pairs(new.options, old.options)]
     for name, after, before in _pairs(new.wrapping, old.wrapping):
@@ -232,7 +223,6 @@ def _structures(new: Key, old: Key) -> list[Difference]:
 
 
 def _now_static(new: Key, old: Key) -> set[str]:
-    """Arguments that are static in one of two calls and arrays in the other."""
     here, there = ({leaf.path for leaf in key.leaves} for key in (new, old))
     return {s.path for s in new.statics if s.path in there} | {s.path for s in old.statics if s.path in here}
 
@@ -272,13 +262,10 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
         for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
             way = row.kind, row.axis, row.before, row.after
             earlier = ways.get(way)
-            ways[way] = row if earlier is None else _merged(earlier, row)
+            # One for all leaves that changed in one way, which the first of them names: the rows come in that order.
+            places_of_way = row.places if earlier is None else tuple(sorted((*earlier.places, *row.places)))
+            ways[way] = (earlier or row)._replace(places=places_of_way)
     return [*ways.values()]
-
-
-def _merged(earlier: Difference, row: Difference) -> Difference:
-    """One for all leaves that changed in one way, which the first of them names: the rows come in that order."""
-    return earlier._replace(places=tuple(sorted((*earlier.places, *row.places))))
 
 
 def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Shape) -> list[Difference]:
@@ -291,7 +278,6 @@ def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Sha
 
 
 def _differences_of_leaf(places: tuple[int, ...], path: str, here: Content, there: Content) -> list[Difference]:
-    """In what the leaves of some places differ, of which `path` is the first one's."""
     if here[1:] == there[1:] and len(here.shape) == len(there.shape):  # hundreds that differ do so in their sizes
         return _size_differences(places, path, here.shape, there.shape)
     rows: list[Difference] = []
@@ -370,3 +356,185 @@ def _pairs(new: tuple[tuple[str, str], ...], old: tuple[tuple[str, str], ...]) -
     here, there = dict(new), dict(old)
     names = [*here, *(name for name in there if name not in here)]
     return [(n, here.get(n, "not set"), there.get(n, "not set")) for n in names if here.get(n) != there.get(n)]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One place where two trees differ.
+
+    Args:
+        path: `batch['mask']`; the argument's name if it is the argument itself.
+        before, after: What stood there: `absent`, `None`, `array`, `list of 2`, …
+        how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (what a class keeps beside its arrays), `field`
+            (the field of it that changed), `other`.
+        parent: What it was added to or removed from; empty for an argument.
+        is_outer: Two containers of another kind that hold the same.
+    """
+
+    path: str
+    before: str
+    after: str
+    how: str = "other"
+    parent: str = ""
+    is_outer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What stands at one place in the later and in the earlier tree; None for nothing.
+
+    `is_exact` is false where the path is that of something around the place, for its own can't be known.
+    """
+
+    new: TreeNode | None
+    old: TreeNode | None
+    path: str
+    parent: str = ""
+    is_exact: bool = True
+
+    def inside(self, step: str, new: TreeNode | None, old: TreeNode | None) -> _Pair:
+        is_exact = self.is_exact and bool(step)
+        return _Pair(new, old, f"{self.path}{step}" if is_exact else self.path, self.path, is_exact)
+
+
+def changes(new: Key, old: Key) -> tuple[Change, ...]:
+    """Where the trees of two keys differ, in the order of the arguments; empty if that can't be known."""
+    after, before = new.tree, old.tree
+    if after is None or before is None or "text" in (after.kind, before.kind):
+        return _changed_paths(new, old)
+    if _is_call(after) and _is_call(before):
+        moved, pairs = _pair_arguments(new, old, after, before)
+    else:
+        moved, pairs = [], [_Pair(after, before, "")]
+    return (*moved, *_differences(pairs)) or _changed_paths(new, old) or _unequal_print_alike(new, after)
+
+
+def _changed_paths(new: Key, old: Key) -> tuple[Change, ...]:
+    after, before = {leaf.path: leaf for leaf in new.leaves}, {leaf.path: leaf for leaf in old.leaves}
+    added = [Change(path, "absent", "array", "added", _parent(path)) for path in after if path not in before]
+    removed = [Change(path, "array", "absent", "removed", _parent(path)) for path in before if path not in after]
+    return (*added, *removed)
+
+
+def _parent(path: str) -> str:
+    return "".join(split_path(path)[:-1])
+
+
+def _is_call(node: TreeNode) -> bool:
+    """Whether it is (positional arguments, keyword arguments), as jax.jit flattens a call."""
+    return node.kind == "tuple" and [child.kind for child in node.children] == ["tuple", "dict"]
+
+
+def _pair_arguments(new: Key, old: Key, after: TreeNode, before: TreeNode) -> tuple[list[Change], list[_Pair]]:
+    (names, values), (old_names, old_values) = _positional(new, after.children[0]), _positional(old, before.children[0])
+    named, old_named = _by_keyword(after.children[1]), _by_keyword(before.children[1])
+    moved: list[Change] = []
+    pairs: list[_Pair] = []
+    for index in range(max(len(values), len(old_values))):
+        here = values[index] if index < len(values) else None
+        there = old_values[index] if index < len(old_values) else None
+        name = (index < len(names) and names[index]) or (index < len(old_names) and old_names[index])
+        name = name or f"argument {index}"
+        if there is None and old_named.pop(name, None) is not None:
+            moved.append(Change(name, "keyword", "positional", "moved"))
+        elif here is None and named.pop(name, None) is not None:
+            moved.append(Change(name, "positional", "keyword", "moved"))
+        else:
+            pairs.append(_Pair(here, there, name))
+    pairs += [_Pair(node, old_named.get(name), name) for name, node in named.items()]
+    pairs += [_Pair(None, node, name) for name, node in old_named.items() if name not in named]
+    return moved, pairs
+
+
+def _positional(key: Key, arguments: TreeNode) -> tuple[list[str], tuple[TreeNode, ...]]:
+    """The positional arguments with their names; empty of one that has no array in it, for only a leaf's path says."""
+    paths = [leaf.path for leaf in key.leaves]
+    names: list[str] = []
+    at = 0
+    for node in arguments.children:
+        path, steps = paths[at] if node.leaves and at < len(paths) else "", node.steps_to_leaf()
+        suffix = "".join(steps)
+        is_known = all(steps) and path.endswith(suffix)
+        names.append(path[: len(path) - len(suffix)] if is_known else "".join(split_path(path)[: -len(steps) or None]))
+        at += node.leaves
+    return names, arguments.children
+
+
+def _by_keyword(arguments: TreeNode) -> dict[str, TreeNode]:
+    return {step[2:-2]: node for step, node in zip(arguments.steps, arguments.children, strict=True)}
+
+
+def _differences(pairs: list[_Pair]) -> Iterator[Change]:
+    """The places at or below some pairs where the trees differ; equal subtrees are one object and are not entered."""
+    rest = pairs[::-1]
+    while rest:
+        pair = rest.pop()
+        new, old = pair.new, pair.old
+        if new is old:
+            continue
+        if old is None and new is not None:
+            yield Change(pair.path, "absent", _describe(new), "added", pair.parent)
+        elif new is None and old is not None:
+            yield Change(pair.path, _describe(old), "absent", "removed", pair.parent)
+        elif new is not None and old is not None:
+            change = _difference(new, old, pair.path)
+            if change is not None:
+                yield change
+            else:
+                rest += reversed(_pair_children(pair, new, old))
+
+
+def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
+    if (new.kind, new.name) != (old.kind, old.name):
+        return Change(path, _describe(old), _describe(new), is_outer=new.children == old.children)
+    if new.static != old.static or new.fields != old.fields:
+        before, after = cut_middles(old.static, new.static)
+        kept = Change(path, f"{old.name}[{before}]", f"{new.name}[{after}]", "kept")
+        return _changed_field(new, old, path) or kept
+    if new.kind != "dict" and len(new.children) != len(old.children):
+        return Change(path, _describe(old), _describe(new))
+    return None
+
+
+def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
+    """The first field that differs, of two objects of a class; None if it is none of those that have names."""
+    before = {step: (text, token) for step, text, token in old.fields}
+    for step, text, token in new.fields:
+        old_text, old_token = before.get(step, ("absent", 0))
+        if token != old_token if token and old_token else text != old_text:
+            return Change(f"{path}{step}", *cut_middles(old_text, text), "field", path)
+    gone = next((step for step in before if step not in {step for step, _, _ in new.fields}), None)
+    return Change(f"{path}{gone}", cut_middle(before[gone][0]), "absent", "field", path) if gone is not None else None
+
+
+def _pair_children(pair: _Pair, new: TreeNode, old: TreeNode) -> list[_Pair]:
+    if new.kind != "dict":  # a class knows how a child is named only where there is an array in it
+        steps = (step or old_step for step, old_step in zip(new.steps, old.steps, strict=True))
+        return [pair.inside(*row) for row in zip(steps, new.children, old.children, strict=True)]
+    here, there = dict(zip(new.steps, new.children, strict=True)), dict(zip(old.steps, old.children, strict=True))
+    pairs = [pair.inside(step, node, there.get(step)) for step, node in here.items()]
+    return pairs + [pair.inside(step, None, node) for step, node in there.items() if step not in here]
+
+
+def _unequal_print_alike(key: Key, tree: TreeNode) -> tuple[Change, ...]:
+    """The trees print alike: if one class alone keeps something that needn't be equal to its like, it is that."""
+    pairs = _pair_arguments(key, key, tree, tree)[1] if _is_call(tree) else [_Pair(tree, None, "")]
+    opaque: list[tuple[str, TreeNode]] = []
+    while pairs and len(opaque) < 2:
+        pair = pairs.pop()
+        node = pair.new
+        if node is not None:
+            if "<" in node.static:
+                opaque.append((pair.path, node))
+            pairs += [pair.inside(*row, None) for row in zip(node.steps, node.children, strict=True)]
+    if len(opaque) != 1:
+        return ()
+    ((path, node),) = opaque
+    text = f"{node.name}[{cut_middle(node.static)}]"
+    return (Change(path, text, text, "kept"),)
+
+
+def _describe(node: TreeNode) -> str:
+    if node.kind in ("dict", "tuple", "list"):
+        return f"{node.kind} of {len(node.children)}"
+    return "array" if node.kind == "leaf" else node.name or node.kind

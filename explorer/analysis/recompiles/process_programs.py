@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from explorer.model.events.event import Event
+from explorer.model.events.event import Event, spread_text
 from explorer.model.events.family_counts import BUILDING
 from explorer.model.events.key import Key, Leaf
-from explorer.model.events.placement import spread_text
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram, Ranges, ranges_of
 
 _MOST = 50_000  # distinct programs: at a kilobyte each they are 50 MB, whatever comes
@@ -27,8 +26,6 @@ _Known = tuple[Key, str, ProcessProgram]
 
 @dataclass
 class _Row:
-    """A program while events come; `compiled_by` has a bit for each process."""
-
     program: ProcessProgram
     compiled_by: int = 0
     compiles: int = 0
@@ -65,12 +62,10 @@ class ProcessFold:
     _dropped: int = 0
 
     def begin(self, name: str) -> None:
-        """The events that come are of this process."""
         self._end()
         self.names.append(name)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take events of the process that was begun last."""
         for event in events:
             self.events += 1
             if event.kind not in BUILDING:
@@ -92,7 +87,6 @@ class ProcessFold:
         self._spent[identity] = self._spent.get(identity, 0.0) + seconds
 
     def _end(self) -> None:
-        """The process that was begun last has no more events."""
         at = len(self.names) - 1
         for identity, seconds in self._spent.items():
             row = self._rows[identity]
@@ -103,7 +97,6 @@ class ProcessFold:
         self._known.clear()
 
     def add_ledger(self, ledger: ProcessLedger, names: Sequence[str] | None = None) -> None:
-        """Take what is folded already, its processes behind those that are here."""
         self._end()
         first = len(self.names)
         self.names += names or ledger.processes
@@ -130,7 +123,6 @@ class ProcessFold:
         return row
 
     def _program(self, event: Event) -> ProcessProgram:
-        """What an event compiled; a key that several events share is read once."""
         key = event.key
         seen = self._known.get(id(key))
         if seen is not None and seen[0] is key and seen[1] == event.program:
@@ -143,7 +135,6 @@ class ProcessFold:
         return program
 
     def ledger(self) -> ProcessLedger:
-        """Everything that came."""
         self._end()
         rows = sorted(self._rows.values(), key=lambda row: -row.seconds)
         programs = tuple(
@@ -163,7 +154,7 @@ class ProcessFold:
         whole = ProcessLedger(tuple(self.names), programs, (), self.events, tuple(notes))
         differences = sorted(
             _differences(whole, [row.compiled_by for row in rows]),
-            key=lambda difference: (not difference.is_shared, _count(difference.processes)),
+            key=lambda difference: (not difference.is_shared, _bits(difference.processes).bit_count()),
         )
         if len(differences) > _MOST_DIFFERENCES:
             notes.append(f"{len(differences) - _MOST_DIFFERENCES:,} more differences are left out")
@@ -189,7 +180,7 @@ def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[
         concerned = everyone if is_shared else callers
         usual = [at for at in rows if 2 * compiled_by[at].bit_count() > concerned.bit_count()]
         if not usual:  # of two processes one each: the first is what the other is held against
-            usual = [min(rows, key=lambda at: (-compiled_by[at].bit_count(), _lowest(compiled_by[at])))]
+            usual = [min(rows, key=lambda at: (-compiled_by[at].bit_count(), compiled_by[at] & -compiled_by[at]))]
         for others, missing in _without(usual, rows, compiled_by, concerned).items():
             yield _difference(ledger, others, missing, is_shared)
 
@@ -197,7 +188,6 @@ def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[
 def _without(
     usual: Sequence[int], rows: Sequence[int], compiled_by: Sequence[int], concerned: int
 ) -> dict[tuple[int, int | None], int]:
-    """The processes that lack a usual program, by it and the program that they have in its place."""
     groups: dict[tuple[int, int | None], int] = {}
     rest = [at for at in rows if at not in usual]
     taken: dict[int, int] = defaultdict(int)
@@ -236,7 +226,6 @@ def _difference(
 
 
 def _what_differs(program: ProcessProgram, other: ProcessProgram) -> tuple[int, str, str, str]:
-    """The line, what it is, and its value in each: the first argument, setting or line in which they differ."""
     for ours, theirs in ((program.arguments, other.arguments), (program.settings, other.settings)):
         first = _first_difference(dict(ours), dict(theirs))
         if first is not None:
@@ -275,7 +264,8 @@ def _identity(program: ProcessProgram) -> _Identity:
 
 def _program_of(event: Event, local_devices: int) -> ProcessProgram:
     key = event.key
-    lines = tuple(_numbered(line) for line in event.program.splitlines())
+    pairs = [line.partition(" ") for line in event.program.splitlines()]
+    lines = tuple((int(number) if number.isdigit() else 0, text) for number, _, text in pairs)
     if key is None:
         return ProcessProgram(event.function, call_site=str(event.call_site or ""), lines=lines)
     function = key.function
@@ -287,14 +277,10 @@ def _program_of(event: Event, local_devices: int) -> ProcessProgram:
         tuple((leaf.path, _type(leaf)) for leaf in key.leaves),
         tuple(_settings(key)),
         lines,
-        _is_shared(key, local_devices or _count_devices(event.device)),
+        # Whether an array lies on more devices than the process has of its own.
+        any(len(leaf.devices) > (local_devices or _count_devices(event.device)) for leaf in key.leaves),
         function.eager,
     )
-
-
-def _numbered(line: str) -> tuple[int, str]:
-    number, _, text = line.partition(" ")
-    return int(number) if number.isdigit() else 0, text
 
 
 def _type(leaf: Leaf) -> str:
@@ -304,13 +290,7 @@ def _type(leaf: Leaf) -> str:
     return " ".join(filter(None, [text, spread, leaf.layout]))
 
 
-def _is_shared(key: Key, local_devices: int) -> bool:
-    """Whether an array lies on more devices than the process has of its own."""
-    return any(len(leaf.devices) > local_devices for leaf in key.leaves)
-
-
 def _count_devices(text: str) -> int:
-    """How many `gpu:0-3` or `gpu:0,2` are."""
     bounds = [part.split("-") for part in text.partition(":")[2].split(",")]
     return sum(int(part[-1]) - int(part[0]) + 1 if part[0].isdigit() and part[-1].isdigit() else 1 for part in bounds)
 
@@ -337,21 +317,11 @@ def _indices(bits: int) -> list[int]:
     return [at for at, bit in enumerate(text) if bit == "1"]
 
 
-def _lowest(bits: int) -> int:
-    return (bits & -bits).bit_length()
-
-
-def _count(ranges: Ranges) -> int:
-    return sum(last - first + 1 for first, last in ranges)
-
-
 def process_ledger_text(ledger: ProcessLedger) -> str:
-    """A sentence, who differs, and the programs by what they cost."""
     return "\n".join([f"ProcessLedger({headline(ledger)})", *(f"  {row.text}" for row in ledger.differences[:5])])
 
 
 def headline(ledger: ProcessLedger) -> str:
-    """How much was compiled by how many, and who differs."""
     programs, processes = len(ledger.rows), len(ledger.processes)
     whole = sum(row.count == processes for row in ledger.rows)
     text = f"{programs:,} program{'s' * (programs != 1)} of {processes:,} process{'es' * (processes != 1)}"

@@ -1,18 +1,30 @@
-"""Why a call was traced or compiled again: the keys of the caches, compared with the nearest earlier one."""
+"""Reasons of traces and compiles: the key of a call compared with the nearest earlier one, which keys are kept, and
+recompiles foreseen: state that a function takes and returns, but returns as another type than it took.
+
+    state = step(state, batch)    # compiles; the step counter goes in as a Python int, and comes out as an array
+    state = step(state, batch)    # compiles again, for an array
+
+It shows in the types of the first compile. Whether the result is fed back can't be known then, so a prediction says
+"if". An argument of several arrays is held against each result of the same structure and shapes, and so is one array
+in a dict or the like, for its weak type alone; a bare array, as many functions return one of its shape, only against
+the first result.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 
 import numpy as np
 
-from explorer.analysis.recompiles.case import Case, defined_in_a_cell
+from explorer.analysis.recompiles.case import Case, defined_in_a_cell, sentence
 from explorer.analysis.recompiles.fixes import fix
 from explorer.analysis.recompiles.nearest import PLACEMENT, Difference, differences, nearest
-from explorer.analysis.recompiles.sentences import sentence
 from explorer.model.events.event import Reason
-from explorer.model.events.key import Function, Key
+from explorer.model.events.family_counts import Prediction, type_text
+from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.leaves import in_columns
 
 # Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
@@ -53,10 +65,10 @@ def explain(
     relations = relatives(key, earlier)
     if not relations:
         hot = " that hot paths compile" * key.function.is_hot
-        return Reason("first", text=f"the first call of {_name_text(key.function)}{hot}")
+        return Reason("first", text=f"the first call of `{key.function.name}`{hot}")
     old = nearest(key, relations, happened)
     every = differences(key, old)
-    causes = [difference for difference in every if _can_cause(difference, happened)]
+    causes = [difference for difference in every if difference.kind not in PLACEMENT or "trace" not in happened]
     if not causes:
         return _without_cause(key, old, every, happened)
     causes = _sufficient(causes, key, relations)
@@ -64,17 +76,20 @@ def explain(
     # Of all ways in which leaves changed so, the one of the most leaves.
     chosen = max((d for d in causes if d.kind == kind), key=lambda difference: len(difference.places))
     case = Case(key, old, chosen, tuple(relations), value_counts or {}, tuple(causes))
+    before, after = chosen.before, chosen.after
+    if chosen.kind == "function" and not case.is_body:
+        before, after = old.function.name, f"{key.function.name}, made again"
     return Reason(
         chosen.kind,
-        _leaf(chosen),
-        *_values(case),
+        chosen.leaf if chosen.kind != "function" else "",
+        before,
+        after,
         fix="\n".join(dict.fromkeys(filter(None, [fix(case), *_fixes_of_types(case), _fix_of_place(case, every)]))),
         text=sentence(case, [difference for difference in causes if difference is not chosen]),
     )
 
 
 def _fixes_of_types(case: Case) -> Iterator[str]:
-    """What to do besides, where arguments changed in their types in several ways, each of which is enough."""
     aspect = _COMPARED.get(case.chosen.kind)
     for other in ("shapes", "types") if aspect else ():
         differences = [difference for difference in case.causes if _COMPARED.get(difference.kind) == other]
@@ -91,14 +106,11 @@ def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
 
 
 def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
-    """Why a call was traced whose trace raised: no cache keeps such a one, so each that is like it is traced again.
-
-    Args:
-        key, earlier: As for `explain`.
-        error: The type of what it raised.
-    """
-    name = _name_text(key.function)
-    text = f"tracing {name} raised {error}, and nothing is kept of that: each call like it is traced again"
+    """Why a call was traced whose trace raised an error: no cache keeps such a trace, so each call like it is traced
+    again."""
+    text = (
+        f"tracing `{key.function.name}` raised {error}, and nothing is kept of that: each call like it is traced again"
+    )
     fix = f"see to the {error}; a call that may fail should be tried once, not in the loop"
     cause = explain(key, earlier, frozenset({"trace"}))
     if not cause.leaf or cause.kind in ("evicted", "unknown"):
@@ -119,10 +131,6 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
         return is_same and other.is_hot is is_hot
 
     return [old for old in earlier if old.function is function or is_relative(old.function)]
-
-
-def _can_cause(difference: Difference, happened: frozenset[str]) -> bool:
-    return difference.kind not in PLACEMENT or "trace" not in happened
 
 
 def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> list[Difference]:
@@ -147,7 +155,6 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
 
 
 def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
-    """Whether an earlier call was as this one in what is no leaf."""
     kind = difference.kind
     if kind == "guard":
         return False  # each is a change
@@ -167,23 +174,8 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     return dict((*old.options, *old.wrapping)).get(difference.leaf, "not set") == difference.after
 
 
-def _leaf(chosen: Difference) -> str:
-    return chosen.leaf if chosen.kind not in ("function", "evicted") else ""
-
-
-def _values(case: Case) -> tuple[str, str]:
-    if case.chosen.kind == "function" and not case.is_body:
-        return case.old.function.name, f"{case.key.function.name}, made again"
-    return case.chosen.before, case.chosen.after
-
-
-def _name_text(function: Function) -> str:
-    return f"`{function.name}`"
-
-
 def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: frozenset[str]) -> Reason:
-    """Nothing that JAX compares has changed, or nothing that could have caused this."""
-    name = _name_text(key.function)
+    name = f"`{key.function.name}`"
     if key.function.is_hot and key.function.wrapper != old.function.wrapper:
         return Reason(
             "evicted",
@@ -215,3 +207,196 @@ def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: 
     return Reason(
         "unknown", text=f"why {name} left the fast path can't be seen from its arguments; nothing was compiled"
     )
+
+
+_RECENT = 48  # keys of one function that a new one is compared with
+_LEAVES = 2_400  # and fewer of them where they have many leaves, but 8: together these
+_EXACT = 2_048  # keys of one function that are known again
+_FAMILIES = 1_024
+_VALUES = 65_536  # values of one static argument that are counted
+_DERIVED = ("derived",)
+
+
+class _Family:
+    __slots__ = ("by_mark", "recent", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, int, str], set[int]] = {}  # of each static argument: of a place and a name
+        self.recent: deque[tuple[int, Key]] = deque(maxlen=_RECENT)
+        self.by_mark: OrderedDict[int, Key] = OrderedDict()  # by what is hashed of them
+
+
+class History:
+    """Earlier keys by function, and the numbers of its compiles.
+
+    It outlives a session of watching, as JAX's caches do: a key of an earlier session counts where it is of the very
+    same function object. Other functions of that name and place may be of a cell's or a test's earlier life.
+    """
+
+    def __init__(self) -> None:
+        self._families: OrderedDict[tuple[str, tuple[str, ...]], _Family] = OrderedDict()
+        self._compiled: dict[tuple[str, str, int], int] = {}
+        self._session = 0
+
+    def renew(self) -> None:
+        self._session += 1
+        self._compiled.clear()
+
+    def earlier(self, key: Key) -> Sequence[Key]:
+        """Those to compare with, oldest first: the most recent, and last the very same one, if there was one.
+
+        It is the one that is looked at first: what other calls came since is not why it is compiled again.
+        """
+        family = self._family(key)
+        most = max(8, _LEAVES // (len(key.leaves) + 1))
+        start = max(0, len(family.recent) - most)
+        identity = key.function.identity
+        derived = key.function.made == _DERIVED  # two derivatives of one function are not two versions of one thing
+        current = None if derived else self._session
+        comparable = [
+            old
+            for session, old in islice(family.recent, start, None)
+            if session == current or old.function.identity == identity
+        ]
+        same = family.by_mark.get(_mark(key))
+        if same is not None and same.function.identity == identity:
+            comparable = [*(old for old in comparable if old is not same), same]
+        return comparable
+
+    def add(self, key: Key) -> None:
+        family = self._family(key)
+        family.recent.append((self._session, key))
+        mark = _mark(key)
+        family.by_mark[mark] = key
+        family.by_mark.move_to_end(mark)
+        if len(family.by_mark) > _EXACT:
+            family.by_mark.popitem(last=False)
+        for static in key.statics:
+            values = family.values.setdefault(_place(key, static), set())
+            if len(values) < _VALUES:
+                values.add(hash((static.token, static.value)))
+
+    def value_counts(self, key: Key) -> dict[str, int]:
+        """How many values each static argument of a function has had, those of `key` included."""
+        if not key.statics:
+            return {}
+        values = self._family(key).values
+        return {
+            static.path: len(values.get(_place(key, static), set()) | {hash((static.token, static.value))})
+            for static in key.statics
+        }
+
+    def number(self, function: Function) -> int:
+        """Count a compile of its family, from 1."""
+        number = self._compiled[function.family] = self._compiled.get(function.family, 0) + 1
+        return number
+
+    def _family(self, key: Key) -> _Family:
+        # Not by place: a cell that was changed and run again is another file, and one function to its author.
+        name = key.function.name, key.function.made
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = _Family()
+            if len(self._families) > _FAMILIES:
+                self._families.popitem(last=False)
+        else:
+            self._families.move_to_end(name)  # what is in use is not what a long session forgets
+        return family
+
+
+def _place(key: Key, static: Static) -> tuple[str, int, str]:
+    return key.function.file, key.function.line, static.path
+
+
+def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
+    """The same keys as `History.earlier` orders them: those that equal `key` are the last."""
+    mark = _mark(key)
+    return sorted(earlier, key=lambda old: _mark(old) == mark)
+
+
+def _mark(key: Key) -> int:
+    return hash((
+        key.function.identity, key.structure, in_columns(key.leaves)[0].mark(), key.statics, key.donated,
+        id(key.context), key.options, key.wrapping,
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One argument, the whole result, or one element of it.
+
+    Args:
+        path: `state`, `result`, `result[0]`.
+        tree: Its structure: whatever is equal for equal ones.
+        leaves: Its arrays, in order; of each, path, shape, dtype and weak type are looked at.
+    """
+
+    path: str
+    tree: object
+    leaves: tuple[Leaf, ...]
+
+
+def predictions(function: Function, arguments: Sequence[Part], results: Sequence[Part]) -> tuple[Prediction, ...]:
+    """What will compile again if a result is passed in where it fits.
+
+    The arguments are those that hold arrays, in order; of the results the whole comes first, then its elements, if it
+    is a tuple or a list.
+
+    Example:
+        >>> from explorer.model.events.key import Function, Leaf
+        >>> taken = Part("n", "*", (Leaf("n", (), "int32", weak=True),))
+        >>> given = Part("result", "*", (Leaf("result", (), "int32"),))
+        >>> print(predictions(Function("count"), [taken], [given])[0])
+        count takes `n` as int32, weak and returns it as int32: if the result is passed in again, count compiles again.
+    """
+    predicted: list[Prediction] = []
+    for index, argument in enumerate(arguments):
+        fits = [result for result in results if _is_state(argument, index, result, results)]
+        # A result that is already the same type is what is fed back, if any is.
+        nearest = min(fits, key=lambda result: len(_differing(argument, result)), default=None)
+        if nearest is not None:
+            fates: dict[tuple[str, str], list[tuple[Leaf, Leaf]]] = {}
+            for taken, given in _differing(argument, nearest):
+                fates.setdefault((type_text(taken), type_text(given)), []).append((taken, given))
+            predicted += [_prediction(function, pairs, nearest.path) for pairs in fates.values()]
+    return tuple(predicted)
+
+
+def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part]) -> bool:
+    if argument.tree != result.tree or not argument.leaves:
+        return False
+    if any(a is None or b is None or a.shape != b.shape for a, b in zip_longest(argument.leaves, result.leaves)):
+        return False
+    if len(argument.leaves) > 1:
+        return True
+    # A dict of one number that comes back as a dict of one number is that state; an array may be any array.
+    is_named = any(leaf.path != argument.path for leaf in argument.leaves)
+    is_first = index == 0 and any(result is one for one in results[:2])
+    pairs = zip(argument.leaves, result.leaves, strict=True)
+    return (is_named or is_first) and all(taken.dtype == given.dtype for taken, given in pairs)
+
+
+def _differing(argument: Part, result: Part) -> list[tuple[Leaf, Leaf]]:
+    pairs = zip(argument.leaves, result.leaves, strict=True)
+    return [(taken, given) for taken, given in pairs if type_text(taken) != type_text(given)]
+
+
+def _prediction(function: Function, pairs: list[tuple[Leaf, Leaf]], result: str) -> Prediction:
+    taken, given = pairs[0]
+    name, before, after = function.name, type_text(taken), type_text(given)
+    back = "the result" if result == "result" else result
+    others = f", like {len(pairs) - 1} more of its arrays" if len(pairs) > 1 else ""
+    return Prediction(
+        name, taken.path, before, after, _fix_of_state(taken, given),
+        f"{name} takes `{taken.path}` as {before} and returns it as {after}{others}: if {back} is passed in again, "
+        f"{name} compiles again.",
+        result, tuple(taken.path for taken, _ in pairs), ("", *function.family),
+    )  # fmt: skip
+
+
+def _fix_of_state(taken: Leaf, given: Leaf) -> str:
+    if taken.dtype == given.dtype and taken.weak:
+        return f"jnp.asarray({taken.path}, dtype=jnp.{given.dtype})"
+    if taken.dtype == given.dtype:
+        return f"return jnp.asarray(…, dtype=jnp.{taken.dtype}) for {taken.path}"
+    return f"return ….astype(jnp.{taken.dtype}) for {taken.path}"

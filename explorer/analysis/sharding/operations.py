@@ -1,4 +1,4 @@
-"""What each operation of HLO does to how its operands lie on the devices.
+"""Rules of sharding: the way in which each HLO operation's result lies on the devices, from that of its operands.
 
 An operation that has no rule here gives a value that differs wherever an operand does, split nobody knows how.
 """
@@ -7,24 +7,137 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
-from explorer.analysis.sharding.collective_operations import COLLECTIVES
-from explorer.analysis.sharding.device_values import constant, device_values
-from explorer.analysis.sharding.operation import Dims, Operation, known_dims
-from explorer.analysis.sharding.reshaping import bitcast, reshaped
 from explorer.analysis.sharding.spread import (
+    Dims,
+    Operation,
+    bitcast,
     classes_of,
+    constant,
+    device_values,
     distinct_dims,
     gathered,
     gathers,
+    known_dims,
     merged_dims,
+    numbered,
+    reshaped,
     source_of,
     union,
 )
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, Spread
+from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Groups, Spread, axes_of_pairs, parse_groups
+
+
+def _groups(operation: Operation) -> Groups:
+    return parse_groups(operation.attributes.get("replica_groups", ""))
+
+
+def _groups_axes(operation: Operation) -> int:
+    return _axes_of_groups(operation.mesh, operation.attributes.get("replica_groups", ""))
+
+
+@lru_cache(maxsize=256)  # a program has a few kinds of groups, each of them of all its devices
+def _axes_of_groups(mesh: DeviceMesh, text: str) -> int:
+    groups = parse_groups(text)
+    # `{}` is all devices; of groups in a notation that isn't read nothing is proven.
+    return mesh.joined(groups) if groups or text.strip("{} ") else mesh.full
+
+
+def _all_reduce(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    along = _groups_axes(operation)
+    spread = spreads[0]
+    axes = union(spreads) & ~along
+    return Spread(
+        axes, known_dims(spread.dims, ~along), COMPUTED, gathered(spreads, axes) & ~along, gathers(spreads, axes)
+    )
+
+
+def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    spread, (at,) = spreads[0], operation.numbers("dimensions")
+    along, classes = _gathered_classes(operation, spread)
+    dims = spread.dims if classes is None else None
+    if dims is not None:
+        split = dims[at]
+        inside = {axis for axis in split if along >> axis & 1}
+        is_fastest = set(split[len(split) - len(inside) :]) == inside
+        dims = dims if is_fastest else None
+    here = tuple(axis for axis in range(len(operation.mesh.sizes)) if (along & spread.axes) >> axis & 1)
+    marks = spread.marks or ((),) * len(operation.array.dims)
+    return Spread(
+        spread.axes & ~along,
+        known_dims(dims, ~along),
+        spread.source,
+        spread.gathered | along & spread.axes,
+        spread.gathers,
+        marks=(*marks[:at], here, *marks[at + 1 :]),
+        classes=classes if spread.axes & ~along else None,
+    )
+
+
+def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
+    """The axes along which a gather makes a value the same; where its groups are parts of axes, which devices have it.
+
+    Two gathers, along both parts of an axis, make a value the same along all of it, though neither does alone.
+    """
+    mesh, groups = operation.mesh, _groups(operation)
+    along = _groups_axes(operation)
+    group_of = {device: group for group in groups for device in group}
+    is_whole = all(len(group) == mesh.devices_along(along) for group in groups)
+    if len(group_of) != mesh.count or (is_whole and spread.classes is None):
+        return along, None
+    before = spread.classes or mesh.places(spread.axes)
+    classes = numbered([tuple(before[member] for member in group_of[device]) for device in range(mesh.count)])
+    return spread.axes & ~mesh.differing(np.asarray(classes)), classes
+
+
+def _reduce_scatter(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    along, (at,) = _groups_axes(operation), operation.numbers("dimensions")
+    axes = union(spreads) | along
+    dims = known_dims(spreads[0].dims, ~along)
+    if dims is not None:
+        added = tuple(axis for axis in range(len(operation.mesh.sizes)) if along >> axis & 1)
+        dims = (*dims[:at], dims[at] + added, *dims[at + 1 :])
+    return Spread(axes, dims, COMPUTED, gathered(spreads, axes), gathers(spreads, axes))
+
+
+def _exchange(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    axes = union(spreads) | _groups_axes(operation)
+    return Spread(axes, None, COMPUTED, gathered(spreads, axes), gathers(spreads, axes))
+
+
+def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    """Along an axis where all had the same, all have it afterwards; who is sent nothing has zeros."""
+    spread, mesh = spreads[0], operation.mesh
+    pairs = parse_groups(operation.attributes.get("source_target_pairs", ""))
+    names = axes_of_pairs(pairs, list(zip(mesh.names, mesh.sizes, strict=True)))
+    along = sum(1 << mesh.names.index(name) for name in names) if names else mesh.full
+    is_complete = len({pair[1] for pair in pairs if len(pair) == 2}) == mesh.count
+    axes = spread.axes if is_complete and not spread.axes & along else spread.axes | along
+    dims = spread.dims if axes == spread.axes else None
+    classes = _sent_classes(spread, pairs) if is_complete else None
+    return Spread(axes, dims, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes), classes=classes)
+
+
+def _sent_classes(spread: Spread, pairs: Groups) -> tuple[int, ...] | None:
+    if spread.classes is None:
+        return None
+    source_of = {target: source for source, target in pairs}
+    return tuple(spread.classes[source_of[device]] for device in range(len(spread.classes)))
+
+
+COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {
+    "all-reduce": _all_reduce,
+    "all-gather": _all_gather,
+    "reduce-scatter": _reduce_scatter,
+    "all-to-all": _exchange,
+    "ragged-all-to-all": _exchange,
+    "collective-permute": _permute,
+    "collective-broadcast": _all_reduce,
+}
+
 
 _Rule = Callable[["Operation", Sequence[Spread]], Dims]
 
@@ -45,7 +158,7 @@ def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     rule = _RULES.get(operation.op, _elementwise)
     try:
         dims = rule(operation, spreads)
-    except (IndexError, KeyError, ValueError):  # an attribute that isn't there, or another notation
+    except (IndexError, KeyError, ValueError):  # unknown splits, an attribute that isn't there, or another notation
         dims = None
     if operation.op in ("dynamic-slice", "dynamic-update-slice"):
         axes = _sliced_axes(operation, spreads)
@@ -62,7 +175,6 @@ def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tuple[Axes, ...] | None:
-    """Where the dimensions went that were gathered: as those go that are split."""
     if all(spread.marks is None for spread in spreads):
         return None
     marked = [
@@ -94,16 +206,20 @@ def _elementwise(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     return merged_dims([spread.dims for spread in spreads if spread.dims != ()] or [((),) * len(shape)])
 
 
+def _known(spread: Spread) -> tuple[Axes, ...]:
+    if spread.dims is None:
+        raise ValueError("how its dimensions are split is unknown")
+    return spread.dims
+
+
 def _transpose(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    dims = spreads[0].dims
-    return None if dims is None else tuple(dims[at] for at in operation.numbers("dimensions"))
+    dims = _known(spreads[0])
+    return tuple(dims[at] for at in operation.numbers("dimensions"))
 
 
 def _broadcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    if spreads[0].dims is None:
-        return None
     dims: list[Axes] = [()] * len(operation.array.dims)
-    for at, split in zip(operation.numbers("dimensions"), spreads[0].dims, strict=True):
+    for at, split in zip(operation.numbers("dimensions"), _known(spreads[0]), strict=True):
         dims[at] = split
     return tuple(dims)
 
@@ -115,25 +231,20 @@ def _reduce(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _dot(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    left, right = spreads[0].dims, spreads[1].dims
-    if left is None or right is None:
-        return None
+    left, right = _known(spreads[0]), _known(spreads[1])
     batch = list(zip(operation.numbers("lhs_batch_dims"), operation.numbers("rhs_batch_dims"), strict=True))
     shared = [left[one] or right[other] for one, other in batch]
     return distinct_dims((*shared, *_free(operation, left, "lhs"), *_free(operation, right, "rhs")))
 
 
 def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]:
-    """The dimensions of an operand that a product neither sums over nor batches."""
     gone = {*operation.numbers(f"{side}_contracting_dims"), *operation.numbers(f"{side}_batch_dims")}
     return [split for at, split in enumerate(dims) if at not in gone]
 
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     """Of `dim_labels=b0f_0io->b0f`: TPUs write products so, with a dimension of a batch as one of the window."""
-    left, right = spreads[0].dims, spreads[1].dims
-    if left is None or right is None:
-        return None
+    left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")
     dims: list[Axes] = []
@@ -150,20 +261,16 @@ def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _reshape(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    dims = spreads[0].dims
-    return None if dims is None else reshaped(dims, operation.operand(0).shape, operation.array.shape)
+    return reshaped(_known(spreads[0]), operation.operand(0).shape, operation.array.shape)
 
 
 def _bitcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    dims = spreads[0].dims
-    return None if dims is None else bitcast(dims, operation.operand(0), operation.array)
+    return bitcast(_known(spreads[0]), operation.operand(0), operation.array)
 
 
 def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     """A slice, a pad, a reverse: what they change must not be split."""
-    dims, before, after = spreads[0].dims, operation.operand(0).shape, operation.array.shape
-    if dims is None:
-        return None
+    dims, before, after = _known(spreads[0]), operation.operand(0).shape, operation.array.shape
     turned = operation.numbers("dimensions") if operation.op == "reverse" else ()
     is_whole = (not split or (before[at] == after[at] and at not in turned) for at, split in enumerate(dims))
     return dims if all(is_whole) else None
@@ -178,17 +285,13 @@ def _concatenate(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 def _dynamic_slice(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     whole, *indices = spreads
     before, after = operation.operand(0).shape, operation.array.shape
-    if whole.dims is None:
-        return None
     dims: list[Axes] = []
-    for at, split in enumerate(whole.dims):
+    for at, split in enumerate(_known(whole)):
         if before[at] == after[at]:
             dims.append(split)
             continue
         axes = indices[at].axes
-        if split:
-            return None
-        if axes and not _is_part(indices[at], after[at], operation.mesh):
+        if split or (axes and not _is_part(indices[at], after[at], operation.mesh)):
             return None
         dims.append(tuple(axis for axis in range(len(operation.mesh.sizes)) if axes >> axis & 1))
     return tuple(dims)
@@ -224,9 +327,7 @@ def _sort(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _gather(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    operand, indices = spreads[0].dims, spreads[1].dims
-    if operand is None or indices is None:
-        return None
+    operand, indices = _known(spreads[0]), _known(spreads[1])
     offsets = operation.numbers("offset_dims")
     sizes, whole = operation.numbers("slice_sizes"), operation.operand(0).shape
     gone = {*operation.numbers("collapsed_slice_dims"), *operation.numbers("operand_batching_dims")}

@@ -1,49 +1,33 @@
-"""A partitioned program to look at: its instructions with how each lies on the devices, and what was asked for."""
+"""A partitioned program to search: its gathers and products, how each lies on the devices, and what was asked for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.model.cached import cached_property
+from explorer.analysis.cost.flops import own_flops
+from explorer.analysis.graphs import entry_parameters, graph_of, is_op
+from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph, Node
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import Spread
+from explorer.model.graph import Floats, Graph, Node
+from explorer.model.shardings import Axes, DeviceMesh, Spread
 from explorer.model.types import ArrayType, parse_type
 
-_GATHERS = ("all-gather", "all-gather-start")
+LARGE = 1_000_000  # bytes on one device: less is not worth a person's time
+CUTS = ("dynamic-slice",)
+_LAYOUT = ("bitcast", "copy", "reshape", "transpose", "convert")
 _SPLIT = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r'"([^"]+)"')
 _SDY = re.compile(r"<@[\w.]*, (\[[^\]]*\])")
 
 
 @dataclass(frozen=True)
-class Request:
-    """A sharding that the author asked for, of some value.
-
-    Args:
-        elements: How many the whole array has.
-        axes: The axes that split it.
-    """
-
-    elements: int
-    axes: frozenset[str]
-
-
-@dataclass(frozen=True)
 class Gather:
-    """An all-gather of one array.
-
-    Args:
-        node: The instruction.
-        given, whole: How its operand and its result lie on the devices.
-        array: The type of its result.
-        along: The axes along which parts were gathered.
-    """
+    """An all-gather of one array: how its operand and its result lie on the devices, the type of the result, and the
+    axes along which parts were gathered."""
 
     node: Node
     given: Spread
@@ -52,129 +36,85 @@ class Gather:
     along: int
 
 
-@dataclass(eq=False)
-class ShardedProgram:
-    """The optimised program of a capture.
+@dataclass(frozen=True)
+class Waste:
+    """One thing of a sharded program that nobody can have meant.
 
     Args:
-        capture: Of a program for several devices.
+        kind: `repeated`, `contracted`, `gathered`, `output`, `made whole`, `argument`, `unsplit`, `idle`.
+        node: The instruction that the line is taken from; of an argument, its parameter.
+        bytes: On each device; `devices` is how many have or do the same.
+        flops: Of the products that each of them repeats, in one run.
+        spec: The sharding that would cure it, an inference; empty where none is known.
+        number: Of the argument or the output.
+        wire: Bytes that each device sends for it.
+        of: The gather that it is about, where it is about one.
+        elements: Of the whole array; 0 where that isn't known.
     """
 
-    capture: Capture
+    kind: str
+    node: Node | None
+    axes: tuple[str, ...]
+    bytes: int = 0
+    devices: int = 1
+    flops: float = 0.0
+    spec: str = ""
+    products: tuple[Node, ...] = ()
+    number: int = -1
+    is_proven: bool = True
+    wire: int = 0
+    of: Gather | None = field(default=None, repr=False)
+    elements: int = 0
+
+
+class ShardedProgram:
+    """The optimised program of a capture for several devices."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.graph: Graph = capture.hlo.graph
+        self.lowered = graph_of(capture, "stablehlo")
+        self.mesh: DeviceMesh = capture.shardings.mesh
+        self.leaves: Sequence[tuple[Spread, ...]] = capture.shardings.leaves
 
     @cached_property
-    def graph(self) -> Graph:
-        return self.capture.hlo.graph
+    def flops(self) -> Floats:
+        return np.nan_to_num(own_flops(self.graph))
 
-    @property
-    def mesh(self) -> DeviceMesh:
-        return self.capture.shardings.mesh
+    @cached_property
+    def products(self) -> Sequence[Node]:
+        return [node for node in self.nodes_of("dot", "convolution") if self.leaves[node.index]]
 
-    @property
-    def leaves(self) -> Sequence[tuple[Spread, ...]]:
-        """For each node how the arrays of its type lie on the devices."""
-        return self.capture.shardings.leaves
+    @cached_property
+    def total(self) -> float:
+        return float(sum(self.flops[node.index] for node in self.products))
+
+    @cached_property
+    def parameters(self) -> Sequence[Node]:
+        return entry_parameters(self.graph)
 
     def nodes_of(self, *ops: str) -> Iterator[Node]:
-        """The nodes of some opcodes, in program order."""
-        codes = [code for code, op in enumerate(self.graph.ops) if op in ops]
-        return (Node(self.graph, at) for at in np.flatnonzero(np.isin(self.graph.op, codes)).tolist())
+        return (Node(self.graph, at) for at in np.flatnonzero(is_op(self.graph, ops)).tolist())
+
+    def spread(self, node: Node) -> Spread:
+        return self.leaves[node.index][0]
+
+    def operand(self, node: Node, at: int) -> Spread:
+        return self.spread(node.operands[at])
 
     def array(self, node: Node, at: int = 0) -> ArrayType:
         return parse_type(node.type).arrays[at]
 
     @cached_property
     def gathers(self) -> Sequence[Gather]:
-        """All that parts are gathered by, in program order."""
-        return [gather for node in self.nodes_of(*_GATHERS) for gather in self._gathers(node)]
+        return [gather for node in self.nodes_of("all-gather", "all-gather-start") for gather in self._gathers(node)]
 
     def _gathers(self, node: Node) -> Iterator[Gather]:
         leaves, arrays = self.leaves[node.index], parse_type(node.type).arrays
-        given = [self.leaves[operand.index][0] for operand in node.operands if self.leaves[operand.index]]
+        given = [self.spread(operand) for operand in node.operands if self.leaves[operand.index]]
         for at, spread in enumerate(given):
             result = at + len(given) if len(leaves) >= 2 * len(given) else at
             if result < len(leaves) and (along := spread.axes & ~leaves[result].axes):
                 yield Gather(node, spread, leaves[result], arrays[result], along)
-
-    def elements(self, array: ArrayType, spread: Spread) -> int:
-        """Of the whole array of which each device has a part, as far as it is known what is split."""
-        split = {axis for axes in spread.dims or () for axis in axes}
-        return array.elements * self.mesh.devices_along(sum(1 << axis for axis in split))
-
-    def spec(self, dims: Sequence[Axes] | None) -> str:
-        """The splits of an array's dimensions as JAX writes them: `P('data', None)`; empty where they aren't known."""
-        if dims is None:
-            return ""
-        parts: list[str] = []
-        for axes in dims:
-            names = [self.mesh.names[axis] for axis in axes]
-            parts.append(
-                "None" if not names else repr(names[0]) if len(names) == 1 else f"({', '.join(map(repr, names))})"
-            )
-        return f"P({', '.join(parts)})"
-
-    @cached_property
-    def requests(self) -> Sequence[Request]:
-        """What the author asked for: constraints, what goes into a `shard_map` and comes out, and outputs."""
-        requests = list(self._constraints())
-        stage = next((stage for stage in self.capture.stages if stage.name == "stablehlo"), None)
-        if stage is None:
-            return requests
-        shardings = stage.graph.attributes.get("result_shardings", "").split("|")
-        root = next((node for node in stage.graph.nodes if node.op in ("return", "func.return")), None)
-        for sharding, array in zip(shardings, parse_type(root.type).arrays if root else (), strict=False):
-            if sharding and (split := self._axes(sharding)) is not None:
-                requests.append(Request(array.elements, split))
-        return requests
-
-    def _constraints(self) -> Iterator[Request]:
-        stage = next((stage for stage in self.capture.stages if stage.name == "stablehlo"), None)
-        for node in stage.graph.nodes if stage is not None else ():
-            if node.op == "sdy.sharding_constraint" or node.attributes.get("call_target_name") == "Sharding":
-                text = node.attributes.get("arguments") or node.attributes.get("mhlo.sharding", "")
-                if (split := self._axes(text)) is not None:
-                    yield Request(parse_type(node.type).elements, split)
-            elif node.op == "sdy.manual_computation":
-                given = [parse_type(operand.type).elements for operand in node.operands]
-                given += [array.elements for array in parse_type(node.type).arrays]
-                for elements, sharding in zip(given, _SDY.findall(node.attributes.get("arguments", "")), strict=False):
-                    yield Request(elements, _names(sharding))
-
-    def _axes(self, sharding: str) -> frozenset[str] | None:
-        """The axes that a sharding names; None where it leaves open how a dimension is split."""
-        written = _SDY.search(sharding)
-        if written is not None:
-            return None if "?" in written[1] else _names(written[1])
-        rank = sharding.count(",") + 1
-        split = self.mesh.split(sharding, rank) if "devices" not in sharding else None
-        return None if split is None else frozenset(self.mesh.names_of(split[0]))
-
-    def is_requested(self, array: ArrayType, spread: Spread, along: int) -> bool:
-        """Whether the author asked for an array of this size that is whole along some axes."""
-        elements, names = self.elements(array, spread), set(self.mesh.names_of(along))
-        return any(request.elements == elements and not names & request.axes for request in self.requests)
-
-    @cached_property
-    def callers(self) -> dict[int, list[int]]:
-        """By group, the nodes that call it."""
-        callers: dict[int, list[int]] = {}
-        for call in self.graph.calls:
-            callers.setdefault(call.group, []).append(call.node)
-        return callers
-
-    def makers(self, node: Node) -> Iterator[int]:
-        """What a value is made of: its operands, or of a computation's parameter what its callers give."""
-        graph = self.graph
-        if node.op != "parameter":
-            yield from graph.operand[graph.operand_start[node.index] : graph.operand_start[node.index + 1]].tolist()
-            return
-        number = int(graph.parameter_number[node.index])
-        for caller in self.callers.get(int(graph.group[node.index]), ()):
-            operands = Node(graph, caller).operands
-            if len(operands) == 1 and number == 0:
-                yield operands[0].index
-            elif number < len(operands):
-                yield operands[number].index
 
     @cached_property
     def _gather_at(self) -> dict[int, Gather]:
@@ -185,6 +125,122 @@ class ShardedProgram:
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
         return next((gather for gather in gathers if gather.along & along), None)
+
+    def of_gather(self, kind: str, gather: Gather, products: Sequence[Node], *, is_proven: bool = True) -> Waste:
+        devices = self.mesh.devices_along(gather.along)
+        return Waste(
+            kind,
+            gather.node,
+            self.mesh.names_of(gather.along),
+            gather.array.allocated,
+            devices,
+            float(sum(self.flops[node.index] for node in products)),
+            self.spec(gather.given.dims),
+            tuple(products),
+            is_proven=is_proven,
+            wire=gather.array.allocated * (devices - 1) // devices,
+            of=gather,
+            elements=self.elements(gather.array, gather.whole),
+        )
+
+    def elements(self, array: ArrayType, spread: Spread) -> int:
+        """Of the whole array of which each device has a part, as far as it is known what is split."""
+        split = {axis for axes in spread.dims or () for axis in axes}
+        return array.elements * self.mesh.devices_along(sum(1 << axis for axis in split))
+
+    def spec(self, dims: Sequence[Axes] | None) -> str:
+        """The splits of an array's dimensions as JAX writes them: `P('data', None)`; empty where they aren't known."""
+        if dims is None:
+            return ""
+        named = [[repr(self.mesh.names[axis]) for axis in axes] for axes in dims]
+        parts = ["None" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})" for names in named]
+        return f"P({', '.join(parts)})"
+
+    def argument_dims(self, number: int) -> tuple[Axes, ...] | None:
+        node = self.parameters[number] if 0 <= number < len(self.parameters) else None
+        return None if node is None or len(self.leaves[node.index]) != 1 else self.spread(node).dims
+
+    def is_part(self, cut: Node, along: int) -> bool:
+        before, after = self.array(cut.operands[0]).elements, self.array(cut).elements
+        return after * self.mesh.devices_along(along) == before
+
+    @cached_property
+    def _callers(self) -> dict[int, list[int]]:
+        callers: dict[int, list[int]] = {}
+        for call in self.graph.calls:
+            callers.setdefault(call.group, []).append(call.node)
+        return callers
+
+    def _given_to(self, parameter: Node) -> list[Node]:
+        """What the callers of a computation give for one of its parameters."""
+        number = int(self.graph.parameter_number[parameter.index])
+        of_callers = [
+            Node(self.graph, caller).operands
+            for caller in self._callers.get(int(self.graph.group[parameter.index]), ())
+        ]
+        return [operands[number] for operands in of_callers if number < len(operands)]
+
+    def outermost(self, node: Node) -> Node | None:
+        """The instruction outside of kernels that gives a value, as far as only layouts change."""
+        for _ in range(64):
+            if node.op in _LAYOUT and node.operands:
+                node = node.operands[0]
+            elif node.op == "parameter" and (makers := self._given_to(node)):
+                if len(makers) > 1:
+                    return None
+                node = makers[0]
+            else:
+                return node
+        return None
+
+    # What was asked for -----------------------------------------------------------------------------------------------
+
+    def is_by_name(self, node: Node) -> bool:
+        return "shard_map" in node.scope or node.scope.rpartition("/")[2] == "all_gather"
+
+    def is_requested(self, gather: Gather) -> bool:
+        """Whether the author asked for a gather, or for an array of its size that is whole along its axes."""
+        elements, names = self.elements(gather.array, gather.whole), set(self.mesh.names_of(gather.along))
+        return self.is_by_name(gather.node) or any(
+            requested == elements and not names & axes for requested, axes in self._requests
+        )
+
+    @cached_property
+    def result_shardings(self) -> Sequence[str]:
+        text = self.lowered.attributes.get("result_shardings", "") if self.lowered is not None else ""
+        return text.split("|") if text else ()
+
+    @cached_property
+    def _requests(self) -> Sequence[tuple[int, frozenset[str]]]:
+        """What the author asked for, by elements and axes: constraints, what goes into a `shard_map` and comes out of
+        one, and outputs."""
+        if self.lowered is None:
+            return ()
+        requests = [request for node in self.lowered.nodes for request in self._requests_of(node)]
+        root = next((node for node in self.lowered.nodes if node.op in ("return", "func.return")), None)
+        for sharding, array in zip(self.result_shardings, parse_type(root.type).arrays if root else (), strict=False):
+            if sharding and (split := self._axes(sharding)) is not None:
+                requests.append((array.elements, split))
+        return requests
+
+    def _requests_of(self, node: Node) -> Iterator[tuple[int, frozenset[str]]]:
+        if node.op == "sdy.sharding_constraint" or node.attributes.get("call_target_name") == "Sharding":
+            text = node.attributes.get("arguments") or node.attributes.get("mhlo.sharding", "")
+            if (split := self._axes(text)) is not None:
+                yield parse_type(node.type).elements, split
+        elif node.op == "sdy.manual_computation":
+            given = [parse_type(operand.type).elements for operand in node.operands]
+            given += [array.elements for array in parse_type(node.type).arrays]
+            for elements, sharding in zip(given, _SDY.findall(node.attributes.get("arguments", "")), strict=False):
+                yield elements, _names(sharding)
+
+    def _axes(self, sharding: str) -> frozenset[str] | None:
+        """The axes that a sharding names; None where it leaves open how a dimension is split."""
+        written = _SDY.search(sharding)
+        if written is not None:
+            return None if "?" in written[1] else _names(written[1])
+        split = self.mesh.split(sharding, sharding.count(",") + 1) if "devices" not in sharding else None
+        return None if split is None else frozenset(self.mesh.names_of(split[0]))
 
 
 def _names(sharding: str) -> frozenset[str]:

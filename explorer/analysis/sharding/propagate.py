@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from explorer.analysis.collectives.collectives import mesh_of
-from explorer.analysis.sharding.given import GivenArgument, given_arguments, spread_of_argument
-from explorer.analysis.sharding.operation import Operation
+from explorer.analysis.collectives import mesh_of
+from explorer.analysis.graphs import graph_of, members
 from explorer.analysis.sharding.operations import spread_of
-from explorer.analysis.sharding.spread import joined, replicated, union, unknown
+from explorer.analysis.sharding.spread import Operation, joined, replicated, union, unknown
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph
-from explorer.model.mesh import DeviceMesh
-from explorer.model.shardings import Shardings, Spread
-from explorer.model.types import Type, parse_type
+from explorer.model.shardings import Axes, DeviceMesh, Shardings, Spread
+from explorer.model.types import ArrayType, Type, parse_type
 
 Leaves = tuple[Spread, ...]
 """Of each array of a type, in order."""
@@ -38,12 +37,9 @@ def shardings(capture: Capture) -> Shardings:
 
 
 def propagate(graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument] = ()) -> Sequence[Leaves]:
-    """For each node how the arrays of its type lie on the devices.
+    """For each node of the optimised program how the arrays of its type lie on the devices of a mesh.
 
-    Args:
-        graph: Of the optimised program.
-        mesh: What the program is sharded by.
-        given: The arguments as they were lowered: what counts where the program's parameters carry no sharding.
+    The arguments as they were lowered count where the program's parameters carry no sharding.
     """
     return _Propagation(graph, mesh, given).run()
 
@@ -54,10 +50,7 @@ class _Propagation:
     def __init__(self, graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument]) -> None:
         self.graph, self.mesh, self.given = graph, mesh, given
         self.leaves = [() for _ in range(len(graph))]
-        order = np.argsort(graph.group, kind="stable")
-        groups = graph.group[order]
-        starts = np.searchsorted(groups, np.arange(len(graph.groups) + 1))
-        self.members: list[list[int]] = [order[starts[i] : starts[i + 1]].tolist() for i in range(len(graph.groups))]
+        self.members: list[list[int]] = [nodes.tolist() for nodes in members(graph)]
         self.types = [parse_type(text) for text in graph.types]
         self.type: list[int] = graph.type.tolist()
         self.op: list[int] = graph.op.tolist()
@@ -146,7 +139,7 @@ class _Propagation:
             base,
             _result_type(op, type_),
             [self.types[self.type[operand]] for operand in operands],
-            _attributes(self.graph, node, base),
+            self.graph.attribute_table.of(node) if base not in _PLAIN else {},
             self.mesh,
         )
         is_from_outside = op in ("custom-call", "rng", "infeed", "recv", "send") and not spreads
@@ -157,7 +150,6 @@ class _Propagation:
         return self.started(op, results, given, type_)
 
     def each_result(self, op: str, operation: Operation, spreads: Sequence[Spread], result: Spread) -> Leaves:
-        """Several results of one instruction: collectives that were combined have one for each operand."""
         count = len(operation.type.arrays)
         if count > 1 and count == len(spreads) and op in ("all-reduce", "all-gather", "reduce-scatter"):
             parts = zip(operation.type.arrays, operation.operands, spreads, strict=True)
@@ -201,7 +193,10 @@ class _Propagation:
             after = self.evaluate(body, [carried])
             if len(after) != len(carried):
                 break
-            both = tuple(map(_joined_in_loop, carried, after))
+            both = tuple(
+                joined(one, other) if one == other else replace(joined(one, other), values=None)  # a counter's differ
+                for one, other in zip(carried, after, strict=True)
+            )
             if both == carried:
                 break
             carried = both
@@ -223,14 +218,7 @@ class _Propagation:
         return tuple(leaf.with_axes(leaf.axes | chosen, leaf.dims if not chosen else None) for leaf in either)
 
 
-def _joined_in_loop(before: Spread, after: Spread) -> Spread:
-    """A counter has other values in each round."""
-    both = joined(before, after)
-    return both if before == after else replace(both, values=None)
-
-
 def _fitted(leaves: Leaves, type_: Type) -> Leaves:
-    """As many as the type has arrays; where the text says otherwise nothing is known of them."""
     if len(leaves) == len(type_.arrays):
         return leaves
     axes = union(leaves) if leaves else -1
@@ -248,7 +236,6 @@ def _finished(op: str, leaves: Leaves, type_: Type) -> Leaves:
 
 
 def _result_type(op: str, type_: Type) -> Type:
-    """Of a start, the type of what it gives in the end."""
     if not op.endswith(_START) or len(type_.arrays) < 2:
         return type_
     if op == "all-reduce-start":  # it gives its results alone
@@ -256,11 +243,6 @@ def _result_type(op: str, type_: Type) -> Type:
     return Type((type_.arrays[1],), (0,))
 
 
-def _attributes(graph: Graph, node: int, op: str) -> Mapping[str, str]:
-    return graph.attribute_table.of(node) if op not in _PLAIN else _NONE
-
-
-_NONE: Mapping[str, str] = {}
 _PLAIN = frozenset(
     [
         *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "exponential", "select", "convert"),
@@ -271,7 +253,6 @@ _PLAIN = frozenset(
 
 @lru_cache(maxsize=1 << 10)
 def _shardings(text: str, count: int) -> tuple[str, ...]:
-    """Of a tuple `{{replicated}, {devices=…}}`, each; of an array, one."""
     if count == 1 and not text.startswith("{{"):
         return (text,)
     parts: list[str] = []
@@ -283,3 +264,58 @@ def _shardings(text: str, count: int) -> tuple[str, ...]:
         if letter == "}" and depth == 1:
             parts.append(text[begin : at + 1])
     return tuple(parts) if len(parts) == count else ("",) * count
+
+
+_DIMENSIONS = re.compile(r"\[((?:\{[^{}]*\}(?:, )?)*)\]")
+_DIMENSION = re.compile(r"\{([^{}]*)\}")
+_AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
+
+
+@dataclass(frozen=True)
+class GivenArgument:
+    """One argument of the lowered program: the type of the whole array, the sharding as written, empty for none."""
+
+    array: ArrayType
+    sharding: str
+
+
+def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
+    """The arguments of a capture's lowered program, in order; none where it has no such stage."""
+    graph = graph_of(capture, "stablehlo")
+    nodes = graph.nodes if graph is not None else ()
+    parameters = (node for node in nodes if node.op == "parameter" and node.group is not None)
+    of_main = (node for node in parameters if node.group is not None and node.group.kind == "entry")
+    return [
+        GivenArgument(parse_type(node.type).arrays[0], node.attributes.get("sdy.sharding", ""))
+        for node in of_main
+        if parse_type(node.type).arrays
+    ]
+
+
+def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number: int, part: ArrayType) -> Spread:
+    """How an argument lies of which each device has a `part`; anyhow, where that can't be told from the two."""
+    if 0 <= number < len(given):  # a damaged text may number it anyhow
+        whole = given[number]
+        if whole.array.shape == part.shape:
+            return Spread(0, ((),) * len(part.shape), number)
+        dims = _dims(mesh, whole.sharding)
+        if dims is not None and _sizes(mesh, part, dims) == whole.array.shape:
+            axes = sum(1 << axis for split in dims for axis in split)
+            return Spread(axes, dims, number)
+    return Spread(mesh.full, None, number)
+
+
+def _dims(mesh: DeviceMesh, sharding: str) -> tuple[Axes, ...] | None:
+    """`#sdy.sharding<@mesh, [{"data"}, {}]>`: of each dimension the axes; None where parts of axes split one."""
+    written = _DIMENSIONS.search(sharding)
+    if written is None:
+        return None
+    axes = [_AXIS.findall(dimension) for dimension in _DIMENSION.findall(written[1])]
+    if any(part or name not in mesh.names for dimension in axes for name, part in dimension):
+        return None
+    return tuple(tuple(mesh.names.index(name) for name, _ in dimension) for dimension in axes)
+
+
+def _sizes(mesh: DeviceMesh, part: ArrayType, dims: Sequence[Axes]) -> tuple[int, ...]:
+    devices = (mesh.devices_along(sum(1 << axis for axis in split)) for split in dims)
+    return tuple(size * count for size, count in zip(part.shape, devices, strict=False))

@@ -1,4 +1,4 @@
-"""Along which axes of the mesh each value of a partitioned program differs, and which of its dimensions they split.
+"""The rules' own terms: along which axes a value differs, which dimensions they split, and how reshaping moves those.
 
 A partitioned program is one that every device runs on its own part. What its arguments' shardings say is carried along
 the instructions: a value is the same on all devices of an axis if whatever it is computed from is, or a collective made
@@ -7,14 +7,21 @@ it so. So `axes` may name too many axes, never too few: that a value is *the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import mul
+from typing import Any
 
-from explorer.model.mesh import Axes, DeviceMesh
-from explorer.model.shardings import COMPUTED, CONSTANT, Spread, is_same
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.model.shardings import COMPUTED, CONSTANT, Axes, DeviceMesh, Spread, is_same
+from explorer.model.types import ArrayType, Type
 
 
 def replicated(rank: int, source: int = CONSTANT) -> Spread:
-    """What every device has alike."""
     return Spread(0, ((),) * rank, source)
 
 
@@ -24,7 +31,6 @@ def unknown(mesh: DeviceMesh, of: Sequence[Spread]) -> Spread:
 
 
 def union(spreads: Sequence[Spread]) -> int:
-    """The axes along which any of them differs."""
     axes = 0
     for spread in spreads:
         axes |= spread.axes
@@ -55,7 +61,6 @@ def classes_of(mesh: DeviceMesh, spreads: Sequence[Spread]) -> tuple[int, ...] |
 
 
 def numbered(values: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """A number for each value, the same for equal ones."""
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(numbers.setdefault(value, len(numbers)) for value in values)
 
@@ -98,3 +103,159 @@ def distinct_dims(dims: tuple[Axes, ...]) -> tuple[Axes, ...] | None:
     """None where one axis would split two dimensions: nobody knows how that lies."""
     axes = [axis for split in dims for axis in split]
     return dims if len(axes) == len(set(axes)) else None
+
+
+Dims = tuple[Axes, ...] | None
+"""For each dimension the axes that split it; None where that isn't known."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One instruction, as the rules look at it: the type of its result, those of its operands, the attributes as
+    printed, the mesh of the program."""
+
+    op: str
+    type: Type
+    operands: Sequence[Type]
+    attributes: Mapping[str, str]
+    mesh: DeviceMesh
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in self.attributes.get(key, "").strip("{}").split(",") if part.strip())
+
+    @property
+    def array(self) -> ArrayType:
+        return self.type.arrays[0]
+
+    def operand(self, at: int) -> ArrayType:
+        return self.operands[at].arrays[0]
+
+
+def known_dims(dims: Dims, axes: int) -> Dims:
+    """Without what a value doesn't differ along: an index that is the same everywhere."""
+    return None if dims is None else tuple(tuple(axis for axis in split if axes >> axis & 1) for split in dims)
+
+
+def reshaped(dims: tuple[Axes, ...], before: Sequence[int], after: Sequence[int]) -> tuple[Axes, ...] | None:
+    """The splits after a reshape of one device's part; None where a split dimension isn't whole or slowest any more.
+
+    Example:
+        >>> reshaped(((0,), ()), (8, 4), (32,)), reshaped(((), (0,)), (8, 4), (32,)), reshaped(((0,),), (32,), (8, 4))
+        (((0,),), None, ((0,), ()))
+    """
+    split: list[Axes] = [()] * len(after)
+    for old, new in _blocks(before, after):
+        axes = [at for at in old if dims[at]]
+        if axes:
+            target = _target(axes, old, new, before, after)
+            if target is None:
+                return None
+            split[target] = dims[axes[0]]
+    return tuple(split)
+
+
+def _target(
+    axes: Sequence[int], old: Sequence[int], new: Sequence[int], before: Sequence[int], after: Sequence[int]
+) -> int | None:
+    """Where the one split dimension of a block goes; None if that is nowhere, or there are several."""
+    (at, *others) = axes
+    if others:
+        return None
+    if before[at] == 1:  # of which each device has one element: where there is such a place
+        return next((place for place in new if after[place] == 1), None if any(before[i] > 1 for i in old) else new[0])
+    is_slowest = all(before[earlier] == 1 for earlier in old if earlier < at)
+    return next((place for place in new if after[place] > 1), None) if is_slowest else None
+
+
+def bitcast(dims: tuple[Axes, ...], before: ArrayType, after: ArrayType) -> tuple[Axes, ...] | None:
+    """The same for a bitcast, which keeps the order of the elements in memory."""
+    order, later = _order(before), _order(after)
+    if len(order) != len(before.shape) or len(later) != len(after.shape) or before.elements != after.elements:
+        return None
+    sizes = [before.shape[at] for at in order], [after.shape[at] for at in later]
+    physical = reshaped(tuple(dims[at] for at in order), *sizes)
+    return None if physical is None else tuple(physical[later.index(at)] for at in range(len(later)))
+
+
+def _order(array: ArrayType) -> tuple[int, ...]:
+    return array.minor_to_major[::-1] or tuple(range(len(array.dims)))
+
+
+def _blocks(before: Sequence[int], after: Sequence[int]) -> Iterator[tuple[range, range]]:
+    """The smallest runs of dimensions that hold the same elements before and after."""
+    left: list[int] = list(accumulate(before, mul))
+    right: list[int] = list(accumulate(after, mul))
+    # After each of these both have gone through as many elements; of dimensions of one element, after the last.
+    shared = sorted({*left} & {*right})
+    ends = [(len(left) - left[::-1].index(size), len(right) - right[::-1].index(size)) for size in shared]
+    i = j = 0
+    for end, other in ends:
+        yield range(i, end), range(j, other)
+        i, j = end, other
+    if i < len(before) or j < len(after):
+        yield range(i, len(before)), range(j, len(after))
+
+
+Values = NDArray[np.int64]
+
+_ARITHMETIC: Mapping[str, Callable[..., Any]] = {  # pyright: ignore[reportUnknownVariableType]
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": lambda a, b: a // np.where(b == 0, 1, b),  # pyright: ignore
+    "remainder": lambda a, b: a % np.where(b == 0, 1, b),  # pyright: ignore
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "shift-right-logical": operator.rshift,
+    "shift-left": operator.lshift,
+    "negate": operator.neg,
+    "clamp": lambda low, x, high: np.minimum(np.maximum(low, x), high),  # pyright: ignore
+    "select": lambda which, a, b: np.where(which, a, b),  # pyright: ignore
+}
+_COMPARISONS = {"EQ": "__eq__", "NE": "__ne__", "LT": "__lt__", "LE": "__le__", "GT": "__gt__", "GE": "__ge__"}
+_SAME = ("reshape", "bitcast", "copy", "convert", "broadcast")
+_WHOLE = "usp"  # how the dtypes of whole numbers begin
+
+
+def constant(operation: Operation) -> Spread:
+    """What all devices have alike, with its numbers where they are known."""
+    rank = len(operation.array.dims) if operation.type.arrays else 0
+    numbers = _literal(operation) if operation.op == "constant" and rank <= 1 else None
+    if numbers is None or numbers.size != operation.array.elements:
+        return replicated(rank)
+    return replace(replicated(rank), values=np.full(operation.mesh.count, numbers[0]) if rank == 0 else numbers)
+
+
+def _literal(operation: Operation) -> Values | None:
+    literal = operation.attributes.get("literal", "")
+    if not literal or operation.array.dtype[0] not in _WHOLE:
+        return None
+    words = literal.strip("{} ").replace("true", "1").replace("false", "0").split(",")
+    try:
+        return np.array([int(word) for word in words if word.strip()], np.int64)
+    except ValueError:  # cut, or no number
+        return None
+
+
+def device_values(operation: Operation, spreads: Sequence[Spread]) -> Values | None:
+    """What each device computes, where that is one whole number that follows from its own number."""
+    values = [spread.values for spread in spreads if spread.values is not None]
+    if not spreads or len(values) < len(spreads) or operation.type.elements != 1:
+        return None
+    if operation.op == "dynamic-slice" and len(values) == 2:
+        table, index = values
+        return table[np.clip(index, 0, len(table) - 1)]
+    is_of_devices = {len(each) for each in values} == {operation.mesh.count}
+    return _computed(operation, values) if is_of_devices else None
+
+
+def _computed(operation: Operation, values: Sequence[Values]) -> Values | None:
+    if operation.op in _SAME and operation.array.dtype[0] in _WHOLE:
+        return values[0]
+    if operation.op == "compare":
+        return getattr(values[0], _COMPARISONS[operation.attributes["direction"]])(values[1]).astype(np.int64)
+    arithmetic = _ARITHMETIC.get(operation.op)
+    return None if arithmetic is None else np.asarray(arithmetic(*values), np.int64)

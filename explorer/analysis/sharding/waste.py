@@ -7,33 +7,342 @@ another part of the result, as that of a weight in FSDP, or of the sequence befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from explorer.analysis.sharding.arguments import ArgumentSearch
-from explorer.analysis.sharding.gathered import GatheredSearch
-from explorer.analysis.sharding.outputs import OutputSearch
-from explorer.analysis.sharding.program import ShardedProgram
-from explorer.analysis.sharding.subject import Subject, Waste
+import numpy as np
+
+from explorer.analysis.sharding.program import CUTS, LARGE, Gather, ShardedProgram, Waste
+from explorer.model.capture import Capture
+from explorer.model.graph import Node
+from explorer.model.shardings import CONSTANT, Axes, Spread
 
 
-def find_waste(program: ShardedProgram) -> Sequence[Waste]:
+def find_waste(capture: Capture) -> Sequence[Waste]:
     """All of it, the axes that nothing uses first.
 
     What is said of one gather is said once: of the products that repeat, else of the output, else of itself.
     """
+    program = ShardedProgram(capture)
     if program.mesh.count == 1:
         return ()
-    subject = Subject(program)
-    gathers, results = GatheredSearch(subject), OutputSearch(subject)
-    idle = list(results.idle())
+    idle = list(_idle(program))
     without = sum(1 << program.mesh.names.index(name) for waste in idle for name in waste.axes)
-    repeated, contracted = list(gathers.repeated(without)), list(gathers.contracted())
-    outputs = _unexplained(results.outputs(without), repeated)
-    gathered = _unexplained(gathers.gathered(), [*repeated, *contracted, *outputs])
-    arguments = ArgumentSearch(subject).arguments(without)
-    return [*idle, *repeated, *contracted, *gathered, *outputs, *results.made_whole(), *arguments]
+    repeated, contracted = list(_repeated(program, without)), list(_contracted(program))
+    outputs = _unexplained(_outputs(program, without), repeated)
+    gathered = _unexplained(_gathered(program), [*repeated, *contracted, *outputs])
+    arguments = _arguments(program, without)
+    return [*idle, *repeated, *contracted, *gathered, *outputs, *_made_whole(program), *arguments]
 
 
 def _unexplained(wastes: Iterable[Waste], explained: Iterable[Waste]) -> list[Waste]:
     gathers = {waste.of.node.index for waste in explained if waste.of is not None}
     return [waste for waste in wastes if waste.of is None or waste.of.node.index not in gathers]
+
+
+def _idle(program: ShardedProgram) -> Iterator[Waste]:
+    """Axes along which no value differs: all devices along them do the same."""
+    mesh, used = program.mesh, 0
+    for leaves in program.leaves:
+        for leaf in leaves:
+            used |= leaf.axes if leaf.values is None else 0
+    idle = mesh.full & ~used
+    size = sum(program.array(node).allocated for node in program.parameters if program.leaves[node.index])
+    if idle and size >= LARGE:
+        yield Waste("idle", None, mesh.names_of(idle), size, mesh.devices_along(idle), program.total)
+
+
+# What is gathered, and what devices then repeat -----------------------------------------------------------------------
+
+_OUTER = ("fusion", "call", "while", "conditional", "tuple", "parameter", "get-tuple-element")
+_LEAST_SHARE = 0.01  # of the program's products, that repeated ones must have
+
+
+def _repeated(program: ShardedProgram, without: int) -> Iterator[Waste]:
+    """Products that each device along an axis computes alike, of what was split along it before a gather."""
+    by_gather: dict[tuple[int, int], tuple[Gather, list[Node]]] = {}
+    for node in program.products:
+        for axis in range(len(program.mesh.sizes)):
+            along = 1 << axis & program.spread(node).gathered & ~without
+            if not along or program.flops[node.index] < _LEAST_SHARE * program.total:
+                continue
+            gather = program.gather_before(node, along)
+            if gather is not None and not program.is_requested(gather):
+                by_gather.setdefault((gather.node.index, gather.along), (gather, []))[1].append(node)
+    for gather, products in by_gather.values():
+        if gather.array.allocated >= LARGE:
+            yield program.of_gather("repeated", gather, products)
+
+
+def _contracted(program: ShardedProgram) -> Iterator[Waste]:
+    """An operand gathered for the dimension that is summed over, against a weight split along its other one."""
+    seen: set[int] = set()
+    for node in program.products:
+        if node.op != "dot" or len(node.operands) != 2:
+            continue
+        for mine, other, key, others in ((0, 1, "lhs", "rhs"), (1, 0, "rhs", "lhs")):
+            pair = _split_elsewhere(program, node, mine, other, key, others)
+            if pair is None or pair[0].node.index in seen:
+                continue
+            gather, spec = pair
+            seen.add(gather.node.index)
+            waste = program.of_gather("contracted", gather, [node], is_proven=False)
+            # On the product's line: a gather may have that of what it gathers.
+            yield replace(waste, node=node, spec=spec, number=program.operand(node, other).source)
+
+
+def _split_elsewhere(
+    program: ShardedProgram, node: Node, mine: int, other: int, key: str, others: str
+) -> tuple[Gather, str] | None:
+    one, weight = program.operand(node, mine), program.operand(node, other)
+    if one.marks is None or weight.source < 0 or weight.dims is None:
+        return None
+    summed, matching = _numbers(node, f"{key}_contracting_dims"), _numbers(node, f"{others}_contracting_dims")
+    for at, opposite in zip(summed, matching, strict=True):
+        axes = {axis for axis in one.marks[at] for free in weight.dims if axis in free} - set(weight.dims[opposite])
+        if not axes:
+            continue
+        along = sum(1 << axis for axis in axes)
+        gather = program.gather_before(node.operands[mine], along)
+        if gather is None or program.is_requested(gather) or gather.array.allocated < LARGE:
+            continue
+        result = program.array(node).allocated * program.mesh.devices_along(along)
+        if 2 * result >= gather.array.allocated:  # an all-reduce of the result sends twice its bytes
+            continue
+        dims = program.argument_dims(weight.source)
+        return gather, _moved(program, dims, tuple(sorted(axes))) if dims is not None else ""
+    return None
+
+
+def _numbers(node: Node, key: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in node.attributes.get(key, "").strip("{}").split(",") if part.strip())
+
+
+def _moved(program: ShardedProgram, dims: Sequence[Axes], axes: Axes) -> str:
+    """A weight's split along another of its two last dimensions, which is the one that is summed over."""
+    taken = [at for at, split in enumerate(dims) if set(split) & set(axes)]
+    free = [at for at in range(len(dims)) if at not in taken]
+    if len(taken) != 1 or not free:
+        return ""
+    changed = [tuple(axis for axis in split if axis not in axes) for split in dims]
+    changed[free[-1]] = (*changed[free[-1]], *axes)
+    return program.spec(changed)
+
+
+def _gathered(program: ShardedProgram) -> Iterator[Waste]:
+    """What is gathered though nothing that needs the whole splits its own result: a sort, a flip, a running sum."""
+    needed: dict[int, set[int]] = {}  # by axes
+    for gather in program.gathers:
+        if gather.array.allocated < LARGE or program.is_requested(gather):
+            continue
+        along = gather.along
+        if along not in needed:
+            needed[along] = {number for at in range(len(program.leaves)) for number in _needed_by(program, at, along)}
+        if gather.node.index not in needed[along]:
+            yield program.of_gather("gathered", gather, ())
+
+
+def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
+    """The gathers whose whole a node uses for results that differ, and not only to cut its part out again."""
+    graph, leaves = program.graph, program.leaves
+    if not leaves[at] or not leaves[at][0].axes & along:
+        return
+    op = graph.ops[int(graph.op[at])]
+    if op in _OUTER:  # what is inside of them needs it, or doesn't
+        return
+    makers: list[int] = graph.operand[graph.operand_start[at] : graph.operand_start[at + 1]].tolist()
+    for maker in makers[1:] if op in CUTS else makers:
+        for leaf in leaves[maker]:
+            if leaf.gathered & along:
+                yield from leaf.gathers
+
+
+# What comes back, and what is made whole ------------------------------------------------------------------------------
+
+# What comes in isn't made here; an all-reduce whose result is cut is a reduce-scatter that the backend doesn't have.
+_NOT_MADE = ("parameter", "all-reduce", "all-reduce-done", "get-tuple-element")
+
+
+def _outputs(program: ShardedProgram, without: int) -> Iterator[Waste]:
+    """Outputs that are whole on each device though nobody asked for that."""
+    roots = (Node(program.graph, at) for at in np.flatnonzero(program.graph.is_root).tolist())
+    for root in roots:
+        if root.group is not None and root.group.kind == "entry":
+            yield from _outputs_of(program, root, without)
+
+
+def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[Waste]:
+    nodes = (root, *program.parameters)
+    is_any_split = any(leaf.axes for node in nodes for leaf in program.leaves[node.index])
+    for number, leaf in enumerate(program.leaves[root.index]):
+        array = program.array(root, number)
+        if array.allocated < LARGE or any(program.result_shardings[number : number + 1]):
+            continue
+        maker = root.operands[number] if root.op == "tuple" else root
+        gather = program.gather_before(maker, leaf.gathered) if leaf.gathered & ~without else None
+        if gather is not None and not program.is_requested(gather):
+            waste = program.of_gather("output", gather, ())
+            spec = waste.spec if len(gather.array.shape) == len(array.shape) else ""
+            yield replace(waste, spec=spec, number=number, bytes=array.allocated)
+        elif not leaf.axes and leaf.source == CONSTANT and is_any_split:
+            names = program.mesh.names_of(program.mesh.full)
+            yield Waste("made output", maker, names, array.allocated, program.mesh.count, number=number)
+
+
+def _made_whole(program: ShardedProgram) -> Iterator[Waste]:
+    """What each device makes whole, and of which it uses its part alone."""
+    mesh, kernels = program.mesh, program.graph.kernel
+    for node in program.nodes_of(*CUTS):
+        maker = program.outermost(node.operands[0])
+        if maker is None or maker.op in _NOT_MADE or kernels[maker.index] != maker.index:
+            continue
+        along, array = _cut_along(program, node, maker), program.array(maker)
+        if along and array.allocated >= LARGE:
+            spec, elements = program.spec(program.spread(node).dims), program.elements(array, program.spread(maker))
+            names, devices = mesh.names_of(along), mesh.devices_along(along)
+            yield Waste("made whole", maker, names, array.allocated, devices, spec=spec, elements=elements)
+
+
+def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
+    """The axes along which a cut is all that uses a value that was computed whole; 0 for none."""
+    leaves = program.leaves[maker.index]
+    if not leaves or leaves[0].source == CONSTANT or len(maker.users) != 1:
+        return 0
+    along = program.spread(cut).axes & ~leaves[0].axes & ~leaves[0].gathered
+    return along if along and program.is_part(cut, along) else 0
+
+
+# What goes in ---------------------------------------------------------------------------------------------------------
+
+_FORGOTTEN_SHARE = 0.1  # of the program's products, that those of a whole weight must have
+_PASSED = ("bitcast", "copy", "reshape", "transpose", "convert", "parameter")
+
+
+def _arguments(program: ShardedProgram, without: int) -> Iterator[Waste]:
+    """Arguments that are whole along an axis where they are used in parts, or where all of their like are split."""
+    named: set[int] = set()
+    for number, along, spec in _cut_arguments(program):
+        named.add(number)
+        yield _of_argument(program, "argument", number, along, spec)
+    for number, along, flops in _unsplit_weights(program, without):
+        if number not in named:
+            named.add(number)
+            yield _of_argument(program, "unsplit", number, along, "", flops)
+    for number, along, spec in _unlike_others(program, without):
+        if number not in named:
+            yield _of_argument(program, "unlike", number, along, spec)
+
+
+def _of_argument(program: ShardedProgram, kind: str, number: int, along: int, spec: str, flops: float = 0.0) -> Waste:
+    node, devices = program.parameters[number], program.mesh.devices_along(along)
+    size, names = program.array(node).allocated, program.mesh.names_of(along)
+    return Waste(kind, node, names, size, devices, flops, spec, number=number, is_proven=kind == "argument")
+
+
+def _is_large(program: ShardedProgram, number: int) -> bool:
+    parameters = program.parameters
+    return number < len(parameters) and program.array(parameters[number]).allocated >= LARGE
+
+
+def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
+    """Those of which each device uses its part alone, everywhere."""
+    cuts = _cuts(program)
+    called: dict[int, list[int]] = {}
+    for call in program.graph.calls:
+        called.setdefault(call.node, []).append(call.group)
+    for number, node in enumerate(program.parameters):
+        if not _is_large(program, number) or node.index not in cuts:
+            continue
+        cut = cuts[node.index]
+        spread = program.spread(cut[0])
+        along = spread.axes & ~program.spread(node).axes
+        are_parts = all(program.spread(each).axes & along == along and program.is_part(each, along) for each in cut)
+        if along and are_parts and all(end in cut for end in _ends(program, node, called)):
+            yield number, along, program.spec(spread.dims)
+
+
+def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
+    """By the node of a parameter, where parts are cut out of it."""
+    cuts: dict[int, list[Node]] = {}
+    for node in program.nodes_of(*CUTS):
+        maker = program.outermost(node.operands[0])
+        if maker is not None and maker in program.parameters:
+            cuts.setdefault(maker.index, []).append(node)
+    return cuts
+
+
+def _ends(program: ShardedProgram, node: Node, called: dict[int, list[int]]) -> list[Node]:
+    """Who uses a value, inside of kernels too, as far as only layouts change before."""
+    ends: list[Node] = []
+    waiting, seen = [node], {node.index}
+    while waiting and len(seen) < 1000:
+        for user in _readers(program, waiting.pop(), called):
+            if user.index in seen:
+                continue
+            seen.add(user.index)
+            (waiting if user.op in _PASSED else ends).append(user)
+    return ends
+
+
+def _readers(program: ShardedProgram, node: Node, called: dict[int, list[int]]) -> Iterator[Node]:
+    graph = program.graph
+    for user in node.users:
+        groups = called.get(user.index, []) if user.op in ("fusion", "call") else []
+        if not groups:
+            yield user
+            continue
+        places = [at for at, operand in enumerate(user.operands) if operand == node]
+        is_given = np.isin(graph.group, groups) & np.isin(graph.parameter_number, places)
+        nodes = (Node(graph, at) for at in np.flatnonzero(is_given).tolist())
+        yield from (inner for inner in nodes if inner.op == "parameter")
+
+
+def _weights(program: ShardedProgram, products: Iterable[Node]) -> Iterator[tuple[Node, Spread]]:
+    """The operands of products that are arguments, each with its product."""
+    pairs = ((node, program.operand(node, at)) for node in products for at in range(min(2, len(node.operands))))
+    return (pair for pair in pairs if pair[1].source >= 0)
+
+
+def _unsplit_weights(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, float]]:
+    """Weights that are whole along an axis, whose products all devices repeat while they split the others."""
+    for axis in range(len(program.mesh.sizes)):
+        along = 1 << axis & program.mesh.full & ~without
+        # Only where other products have weights split along the axis: tensor parallelism.
+        if not along or not any(weight.axes & along for _, weight in _weights(program, program.products)):
+            continue
+        # Of the whole program's work: what is split is done once, what isn't by each device again.
+        split = sum(program.flops[node.index] for node in program.products if program.spread(node).axes & along)
+        if split * program.mesh.devices_along(along) >= program.total - split:
+            yield from _whole_weights(program, along)
+
+
+def _whole_weights(program: ShardedProgram, along: int) -> Iterator[tuple[int, int, float]]:
+    least = _FORGOTTEN_SHARE * program.total
+    for node, weight in _weights(program, program.products):
+        spread, flops = program.spread(node), float(program.flops[node.index])
+        is_repeated = not (spread.axes | spread.gathered) & along and flops >= least
+        if is_repeated and not weight.axes & along and _is_large(program, weight.source):
+            yield weight.source, along, flops
+
+
+def _unlike_others(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, str]]:
+    """Arguments that are whole along an axis while two or more of their own tree and shape are split along it."""
+    alike: dict[tuple[str, int], list[int]] = {}
+    for number, node in enumerate(program.parameters):
+        if program.leaves[node.index] and program.argument_dims(number) is not None:
+            elements = program.elements(program.array(node), program.spread(node))
+            root = node.scope.partition("[")[0].partition(".")[0]
+            alike.setdefault((root, elements), []).append(number)
+    for (root, _), numbers in alike.items():
+        if root and len(numbers) > 2:
+            yield from _unlike(program, numbers, without)
+
+
+def _unlike(program: ShardedProgram, numbers: Sequence[int], without: int) -> Iterator[tuple[int, int, str]]:
+    for axis in range(len(program.mesh.sizes)):
+        along = 1 << axis & program.mesh.full & ~without
+        split = [at for at in numbers if along & program.spread(program.parameters[at]).axes]
+        whole = [at for at in numbers if at not in split]
+        if along and len(split) >= 2 and len(split) > len(whole):
+            spec = program.spec(program.argument_dims(split[0]))
+            yield from ((number, along, spec) for number in whole if _is_large(program, number))

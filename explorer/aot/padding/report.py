@@ -1,19 +1,25 @@
-"""What an executable's padding has come to, as a value."""
+"""What an executable's padding has come to, as a value; and compiling ahead of calls, on request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import product
+from typing import Any, cast
 
-from explorer.aot.binaries import Binary
+from explorer.aot.binaries import Binaries, Binary
 from explorer.aot.exported import ExportedProgram
-from explorer.aot.padding.buckets import Sizes
+from explorer.aot.inputs import Bounds
 from explorer.aot.padding.padded_calls import IN_BACKGROUND, PaddedCalls
-from explorer.aot.padding.verdict import Dynamic
+from explorer.aot.padding.verdict import Dynamic, Sizes, serves
 from explorer.aot.program import Program
-from explorer.aot.symbols import Symbols
+from explorer.aot.symbols import Symbols, sizes_text
+from explorer.capture.sources import called_at
+from explorer.errors import OptionError
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, DynamicVerdict, PaddedSizes
-from explorer.padding.flops import count_flops
+from explorer.padding.program import count_flops
+from explorer.view.progress_bar import progress_bar
 
 
 def dynamic_report(
@@ -24,16 +30,7 @@ def dynamic_report(
     exact: Sequence[tuple[Mapping[str, int], Binary]],
     program: Program | ExportedProgram,
 ) -> DynamicReport:
-    """How an executable serves sizes that vary, by now.
-
-    Args:
-        name: Of the function.
-        symbols: Of its inputs.
-        dynamic: What was decided.
-        padded: What serves calls that are padded; None where none is.
-        exact: Binaries of one size each.
-        program: Of the executable.
-    """
+    """How an executable serves sizes that vary, by now."""
     verdict: DynamicVerdict = "padded" if padded is not None else "specialised" if symbols.is_dynamic else "static"
     binaries = [_row(sizes, binary, IN_BACKGROUND in binary.specialization.reason) for sizes, binary in exact]
     if padded is not None:
@@ -100,3 +97,82 @@ def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[Pad
         )
         for sizes, usage in sorted(padded.usage.copy().items())
     )
+
+
+# Buckets that are compiled ahead where the user named none. Over all sizes of 64 × 64, calls of which every element
+# costs alike take 3.9 times what exact ones would with one bucket, 2.2 with four and 1.8 with nine.
+_AHEAD = 9
+_REASON = "compiled ahead"
+_SAMPLED = 512  # sizes by which buckets are chosen, of all dimensions together
+
+
+def compile_ahead(
+    sizes: Sequence[Mapping[str, int]] | None, padded: PaddedCalls | None, binaries: Binaries, progress: bool | None
+) -> None:
+    """Compile exact sizes, or where none are given the buckets of what is padded, with a bar."""
+    __tracebackhide__ = True
+    jobs: list[tuple[str, Callable[[], Any]]] = []
+    for each in sizes or ():
+        jobs.append((sizes_text(each), partial(binaries.binary, each, _REASON)))
+    if sizes is None and padded is not None:
+        for bucket in _chosen(padded):
+            jobs.append((sizes_text(padded.buckets.named(bucket)), partial(padded.ensure, bucket, _REASON)))
+    with progress_bar("compile", progress) as notify:
+        for i, (name, run) in enumerate(jobs):
+            notify(i / len(jobs), name)
+            run()
+
+
+def _chosen(padded: PaddedCalls) -> list[Sizes]:
+    """The buckets that save most if all sizes are called alike, the largest first; every one that the user named."""
+    if padded.buckets.is_chosen:
+        return padded.candidates
+    bounds = padded.buckets.bounds.values()
+    count = sum(its.min < its.max for its in bounds)
+    most = max(2, int(_SAMPLED ** (1 / max(1, count))))
+    samples = list(product(*(_sampled(its, most) for its in bounds)))
+    samples = samples[:: max(1, len(samples) // _SAMPLED)]  # of many dimensions
+    best = {sizes: padded.footprint.elements(padded.buckets.largest) for sizes in samples}
+    chosen: list[Sizes] = []
+    left = padded.candidates
+    while left and len(chosen) < _AHEAD - 1:
+        gains = {bucket: _gain(padded, bucket, best) for bucket in left}
+        bucket = max(left, key=lambda bucket: gains[bucket])
+        if gains[bucket] <= 0:
+            break
+        chosen.append(bucket)
+        left = [each for each in left if each != bucket]
+        its = padded.footprint.elements(bucket)
+        best = {sizes: min(now, its) if serves(bucket, sizes) else now for sizes, now in best.items()}
+    return sorted(chosen, key=padded.footprint.elements, reverse=True)
+
+
+def _gain(padded: PaddedCalls, bucket: Sizes, best: Mapping[Sizes, float]) -> float:
+    its = padded.footprint.elements(bucket)
+    return sum(max(0.0, now - its) for sizes, now in best.items() if serves(bucket, sizes))
+
+
+def _sampled(bounds: Bounds, most: int) -> list[int]:
+    smallest, count = max(1, bounds.min), bounds.max - max(1, bounds.min)
+    return sorted({smallest + count * i // (most - 1) for i in range(most)})
+
+
+def checked_sizes(symbols: Symbols, given: Any) -> dict[str, int]:
+    """The size of every symbol, of those that a user gives for what varies.
+
+    Raises:
+        OptionError: They are none.
+    """
+    __tracebackhide__ = True
+    varying = {symbol: its for symbol, its in symbols.bounds.items() if its.min < its.max}
+    sizes: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else {}
+    is_right = set(sizes) == set(varying) and all(
+        type(size) is int and varying[symbol].min <= size <= varying[symbol].max for symbol, size in sizes.items()
+    )
+    if not is_right:
+        within = ", ".join(f"{its.min} ≤ {symbol} ≤ {its.max}" for symbol, its in varying.items())
+        raise OptionError(
+            f"sizes has {given!r}; allowed is a dict with {within or 'nothing'}.\n{called_at()}"
+            f"  Hint: { ({symbol: its.opt for symbol, its in varying.items()})!r}."
+        )
+    return {**symbols.opt, **sizes}

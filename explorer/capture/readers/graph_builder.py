@@ -1,14 +1,34 @@
-"""Building a graph row by row, as a reader goes down its text."""
+"""What all readers share: building a graph row by row, the user's part of a Python stack, values of attributes.
+
+Every stack of a notebook cell ends in IPython, ipykernel and tornado, every stack of a test in pytest. They say
+nothing about the function, so a stack is cut where the first of them starts. Explorer's own frames are such a place,
+which is why they are not registered with JAX as excluded: then nothing would tell the function from its caller.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
-from explorer.model.attributes import Attributes
+from explorer.model.attributes import LONGEST_VALUE, Attributes
 from explorer.model.graph import Frame, Graph, Group, Ints
+
+# Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
+_RUNNERS = re.compile(
+    r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]"
+    r"(?:IPython|ipykernel|tornado|asyncio|_pytest|pluggy|nbclient|traitlets|runpy\.py|ipykernel_launcher\.py)"
+    r"|explorer[/\\](?:_jax|capture|aot|jitted|ledger|measure|notebook|pitfalls)[/\\]\w+\.py$|^<frozen "
+)
+_DEEPEST = 1_000  # calls: Python's own limit; a cycle in damaged input ends there
+# As C writes them, several bytes of one character together.
+_ESCAPED = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})++)|\\(.)", re.S)
+_BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 class _Codes(dict[str, int]):
@@ -118,3 +138,79 @@ class GraphBuilder:
 
 def _ints(column: array[int]) -> Ints:
     return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
+
+
+@lru_cache(maxsize=16_384)  # of each frame of each stack; a program has few files
+def is_runner(file: str) -> bool:
+    """Whether a file belongs to what runs the user's code, not to the code."""
+    return _RUNNERS.search(file) is not None
+
+
+def users_part(stack: Sequence[Frame]) -> tuple[Frame, ...]:
+    """A stack, innermost frame first, up to where its runner starts."""
+    end = next((i for i, frame in enumerate(stack) if is_runner(frame.file)), len(stack))
+    return tuple(stack[:end])
+
+
+def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
+    """A table of frames without the runners' and their callers', and the new index of each old row (-1: left out).
+
+    A frame that a runner called has no parent any more. Nor has one that stands where its own outermost caller stands:
+    XLA, inlining a call, puts the callee's whole stack on top of the caller's whole stack, which is the same again.
+    """
+    outside = _outside(frames)
+    kept = [i for i, is_outside in enumerate(outside) if not is_outside]
+    index = [-1] * len(frames)
+    for new, old in enumerate(kept):
+        index[old] = new
+    users = [replace(frames[i], parent=-1) for i in kept]
+    parents = [index[parent] if 0 <= (parent := frames[i].parent) < len(frames) else -1 for i in kept]
+    _cut_repeats(users, parents)
+    return [replace(frame, parent=parent) for frame, parent in zip(users, parents, strict=True)], index
+
+
+def _outside(frames: Sequence[Frame]) -> list[bool]:
+    """Of each frame, whether it is no part of the function: a runner, or what called one."""
+    outside = [not frame.file or is_runner(frame.file) for frame in frames]
+    for i in [i for i, frame in enumerate(frames) if frame.file and outside[i]]:
+        # Who called the runner is no part of the function: the cell with `%explore`, the script that calls explore().
+        at = frames[i].parent
+        while 0 <= at < len(frames) and not outside[at]:
+            outside[at] = True
+            at = frames[at].parent
+    return outside
+
+
+def _cut_repeats(frames: Sequence[Frame], parents: list[int]) -> None:
+    """Take its parent from each frame that stands where its outermost caller stands."""
+    for i in range(len(frames)):
+        root = _root(parents, i)
+        if root != i and frames[root] == frames[i]:
+            parents[i] = -1
+
+
+def _root(parents: Sequence[int], at: int) -> int:
+    for _ in range(min(len(parents), _DEEPEST)):
+        if parents[at] < 0:
+            break
+        at = parents[at]
+    return at
+
+
+def shorten_value(text: str) -> str:
+    """A value, cut at `LONGEST_VALUE` characters with its length said: `{0, 1, 2, … (12,345 characters)`."""
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"
+
+
+def unescape(text: str) -> str:
+    r"""What a quoted string says, given what XLA writes between the quotes: `state[\'step\']`, `\303\251`."""
+    return _ESCAPED.sub(_character, text) if "\\" in text else text
+
+
+def _character(escaped: re.Match[str]) -> str:
+    if escaped[1] is None:
+        return _LETTERS.get(escaped[2], escaped[2])
+    values = (
+        int(hexadecimal, 16) if hexadecimal else int(octal, 8) for hexadecimal, octal in _BYTE.findall(escaped[1])
+    )
+    return bytes(value & 255 for value in values).decode("utf-8", "replace")

@@ -10,12 +10,8 @@ from itertools import repeat
 
 import numpy as np
 
-from explorer.capture.readers.attribute_values import shorten_value
-from explorer.capture.readers.graph_builder import GraphBuilder
-from explorer.capture.readers.hlo_attributes import read_attributes, read_header
-from explorer.capture.readers.hlo_frames import read_frames, read_metadata
-from explorer.capture.readers.hlo_whole import is_whole
-from explorer.capture.readers.user_frames import users_frames
+from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, users_frames
+from explorer.capture.readers.hlo_attributes import is_whole, read_attributes, read_frames, read_header, read_metadata
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import CALL_ROLES, Graph, Group, Ints
 
@@ -34,9 +30,6 @@ _KIND = {
 }
 _KIND_OF_OP = {"call": "call", "call-start": "call", "custom-call": "apply"}
 _VALUES = {"constant": "literal", "parameter": "parameter_number"}
-
-NOTHING = 0
-"""The code of what follows an instruction's operands where nothing does."""
 
 _Attributes = str | tuple[int, str, str]
 """What an instruction has beside its operands: the text after them; or the code of such attributes, with one more."""
@@ -62,7 +55,6 @@ class Rows:
 
     def __init__(self) -> None:
         self.builder = GraphBuilder()
-        self.builder.scope_code("")  # as of `NOTHING`
         self.header: dict[str, str] | None = None  # of the first module
         self.unread: set[int] = set()
         self.group = -1  # the computation that is open
@@ -76,43 +68,13 @@ class Rows:
         self.roots: list[int] = []  # rows
         self.known_rests = _Rests(self)  # of this module alone: stacks are numbered anew in each
         # By the code of what follows the operands: the codes of its attributes and of its op_name, its frame.
-        self._rest_columns = (array("i", [0]), array("i", [0]), array("i", [-1]))
+        self._rest_columns = (array("i"), array("i"), array("i"))
         self._calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
-        self._attributes: dict[_Attributes, int] = {
-            "": 0
-        }  # of each text after an instruction, without metadata, its code
+        self._attributes: dict[_Attributes, int] = {"": 0}  # codes of texts after an instruction, without metadata
         self._called: dict[int, list[tuple[str, str]]] = {}  # by such a code
         self._attributes_of: list[Ints] = []  # the codes of the rows of each flush
         self._frame_of: Sequence[int] = ()  # by row of the module's table
         self._first_group = 0  # of this module: a text may hold several
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def add(self, line: int, root: str | None, name: str, type_: str, opcode: str, operands: str, rest: int) -> None:
-        if root:
-            self.roots.append(len(self.lines))
-        self.lines.append(line)
-        self.names.append(name)
-        self.types.append(type_)
-        self.opcodes.append(opcode)
-        self.operands.append(operands)
-        self.rests.append(rest)
-        self.groups.append(self.group)
-
-    def drop(self, first: int) -> None:
-        """Forget the rows from `first` on."""
-        for column in self._columns():
-            del column[first:]
-        while self.roots and self.roots[-1] >= first:
-            self.roots.pop()
-
-    def _columns(self) -> tuple[list[int] | list[str], ...]:
-        return self.lines, self.names, self.types, self.opcodes, self.operands, self.rests, self.groups
-
-    def set_rest(self, row: int, text: str) -> None:
-        """What follows a row's operands."""
-        self.rests[row] = self.rest(text)
 
     def rest(self, text: str) -> int:
         """The code of what a text such as `, dimensions={0}, metadata={op_name="f/sum"}` says."""
@@ -189,7 +151,11 @@ class Rows:
                 self.names, self.opcodes, self.types, scope=scope, group=group, frame=frame, line=self.lines
             )
             self.builder.connect_many(*_connections(self.names, self.opcodes, self.operands, group, first))
-        self.drop(0)
+        columns: tuple[list[int] | list[str], ...] = (
+            self.lines, self.names, self.types, self.opcodes, self.operands, self.rests, self.groups, self.roots,
+        )  # fmt: skip
+        for column in columns:
+            column.clear()
 
     def _note_calls(self, first: int, codes: Ints) -> None:
         calls = np.zeros(len(self._attributes), bool)

@@ -15,9 +15,7 @@ from typing import Any
 import jax
 
 from explorer._jax import inner_jaxprs, user_stack
-from explorer.capture.readers.attribute_values import shorten_value
-from explorer.capture.readers.graph_builder import GraphBuilder
-from explorer.capture.readers.user_frames import users_part
+from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, users_part
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 

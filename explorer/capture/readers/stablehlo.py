@@ -1,7 +1,9 @@
 """MLIR text → Graph: StableHLO above all, other dialects as far as they are written the same way.
 
 Read from `Lowered.as_text(debug_info=True)`, a dump, or a file: every operation is one line or opens regions that later
-lines close. Functions and regions are groups; a region's arguments are nodes, so that no edge leaps into a loop.
+lines close. Functions and regions are groups; a region's arguments are nodes, so that no edge leaps into a loop. Lines
+that MLIR wouldn't print are unread: `open_hlo` has such a text printed again by MLIR's own parser, in a process of its
+own. In this one no text of a file reaches it: `feature_group_count10x5x4x= 1 : i64` in a convolution aborts it.
 """
 
 from __future__ import annotations
@@ -10,20 +12,21 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from explorer.capture.readers.graph_builder import GraphBuilder
-from explorer.capture.readers.mlir_attributes import SYMBOL, read_attributes, read_dictionary, skeleton
-from explorer.capture.readers.mlir_locations import Locations
-from explorer.capture.readers.mlir_statements import statements
-from explorer.capture.readers.mlir_types import (
+from explorer.capture.readers.graph_builder import GraphBuilder, users_part
+from explorer.capture.readers.mlir_text import (
+    SYMBOL,
+    Locations,
     LoopArgument,
     loop_arguments,
     names_unread_arguments,
+    read_attributes,
+    read_dictionary,
     result_shardings,
     result_type,
     signature_of,
+    skeleton,
     unpaired,
 )
-from explorer.capture.readers.user_frames import users_part
 from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
@@ -54,6 +57,14 @@ _REGION = re.compile(r"(cond|reducer|do|else|then|default|case)\b")
 _MESH = re.compile(r"\bsdy\.mesh\b[^<\[]*+<?\[([^\]]*+)\]")
 _MESH_AXIS = re.compile(r'"([^"]++)"\s*+=\s*+(\d++)')
 _NO_NODE = re.compile(r"#|//|!\w+ = |\"?builtin\.module\b|module\b|\"?sdy\.mesh\b")
+# Attributes on lines of their own, and an operation or a region inside a line: these MLIR doesn't print.
+_PART = re.compile(
+    r'^[a-zA-Z_][\w$.]*+\s*+=|<\{$|= \{$|attributes \{$|^(?:%[^"]*= )?""\(.*(?<!\()\{$'
+    r'|[^,\s]\s++%[\w$.]++(?::\d++)?(?:\s*+,\s*+%[\w$.]++(?::\d++)?)*+\s*+=\s*+["a-zA-Z_]|\S\s+"?(?:\w++\.)?return\b'
+    r"|\{\s*+[%^]|\(\{."
+)
+_PAIRS = ("()", "{}", "[]")
+_UNFINISHED = ("=", ",", ":", "->", "(", "[", "<", "applies", "private", "br")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
 _UNDOTTED = ("return", "call", "call_indirect", "constant", "br", "cond_br")  # written without dialect
@@ -139,7 +150,7 @@ class _Operation:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.text, self.lines = text, text.split("\n")
+        self.lines = text.split("\n")
         self.locations = Locations(self.lines)
         self.builder = GraphBuilder()
         self.regions: list[_Region] = []
@@ -159,12 +170,17 @@ class _Reader:
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
 
     def read(self) -> Graph:
-        for number, statement in statements(self.text, self.lines):
-            if statement.startswith("!"):
-                alias, _, type_ = statement.partition(" = ")
+        for number, line in enumerate(self.lines):
+            line = line.strip()
+            if line.startswith("{-#"):  # the data of large constants
+                break
+            if "//" in line and '"' not in line:
+                line = line.partition("//")[0].rstrip()
+            if line.startswith("!"):
+                alias, _, type_ = line.partition(" = ")
                 self.aliases[alias.strip()] = type_.strip()
-            elif not statement.startswith("#"):
-                self.read_line(number, statement)
+            elif line and line[0] != "#" and not line.startswith("//"):
+                self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
         self.nest_functions()
         skeletons = list(self.skeletons)
         attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
@@ -194,6 +210,14 @@ class _Reader:
             self.open_module(line)
         else:
             self.read_operation(number, line)
+
+    def pass_over(self, number: int, line: str) -> None:
+        """Leave a line unread, but keep count of the braces."""
+        self.unread.append(number)
+        opened = line.count("{") - line.count("}")
+        self.regions += [_Region(-1, self.regions[-1].group if self.regions else -1)] * opened
+        for _ in range(-opened):
+            self.pop_region()
 
     def open_module(self, line: str) -> None:
         if module := _MODULE_NAME.search(line):
@@ -309,9 +333,7 @@ class _Reader:
 
     def close(self, number: int, line: str) -> None:
         """`}`; and what may follow: the next region of the same operation, or the operation's type and place."""
-        closed = self.regions.pop() if self.regions else _Region(-1, -1)
-        for name in closed.values:
-            self.values[name].pop()
+        closed = self.pop_region()
         after = line[1:].lstrip()
         is_next = after == ", {" if closed.is_generic else line.endswith("{")
         if is_next or (after.startswith(",") and line.endswith("{")):
@@ -320,6 +342,12 @@ class _Reader:
             self.add_arguments(number, after)
         elif closed.owner >= 0:
             self.note_ending(closed.owner, line, after)
+
+    def pop_region(self) -> _Region:
+        closed = self.regions.pop() if self.regions else _Region(-1, -1)
+        for name in closed.values:
+            self.values[name].pop()
+        return closed
 
     def note_ending(self, owner: int, line: str, after: str) -> None:
         """Keep what the line that closes the regions of an operation says of it: type, place, attributes."""
@@ -385,6 +413,15 @@ def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
     op, text, operand_results = skeleton
     pairs = [*read_dictionary(text).items()] if op == "parameter" else read_attributes(op, text)
     return [*pairs, ("operand_results", operand_results)] if operand_results else pairs
+
+
+def _is_statement(line: str) -> bool:
+    """Whether a line is one as MLIR prints it: neither part of an operation nor several."""
+    plain = _without_strings(line)
+    if "//" in plain or _PART.search(plain) or (line[0] != "^" and line.endswith(_UNFINISHED)):
+        return False
+    plain = plain.removesuffix("{").removesuffix("(")
+    return line[0] == "}" or all(plain.count(opening) == plain.count(closing) for opening, closing in _PAIRS)
 
 
 def _opens_region(line: str) -> bool:

@@ -1,10 +1,10 @@
-"""What is known of the parts of a value: its attributes, its items, what a loop over it gives."""
+"""Parts of a value: its attributes, its items, what a loop over it gives; and whether it holds as a condition."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, cast
 
 import jax
@@ -12,9 +12,7 @@ import numpy as np
 
 from explorer.capture.safe_reading import attributes, kind_of, member, mro
 from explorer.hotpath.proof import known
-from explorer.hotpath.proof.outside import note_buffer, refuse_hooks
-from explorer.hotpath.proof.reads import Observation, contents
-from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.known import note_buffer, refuse_hooks, refuse_protocols
 from explorer.hotpath.proof.values import (
     BUFFER,
     DATA,
@@ -29,20 +27,22 @@ from explorer.hotpath.proof.values import (
     Known,
     Made,
     Method,
+    NotProven,
+    Observation,
     Operation,
     Plain,
     Value,
+    Walker,
+    contents,
     is_plain,
-    join,
+    join_all,
 )
-from explorer.hotpath.proof.walker import Walker
 
 _PLAIN_ATTRIBUTES = frozenset(["shape", "ndim", "size", "dtype", "itemsize", "nbytes"])
 _CONTAINERS = (list, tuple, dict)
 
 
 def classify(example: Any) -> Value:
-    """What is known of an argument, or a part of one."""
     if isinstance(example, (jax.Array, np.generic)):
         return DATA
     if type(example) in _CONTAINERS or is_structured(example):
@@ -77,7 +77,6 @@ def as_data(value: Value) -> Value:
 
 
 def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
-    """What is known of an attribute."""
     match owner:
         case Either(values):
             each = [attribute(one, name, walker, text) for one in values if not _is_none(one)]
@@ -166,7 +165,6 @@ def _of_given(example: Any, owner: Given, name: str, walker: Walker, text: str) 
 
 
 def classified_fields(example: Any) -> dict[str, Value]:
-    """What is known of each field of a named tuple or a dataclass."""
     names = example._fields if is_named_tuple(example) else tuple(field.name for field in fields(example))
     return {name: classify(getattr(example, name)) for name in names}
 
@@ -225,7 +223,6 @@ def read_value(value: Any, walker: Walker, text: str) -> Value:
 
 
 def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: str) -> Value:
-    """A method or constant of an object's class."""
     if isinstance(owner, Known):
         walker.reads.add("absent", owner.value, name, None, text)
     for base in kind.__mro__:
@@ -249,7 +246,6 @@ def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: st
 
 
 def item(owner: Value, key: Value, walker: Walker, text: str) -> Value:
-    """What is known of an item."""
     if isinstance(key, Known) and isinstance(key.value, jax.Array) and not _is_array(owner):
         raise NotProven(f"`{text}` reads the value of an array to find an item", "jnp.take takes arrays of positions")
     match owner:
@@ -287,7 +283,7 @@ def _item_of(example: Any, key: Value) -> Value:
         except (LookupError, TypeError):
             return DATA  # it raises when it runs, traced or not
     values: list[Any] = list(cast(Any, example).values()) if isinstance(example, Mapping) else list(example)
-    return _joined([classify(value) for value in values]) if values else DATA
+    return join_all(map(classify, values)) or DATA
 
 
 def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
@@ -312,28 +308,25 @@ def elements(value: Value, walker: Walker) -> Value | None:
     """What a loop over a value gives, taken together; None where that is nothing."""
     match value:
         case Either(values):
-            parts = [one for each in values if (one := elements(each, walker)) is not None]
-            return _joined(parts) if parts else None
+            return join_all(one for each in values if (one := elements(each, walker)) is not None)
         case Data() | Plain() | Buffer():
             return value
         case Items(items):
-            return _joined(list(items)) if items else None
+            return join_all(items)
         case Fresh(kind, holds):
             return PLAIN if kind is dict and holds is not None else holds
         case Given(example) if isinstance(example, Mapping):
             walker.reads.observed.append(Observation(example))
             return PLAIN if example else None
         case Given(example) if isinstance(example, (list, tuple)):
-            inside = list(cast(list[Any], example))
-            return _joined([classify(one) for one in inside]) if inside else None
+            return join_all(map(classify, cast(list[Any], example)))
         case Known(container) if isinstance(container, (jax.Array, np.generic)):
             return DATA
         case Known(container) if type(container) in (str, bytes, range):
             return PLAIN
         case Known(container) if type(container) in (*_CONTAINERS, set, frozenset):
             read_contents(container, walker, "a container")
-            inside = list(container)
-            return _joined([read_value(one, walker, "an item") for one in inside]) if inside else None
+            return join_all(read_value(one, walker, "an item") for one in container)
         case _:
             raise NotProven(f"what a loop over {_described(value)} gives isn't known")
 
@@ -345,11 +338,9 @@ def values_in(value: Value, walker: Walker) -> Value | None:
             return holds
         case Given(example) if isinstance(example, Mapping):
             walker.reads.observed.append(Observation(example))
-            inside = [classify(one) for one in cast(Mapping[Any, Any], example).values()]
-            return _joined(inside) if inside else None
+            return join_all(map(classify, cast(Mapping[Any, Any], example).values()))
         case Known(held) if isinstance(held, Mapping):
-            inside = [read_value(one, walker, "an item") for one in read_contents(held, walker, "a dict")]
-            return _joined(inside) if inside else None
+            return join_all(read_value(one, walker, "an item") for one in read_contents(held, walker, "a dict"))
         case _:
             return elements(value, walker)
 
@@ -366,9 +357,70 @@ def _is_none(value: Value) -> bool:
 
 
 def _joined(values: list[Value]) -> Value:
-    if not values:
+    joined = join_all(values)
+    if joined is None:
         raise NotProven("what this is isn't known")
-    joined = values[0]
-    for value in values[1:]:
-        joined = join(joined, value)
     return joined
+
+
+_SIZED = (list, tuple, dict, set, frozenset)
+
+
+def truth(value: Value, walker: Walker) -> bool | None:
+    """Whether a condition holds; None where guards don't decide it."""
+    match value:
+        case Known(held) if isinstance(held, (jax.Array, np.generic)):
+            raise NotProven("it decides by the value of an array", "jnp.where chooses without reading")
+        case Either(values):
+            decided = {truth(one, walker) for one in values}
+            return decided.pop() if len(decided) == 1 else None
+        case Known(held) if held is None or type(held) in PLAIN_TYPES:
+            return bool(held)
+        case Known(held) if isinstance(held, (FunctionType, MethodType, type, ModuleType)):
+            return True
+        case Known(held) if type(held) in _SIZED:
+            return bool(read_contents(held, walker, "a container"))
+        case Known(held) if not isinstance(held, np.dtype):
+            refuse_protocols(kind_of(held), "a condition")
+            return None
+        case Made(kind):
+            refuse_protocols(kind, "a condition")
+            return None
+        case Given(example) if type(example) not in _SIZED:
+            refuse_protocols(kind_of(example), "a condition")
+            return None
+        case Items(items):
+            return bool(items)
+        case Given(example) if type(example) in _SIZED:
+            return bool(example)
+        case _:
+            return None
+
+
+def has_attribute(owner: Value, name: str, walker: Walker, text: str) -> bool | None:
+    """Whether a value has an attribute; None where both may be. What decides it is held by guards."""
+    match owner:
+        case Known(value) if not isinstance(value, (jax.Array, np.generic, ModuleType)):
+            kind = kind_of(value)
+            refuse_hooks(kind, "__getattr__", "__getattribute__")
+            if name in attributes(value) or any(name in vars(base) for base in kind.__mro__):
+                attribute(owner, name, walker, text)
+                return True
+            walker.reads.add("absent", value, name, None, text)
+            for base in kind.__mro__:
+                walker.reads.add("absent", base, name, None, text)
+            return False
+        case Known(ModuleType() as module):
+            held = member(module, name)
+            if held is not ...:
+                walker.reads.add("global", vars(module), name, held, text)
+                return True
+            raise NotProven(f"whether there is `{text}` isn't known")
+        case Known() | Data():
+            if name in known.ARRAY_ATTRIBUTES | known.ARRAY_METHODS:
+                return True
+            raise NotProven(f"whether there is `{text}` isn't known")
+        case Given(example) if is_structured(example) and name in classified_fields(example):
+            return True
+        case _:
+            raise NotProven(f"whether there is `{text}` isn't known")

@@ -12,20 +12,17 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from explorer._jax.jitted import is_jitted
+from explorer._jax.arguments import is_jitted
 from explorer.capture.safe_reading import attributes, kind_of
-from explorer.hotpath.codes import code_of
-from explorer.hotpath.proof import containers, known
+from explorer.hotpath.proof import builtin, known
 from explorer.hotpath.proof.attributes import attribute, elements, is_structured
-from explorer.hotpath.proof.binding import Arguments, parameters
-from explorer.hotpath.proof.outside import array_inside, is_generated, note_all, refuse_hooks, refuse_own_protocols
-from explorer.hotpath.proof.reads import cell_value
-from explorer.hotpath.proof.refusal import NotProven
-from explorer.hotpath.proof.specials import SPECIALS
+from explorer.hotpath.proof.builtin import SPECIALS
+from explorer.hotpath.proof.known import array_inside, is_generated, note_all, refuse_hooks, refuse_own_protocols
 from explorer.hotpath.proof.syntax import node_of
 from explorer.hotpath.proof.values import (
     DATA,
     PLAIN,
+    Arguments,
     Closure,
     Either,
     Fresh,
@@ -34,14 +31,18 @@ from explorer.hotpath.proof.values import (
     Known,
     Made,
     Method,
+    NotProven,
     Operation,
     Scope,
     Value,
+    Walker,
     Wrapped,
+    cell_value,
     join,
+    parameters,
 )
-from explorer.hotpath.proof.walker import Walker
-from explorer.model.source import is_library_file
+from explorer.hotpath.swap import code_of
+from explorer.model.stage import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
@@ -52,21 +53,14 @@ _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "
 
 
 def call(walker: Walker, callee: Value, given: Arguments, text: str) -> Value:
-    """What a call gives, once it is known to be harmless.
-
-    Args:
-        walker: Who goes through the function.
-        callee: What is called.
-        given: With what.
-        text: Of what is called, as the source has it.
-    """
+    """What a call gives, once it is known to be harmless."""
     match callee:
         case Either(values):
             return functools.reduce(join, [call(walker, one, given, text) for one in values])
         case Operation():
             return _with_data(walker, given, text)
         case Method(Operation(name), owner):
-            return containers.method(walker, owner, name, given, text)
+            return builtin.method(walker, owner, name, given, text)
         case Method(function, owner):
             return call(walker, function, given.after((owner,)), text)
         case Wrapped():
@@ -177,7 +171,6 @@ def _jit_for(module: Any) -> str:
 
 
 def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
-    """An object of a class."""
     if issubclass(kind, BaseException):
         return _error(walker, kind, given, text)
     refuse_hooks(kind, "__setattr__", "__getattribute__", "__getattr__")
@@ -222,7 +215,6 @@ def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
 
 
 def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
-    """A call of what only computes."""
     home = known.home_of(function)
     _refuse_reading(function, home, given, text)
     if function is map and given.positional:
@@ -231,7 +223,7 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
     _with_data(walker, given, text)
     for inner in users_functions(function):  # a schedule that an optimizer was made with
         call(walker, Known(inner), Arguments(rest=DATA), text)
-    made = containers.made_by(function, given, walker)
+    made = builtin.made_by(function, given, walker)
     return made if made is not None else PLAIN if home == "math" else DATA
 
 

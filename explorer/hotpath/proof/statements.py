@@ -19,12 +19,9 @@ from types import FunctionType
 import jax
 import numpy as np
 
-from explorer.hotpath.proof.attributes import elements, item
-from explorer.hotpath.proof.conditions import truth
-from explorer.hotpath.proof.expressions import Expressions, Frame, is_starred
-from explorer.hotpath.proof.operators import binary, may_change_in_place
-from explorer.hotpath.proof.outside import array_inside
-from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.attributes import elements, item, truth
+from explorer.hotpath.proof.expressions import Expressions, Frame, binary, is_starred, may_change_in_place
+from explorer.hotpath.proof.known import array_inside
 from explorer.hotpath.proof.values import (
     DATA,
     NONE,
@@ -34,6 +31,7 @@ from explorer.hotpath.proof.values import (
     Items,
     Known,
     Made,
+    NotProven,
     Scope,
     TooManyValues,
     Value,
@@ -48,27 +46,20 @@ _RETURN = "return the new value instead of changing the old one"
 
 
 class Interpreter(Expressions):
-    """Goes through functions, and notes what they read.
-
-    Attributes:
-        reads: What was read from outside so far.
-        learned: How often a container of the call's own got something; a loop is gone through until that stays.
-    """
-
     def __init__(self) -> None:
         super().__init__()
-        self.learned = 0
+        self.learned = 0  # how often a container of the call's own got something; a loop is followed until that stays
         self._depth = 0
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
-    def run(self, node: ast.FunctionDef | ast.Lambda, frame: Frame) -> Value:
-        """What a function's body gives, its parameters being in the frame's scope."""
+    def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
         if self._depth >= _DEPTH:
             raise NotProven("it calls itself, or goes too deep to follow")
         if isinstance(node, ast.FunctionDef) and any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own(node)):
             raise NotProven("it is a generator, whose steps run when somebody asks for them", "return a list")
         self._depth += 1
+        frame = Frame(home, scope)
         try:
             if isinstance(node, ast.Lambda):
                 return self.evaluate(node.body, frame)
@@ -78,13 +69,9 @@ class Interpreter(Expressions):
         except TooManyValues:
             raise NotProven("a name stands for too many different things to follow") from None
         except NotProven as refused:
-            raise _placed(refused, node, frame.home) from None
+            raise _placed(refused, node, home) from None
         finally:
             self._depth -= 1
-
-    def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
-        """What a function gives, called with the names of a scope."""
-        return self.run(node, Frame(home, scope))
 
     # Statements -------------------------------------------------------------------------------------------------------
 
@@ -302,7 +289,6 @@ class Interpreter(Expressions):
         self.learned += before is None or not is_same(before, owner.fields[name])
 
     def put(self, owner: Value, value: Value, name: str) -> None:
-        """A value is put into a container, which must be the call's own."""
         if isinstance(owner, Either):
             for one in owner.values:
                 self.put(one, value, name)

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 
 from explorer.capture.sources import compiled_text
-from explorer.hotpath.codes import code_of
-from explorer.hotpath.proof.piece import piece_of
+from explorer.hotpath.proof.values import NotProven, Read
+from explorer.hotpath.swap import code_of
+
+_KEY = "__explorer_piece__"  # among a function's attributes, which its copies take over
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a function is made of."""
+
+    node: ast.FunctionDef  # its syntax tree, which its code was compiled from
+    # the names that it gives values in place of its module, where they live, before its last statement
+    gives: frozenset[str]
+
+
+def set_piece(function: FunctionType, piece: Piece) -> None:
+    function.__dict__[_KEY] = piece
+
+
+def piece_of(function: FunctionType) -> Piece | None:
+    """What a function is made of; None where it was written as a function."""
+    piece = function.__dict__.get(_KEY)
+    return piece if isinstance(piece, Piece) else None
+
+
+def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
+    """Nothing that a piece calls may read the module's names that it gives: there they would be those from before."""
+    piece = piece_of(function)
+    if piece is None:
+        return
+    for read in reads:
+        if read.where == "global" and read.holder is function.__globals__ and read.key in piece.gives:
+            raise NotProven(f"what it calls reads `{read.key}`, which it gives another value", "pass it as an argument")
+
 
 _FUTURE = 0x1FF_0000  # flags of `from __future__ import`, as in __future__.py
 FunctionNode = ast.FunctionDef | ast.Lambda

@@ -1,12 +1,13 @@
-"""The operations that run one by one, as they run: what, with which values, from which line."""
+"""Operations that run one by one, recorded as they run: what, with which values, from which line; and what repeats."""
 
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable
 from itertools import count
-from threading import current_thread, local
+from threading import Lock, current_thread, local
 from time import perf_counter
 from types import FrameType, TracebackType
 from typing import Any, cast
@@ -15,11 +16,45 @@ import jax
 import jax.core
 
 from explorer._jax.eager import Described, described, eager_hooks, identity_of, is_seen, is_traced
+from explorer.analysis.repeated_sequences import repeated_sequences
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.arrays import ARRAYS
-from explorer.hotpath.sequences.identities import Identities
-from explorer.model.results.operations import Operation, Step
-from explorer.model.source import is_library_file
+from explorer.hotpath.arguments import ARRAYS
+from explorer.model.results.hot_paths import Operation, RepeatedSequence, Step
+from explorer.model.stage import is_library_file
+
+
+class Identities:
+    """Numbers for objects; addresses are given out anew once an object is gone, so each is held by a weak reference.
+
+    Example:
+        >>> numbers, thing = Identities(8), {1}
+        >>> numbers.of(thing) == numbers.of(thing), numbers.of(thing) == numbers.of({2})
+        (True, False)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._numbers = count(1)
+
+    def of(self, thing: Any) -> int:
+        entry = self._known.get(id(thing))
+        if entry is not None and entry[0]() is thing:
+            return entry[1]
+        if len(self._known) >= self._most:
+            self._forget()
+        number = next(self._numbers)
+        self._known[id(thing)] = weakref.ref(thing), number
+        return number
+
+    def clear(self) -> None:
+        self._known.clear()
+
+    def _forget(self) -> None:
+        """Those that are gone; and of the others half, if they are more than that."""
+        living = [(key, entry) for key, entry in tuple(self._known.items()) if entry[0]() is not None]
+        self._known = dict(living[-(self._most // 2) :])
+
 
 _flatten: Callable[[Any], tuple[list[Any], Any]] = cast(Any, jax.tree).flatten
 _ShapedArray: Any = jax.core.ShapedArray
@@ -33,8 +68,6 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class _Thread:
-    """What one thread ran."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.steps: deque[tuple[Any, ...]] = deque(maxlen=_STEPS)  # fields of a Step, which takes a microsecond to make
@@ -98,23 +131,17 @@ class Recorder:
         return self._most is not None and self.seen >= self._most
 
     def steps(self, thread: str | None = None) -> tuple[Step, ...]:
-        """The last steps of one thread, in order; of that which asks, where none is named.
-
-        Args:
-            thread: Its name.
-        """
+        """The last steps of one thread, in order; of that which asks, where none is named."""
         name = current_thread().name if thread is None else thread
         return tuple(Step(*fields) for one in tuple(self._threads) if one.name == name for fields in tuple(one.steps))
 
     @property
     def threads(self) -> tuple[str, ...]:
-        """The names of the threads that ran something."""
         return tuple(dict.fromkeys(one.name for one in tuple(self._threads)))
 
     # What the hooks tell ----------------------------------------------------------------------------------------------
 
     def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """An operation was dispatched."""
         results = (result,) if type(result) in ARRAYS else tuple(_flatten(result)[0])
         if any(map(is_traced, results)):
             return
@@ -188,12 +215,7 @@ class Recorder:
 
 
 class _Inputs:
-    """The arguments of one call: which arrays, and what of all of them is in the program.
-
-    Attributes:
-        numbers: Which value each leaf is.
-        parts: What another call must have equal to be the same operation.
-    """
+    """The arguments of one call: which arrays, and what of all of them is in the program."""
 
     def __init__(self, arrays: Identities) -> None:
         self.numbers: list[int] = []
@@ -202,7 +224,6 @@ class _Inputs:
         self._static: list[tuple[int | str, Any]] = []
 
     def add(self, at: int | str, value: Any, is_static: bool) -> None:
-        """The next argument, by position or name."""
         if is_static:
             self._static.append((at, value))
             self.parts.append((at, None, *_exactly(value)))
@@ -216,7 +237,6 @@ class _Inputs:
             self.numbers.extend(self._arrays.of(leaf) if type(leaf) in ARRAYS else 0 for leaf in leaves)
 
     def kinds(self) -> list[Any]:
-        """The kind of each leaf."""
         return [part for part in self.parts if isinstance(part, type) or len(part) == 3]
 
     def text(self, parameters: dict[str, Any]) -> str:
@@ -288,3 +308,40 @@ def _place() -> tuple[str, int, int]:
                 return file, line, frame.f_lineno if name == file else 0
         frame = frame.f_back
     return file, line, 0
+
+
+# Operations: some dozens of a training loop's turns, which are folded in 50 ms. To record one takes some 10 µs.
+MOST = 2_048
+
+
+class Stream:
+    """Records what the thread that starts it runs, until something runs compiled, or there is enough to look at."""
+
+    def __init__(self) -> None:
+        self._recorder = Recorder(most=MOST)
+        self._thread = ""
+        self._lock = Lock()
+        self._folded: tuple[int, tuple[RepeatedSequence, ...]] = 0, ()
+        self._is_over = False
+
+    def start(self) -> None:
+        if not self._is_over:
+            self._thread = self._thread or current_thread().name
+            self._recorder.__enter__()
+
+    def stop(self) -> None:
+        if not self._is_over:
+            self._recorder.__exit__(None, None, None)
+
+    def end(self) -> None:
+        self.stop()
+        self._is_over = True
+
+    def folded(self) -> tuple[int, tuple[RepeatedSequence, ...]]:
+        """How many operations were recorded, and what repeats in them."""
+        with self._lock:
+            steps = self._recorder.steps(self._thread)
+            count = sum(step.operation is not None for step in steps)
+            if count != self._folded[0]:
+                self._folded = count, repeated_sequences(steps)
+            return self._folded

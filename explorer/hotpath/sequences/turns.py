@@ -1,4 +1,4 @@
-"""The turns of a loop at the top of a cell or script: counted, looked at, and run by compiled functions.
+"""Loops at the top of a cell or script: their turns are counted, looked at, and run by compiled functions.
 
 The first turns run as they are written. Once they took long enough, each statement of one turn is proven by itself
 before it runs, and what it gave is looked at after. Neighbours that only compute become a function; it is counted,
@@ -13,17 +13,26 @@ import builtins
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Protocol, cast
+from warnings import catch_warnings, simplefilter
 
 import jax
 import numpy as np
 
-from explorer.hotpath.arrays import ARRAYS
+from explorer.hotpath.arguments import ARRAYS
 from explorer.hotpath.proof import Proof, Refusal, prove
-from explorer.hotpath.sequences.cutting import Run
-from explorer.hotpath.sequences.pieces import Names, make_function, name_of, names_of, text_of
-from explorer.model.results.sequences import LeftStatement, ProposedFunction
+from explorer.hotpath.sequences.cutting import (
+    Names,
+    Run,
+    instrument,
+    make_function,
+    name_of,
+    names_of,
+    text_of,
+    with_target,
+)
+from explorer.model.results.hot_paths import LeftStatement, ProposedFunction
 
 _leaves: Callable[[Any], list[Any]] = cast(Any, jax.tree).leaves
 _TURNS = 3  # before anything is looked at
@@ -35,17 +44,11 @@ class Hot(Protocol):
     """A function that is called often; `hot.HotFunction`."""
 
     @property
-    def state(self) -> str:
-        """`eager` once it stays as it was written."""
-        ...
+    def state(self) -> str: ...
 
-    def ran_before(self, calls: int, seconds: float) -> None:
-        """It ran so often, and so long, before it was a function."""
-        ...
+    def ran_before(self, calls: int, seconds: float) -> None: ...
 
-    def entrance(self) -> Callable[..., tuple[Any, Any]]:
-        """What is asked at each call: its result, or None and what must live as long as the call does."""
-        ...
+    def entrance(self) -> Callable[..., tuple[Any, Any]]: ...
 
 
 class HotPaths(Protocol):
@@ -55,24 +58,13 @@ class HotPaths(Protocol):
     def on(self) -> bool: ...
 
     @property
-    def least_seconds(self) -> float:
-        """Of eager time, before something is compiled."""
-        ...
+    def least_seconds(self) -> float: ...
 
-    def adopt(self, function: FunctionType) -> Hot:
-        """A function that somebody else asks about."""
-        ...
+    def adopt(self, function: FunctionType) -> Hot: ...
 
 
 class Turns:
-    """Is asked before each statement in the loops of one cell or script: `number in turns` says whether it is to run.
-
-    Args:
-        runs: The statements.
-        file: Where they stand.
-        namespace: In which they run.
-        paths: Who compiles.
-    """
+    """Asked before each statement in the loops of one cell or script: `number in turns` says if it is to run."""
 
     def __init__(self, runs: Sequence[Run], file: str, namespace: dict[str, Any], paths: HotPaths) -> None:
         self.proposed: list[ProposedFunction] = []
@@ -81,9 +73,7 @@ class Turns:
         self._file, self._namespace, self._paths = file, namespace, paths
         self._seconds = _SHARE * paths.least_seconds
         self._loops = [_Loop(run) for run in runs]
-        self._loop_of = {
-            run.first + at: loop for run, loop in zip(runs, self._loops, strict=True) for at in _places(run)
-        }
+        self._loop_of = {loop.run.first + at: loop for loop in self._loops for at in range(len(loop.run.statements))}
         self._pieces: dict[int, _CutPiece] = {}
         self._current: _CutPiece | None = None  # the piece whose statements come now
         self._is_done = False  # whether it has run, compiled
@@ -263,15 +253,9 @@ class _Loop:
 
 
 class _CutPiece:
-    """Statements that a function may run for."""
-
     def __init__(self, first: int, end: int, parameters: Sequence[str], gives: Sequence[str], hot: Hot) -> None:
         self.first, self.end, self.parameters, self.gives, self.hot = first, end, parameters, gives, hot
         self.enter = hot.entrance()
-
-
-def _places(run: Run) -> range:
-    return range(len(run.statements))
 
 
 def _holds_arrays(value: Any) -> bool:
@@ -281,3 +265,56 @@ def _holds_arrays(value: Any) -> bool:
     if not isinstance(value, (list, tuple, dict)):
         return False
     return any(type(leaf) in ARRAYS or isinstance(leaf, np.ndarray) for leaf in _leaves(cast(Any, value)))
+
+
+Compile = Callable[[ast.Module, str, str], CodeType]  # as Python's own, and IPython's
+
+
+class Prepared:
+    """A cell or script, ready to run; `prepare` makes it."""
+
+    def __init__(self, code: CodeType, turns: Turns | None) -> None:
+        self.code, self._turns = code, turns
+
+    @property
+    def proposed(self) -> tuple[ProposedFunction, ...]:
+        return tuple(self._turns.proposed) if self._turns is not None else ()
+
+    @property
+    def left(self) -> tuple[LeftStatement, ...]:
+        """The statements in loops that run as they were written, and why; as far as loops took long enough to look."""
+        return tuple(left for _, left in sorted(self._turns.left.items())) if self._turns is not None else ()
+
+    @property
+    def problem(self) -> str:
+        """Why loops weren't looked at any more; empty where they were."""
+        return self._turns.problem if self._turns is not None else ""
+
+
+def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
+    """Python's own compile, with none of this file's `from __future__`."""
+    return compile(tree, file, mode, dont_inherit=True)
+
+
+def prepare(
+    tree: ast.Module, file: str, namespace: dict[str, Any], paths: HotPaths, *, compile: Compile = compile_tree
+) -> Prepared:
+    """Compile a cell or script so that what its loops compute over and over is run by compiled functions.
+
+    It does what it does without that: the same names, prints and errors, from the same lines.
+
+    Raises:
+        SyntaxError: It is none of Python's; so `compile` says.
+    """
+    plain = compile(tree, file, "exec")  # its warnings and errors, as they are
+    try:
+        questions = instrument(tree)
+        if not questions.runs:
+            return Prepared(plain, None)
+        turns = Turns(questions.runs, file, namespace, paths)
+        with catch_warnings():
+            simplefilter("ignore")
+            code = compile(ast.Module(questions.body, tree.type_ignores), file, "exec")
+    except (RecursionError, SyntaxError, ValueError):  # too deep to be walked, or to be one level deeper
+        return Prepared(plain, None)
+    return Prepared(with_target(code, turns), turns)

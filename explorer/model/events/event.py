@@ -1,10 +1,15 @@
-"""One thing that JAX did on the way to a compiled program, and why it had to."""
+"""Events: what JAX did on the way to a compiled program, where, and why it had to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from explorer.model.events.key import Key
+from explorer.model.events.key import Key, Leaf
+
+if TYPE_CHECKING:
+    from explorer.model.capture import Capture
 
 # `miss`: a call that left jax.jit's fast path though nothing had to be compiled.
 KINDS = ("trace", "lower", "compile", "cache-hit", "miss")
@@ -145,3 +150,115 @@ class Event:
     def __repr__(self) -> str:
         where = f" at {self.call_site}" if self.call_site is not None else ""
         return f"Event({self.kind} {self.id or self.function}{where}: {self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One call that JAX is at.
+
+    Args:
+        function: Its name.
+        call_site: Where the thread stands in the user's code: in the function's own lines while it is traced.
+        stage: `trace`, `lower` or `compile`.
+        since: When the call began, in seconds since 1970.
+        thread: Its name.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def double(x):
+        ...     seen.extend((call.function, call.stage) for call in ledger.running)
+        ...     return x * 2
+        >>> seen, x = [], jnp.ones(3)
+        >>> with explorer.watch() as ledger:
+        ...     _ = jax.jit(double)(x)
+        >>> seen
+        [('double', 'trace')]
+    """
+
+    function: str
+    call_site: Place | None
+    stage: str
+    since: float
+    thread: str = ""
+
+    def __str__(self) -> str:
+        doing = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}[self.stage]
+        return f"{doing} {self.function}" + (f" at {self.call_site}" if self.call_site is not None else "")
+
+
+_MARK = "explored_hot"
+
+
+class WrittenCall(NamedTuple):
+    """A call as its author wrote it, of what hands all of it to one `jax.jit` in another form.
+
+    Args:
+        function: The user's.
+        paths: Of the array arguments, in JAX's order.
+        order: Their places in JAX's order, in the order of the tree.
+        tree: The structure of the arguments.
+        statics: (path, value) of all that is no array.
+    """
+
+    function: Any
+    paths: tuple[str, ...]
+    order: tuple[int, ...]
+    tree: Any
+    statics: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HotCopy:
+    """The compiled copy of a hot function.
+
+    Args:
+        call: What it was compiled for.
+        guard: What a guard saw changed since the copy before it: name, before, after; empty for none.
+        stack: The user's frames when it was found worth compiling, innermost first.
+        trace_seconds: How long tracing the user's function took; the copy's own trace comes after it.
+        capture: What it was compiled to; None once the copy isn't there any more.
+    """
+
+    call: WrittenCall
+    guard: tuple[str, ...]
+    stack: tuple[Place, ...]
+    trace_seconds: float
+    capture: Callable[[], Capture | None]
+
+
+def mark_hot_copy(program: Any, copy: HotCopy) -> None:
+    """Note at the function that is given to `jax.jit` whose copy it is."""
+    program.__dict__[_MARK] = copy
+
+
+def hot_copy_of(program: Any) -> HotCopy | None:
+    """Whose copy a function that was given to `jax.jit` is; None if hot paths didn't make it."""
+    return getattr(program, "__dict__", {}).get(_MARK)
+
+
+def spreads(before: Leaf, after: Leaf) -> tuple[str, str]:
+    """Where two arrays are; down to the partition where the meshes are equal."""
+    (spec, *mesh), (new_spec, *new_mesh) = before.spread or ("",), after.spread or ("",)
+    if mesh == new_mesh and spec and new_spec and spec != new_spec:
+        return spec, new_spec
+    return placement(before), placement(after)
+
+
+def spread_text(parts: tuple[str, str, str]) -> str:
+    """`P('data') over data=4`; empty of a single device."""
+    spec, mesh, memory = parts
+    return (f"{spec} over {mesh}" if mesh else spec) + (f", memory {memory}" if memory and spec else "")
+
+
+def placement(leaf: Leaf) -> str:
+    """Where an array is: its sharding, its device, or what it is if it is no JAX array."""
+    if leaf.spread:
+        text = spread_text(leaf.spread)
+        devices = ", ".join(leaf.devices)
+        if text or leaf.spread[2]:
+            return text or f"{devices}, memory {leaf.spread[2]}"
+    return leaf.sharding or ", ".join(leaf.devices) or leaf.given
+
+
+class CallLeft(Exception):
+    """Raised out of a trace that nobody will compile, for the call is answered otherwise: it is no event."""

@@ -1,11 +1,17 @@
-"""What each function has cost so far: kept up event by event, so that it outlives the events that are dropped."""
+"""Counts of each function that was compiled, kept up event by event, and the warnings that follow from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import Any
 
+from explorer.errors import NotRecordedError
 from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.key import Leaf
+from explorer.model.stage import is_library_file
 from explorer.model.units import count_text
 
 FamilyKey = tuple[str, str, str, int]  # process, name, file and line of a family
@@ -230,3 +236,229 @@ class FamilyCounts:
 def by_frequency(counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
     """The most frequent first; of equally many the earlier."""
     return tuple(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+Which = str | Callable[..., Any]
+_ID = re.compile(r"\[(.*?)(?:/\d+)?\]", re.DOTALL)
+_INSIDE = ("__func__", "__wrapped__", "func")  # of a method, a wrapper, a partial
+
+
+def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
+    """The families that `which` names.
+
+    Args:
+        which: A function's name, the function itself (a `jax.jit` of it, a `partial`, a method), or a compile's id,
+            `[step/3]`.
+        families: All there are.
+
+    Raises:
+        NotRecordedError: There is none of that name; the message lists the names.
+    """
+    all_families = list(families)
+    if isinstance(which, str):
+        # A function may be named as an id is written: a name that is there is one.
+        match = None if any(family[1] == which for family in all_families) else _ID.fullmatch(which)
+        name = match[1] if match else which
+        matching = {family for family in all_families if family[1] == name}
+    else:
+        name, file, line = _defined(which)
+        matching = {family for family in all_families if file and family[2:] == (file, line)}
+        matching = matching or {family for family in all_families if family[1] == name and _may_be_in(family[2], file)}
+    if not matching:
+        raise NotRecordedError(_unknown(name, all_families))
+    return matching
+
+
+def _may_be_in(known: str, file: str) -> bool:
+    """Whether a function of `file` may be known as one of `known`: a library's wrapper is of the library."""
+    return not known or not file or known == file or is_library_file(known)
+
+
+def _unknown(name: str, known: list[FamilyKey]) -> str:
+    names = list(dict.fromkeys(family[1] for family in known))
+    there = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
+    has = f"it has {there}" if names else "nothing was compiled while it watched"
+    return f"the ledger has no function {name!r}: {has}.\n  Hint: give a function's name, the function, or '[name/0]'."
+
+
+def _defined(function: Any) -> tuple[str, str, int]:
+    """Name, file and line of what is inside of partials, methods and wrappers."""
+    for _ in range(100):  # a wrapper can wrap itself
+        inners = (getattr(function, name, None) for name in _INSIDE)
+        inner: Any = next((inner for inner in inners if callable(inner)), None)
+        if inner is None:
+            break
+        function = inner
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    name = getattr(function, "__name__", "<unnamed function>")  # as JAX calls an object that can be called
+    return (name, "", 0) if code is None else (name, code.co_filename, code.co_firstlineno)
+
+
+STORM = 8  # compiles of one function past which something is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """One function that was compiled too often.
+
+    Args:
+        function: Its name.
+        family: Process, name, file and line of what counts as this function.
+        compiles: How many calls of it had to trace, lower or compile.
+        seconds: What they took in all.
+        changes: How many of them came of `reason`.
+        reason: The last of the most frequent kind of reason: `leaf` is what varies, `fix` the cure.
+        at: The user's line of the last call.
+        eager: It is one of JAX's own, run outside of any `jit`.
+        label: What a person calls the file that it is defined in: `train.py`, `cell [4]`.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp, warnings
+        >>> xs = [jnp.ones(n) for n in range(1, 8)]
+        >>> double = jax.jit(lambda x: x * 2)
+        >>> with warnings.catch_warnings(action="ignore"), explorer.watch(storm=5) as ledger:
+        ...     _ = [double(x) for x in xs]
+        >>> storm, = ledger.storms
+        >>> storm.compiles, storm.leaf, storm.function
+        (7, 'x.shape[0]', '<lambda>')
+    """
+
+    function: str
+    family: FamilyKey
+    compiles: int
+    seconds: float
+    changes: int
+    reason: Reason
+    at: Place | None = None
+    eager: bool = False
+    label: str = ""
+
+    @property
+    def leaf(self) -> str:
+        """What varies; empty if it is no argument."""
+        return self.reason.leaf
+
+    @property
+    def cure(self) -> str:
+        """Code that would stop it, or one sentence; empty where none is known."""
+        return self.reason.fix
+
+    @property
+    def text(self) -> str:
+        """What a person has to know: the function, the cost, what varies, the cure."""
+        name = f"the operation {self.function}" if self.eager else self.function
+        _, _, file, line = self.family
+        where = f" ({self.label}, line {line})" if file and not self.eager else ""
+        text = f"{name}{where} was compiled {self.compiles} times, {self.seconds:.3g} s in all{self._why()}"
+        cure = self.cure.strip().replace("\n", "\n    ")
+        return f"{text}\n  Hint: {cure}" if cure else text
+
+    def _why(self) -> str:
+        reason = self.reason
+        if not self.changes:
+            return "."
+        if not reason.leaf:
+            return f"; {self.changes} times as {reason}." if reason.kind != "unknown" else "."
+        last = f" (lately {reason.change})" if reason.change else ""
+        return f"; `{reason.leaf}` changed {self.changes} times{last}."
+
+    def __repr__(self) -> str:
+        leaf = f"; {self.leaf} varies" if self.leaf else f"; {self.reason.kind}"
+        return f"Storm({self.function}: {self.compiles} compiles{leaf})"
+
+
+_MANY = 4_096
+_Family = tuple[str, str, int]
+
+
+class WarnedFunctions:
+    """While somebody watches, each function is warned about once, whoever comes first."""
+
+    def __init__(self) -> None:
+        self._watching = 0
+        self._families: set[_Family] = set()
+        self._lock = RLock()
+
+    def begin(self) -> None:
+        """A watch begins."""
+        with self._lock:
+            self._watching += 1
+
+    def end(self) -> None:
+        """A watch ends; after the last one, functions may be warned about anew."""
+        with self._lock:
+            self._watching -= 1
+            if not self._watching:
+                self._families.clear()
+
+    def add(self, name: str, file: str, line: int) -> bool:
+        """Whether to warn about this function. Where nobody watches that is for the caller to know: always."""
+        with self._lock:
+            if not self._watching:
+                return True
+            family = name, file, line
+            if family in self._families:
+                return False
+            if len(self._families) >= _MANY:
+                self._families.clear()
+            self._families.add(family)
+            return True
+
+
+warned_functions = WarnedFunctions()  # one for the process: what it keeps is what this process's user has read
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A recompile that will come if a result is passed in again.
+
+    Args:
+        function: The name of the function.
+        leaf: The array of the argument: `state['step']`; of several with the same fate the first.
+        before: Its type in the first call: `int32, weak`.
+        after: The type that it is returned as.
+        fix: Code that makes it the same type from the start.
+        text: One sentence for a person.
+        result: What would be passed in again: `result`, `result[0]`.
+        leaves: All with this fate.
+        family: Process, name, file and line of the function.
+        came_true: The id of the compile that it foresaw; empty as long as there was none.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> @jax.jit
+        ... def step(n):
+        ...     return n + jnp.int32(1)
+        >>> with explorer.watch() as ledger:
+        ...     _ = step(1)
+        >>> [(one.leaf, one.before, one.after) for one in ledger.predictions]
+        [('n', 'int32, weak', 'int32')]
+    """
+
+    function: str
+    leaf: str
+    before: str
+    after: str
+    fix: str = ""
+    text: str = ""
+    result: str = ""
+    leaves: tuple[str, ...] = ()
+    family: FamilyKey = field(default=("", "", "", 0), repr=False)
+    came_true: str = ""
+
+    def after_event(self, event: Event) -> Prediction:
+        """The prediction in the light of a call that was built again."""
+        if self.came_true or event.key is None or family_key(event) != self.family:
+            return self
+        types = {leaf.path: type_text(leaf) for leaf in event.key.leaves}
+        if types.get(self.leaf) != self.after:
+            return self
+        return replace(self, came_true=event.id or event.function)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def type_text(leaf: Leaf) -> str:
+    """`int32`, or `int32, weak`."""
+    return f"{leaf.dtype}, weak" if leaf.weak else leaf.dtype

@@ -10,16 +10,23 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from explorer.errors import NotRecordedError
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
-from explorer.model.events.compaction import Compactor
+from explorer.model.attached import Charted, attached
 from explorer.model.events.event import Event
-from explorer.model.events.family_counts import BUILDING, FamilyCounts, FamilyKey, Summary, Totals, family_key
-from explorer.model.events.family_names import Which, families_of
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.stack_tree import StackTree
-from explorer.model.events.storm import STORM, Storm
-from explorer.model.events.variations import Variations
+from explorer.model.events.family_counts import (
+    BUILDING,
+    STORM,
+    FamilyCounts,
+    FamilyKey,
+    Prediction,
+    Storm,
+    Summary,
+    Totals,
+    Which,
+    families_of,
+    family_key,
+)
+from explorer.model.events.leaves import Compactor
+from explorer.model.events.variations import StackTree, Variations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,7 +292,7 @@ class Ledger(Charted):
 
     @attached
     def to_frame(self) -> pd.DataFrame:
-        """A row for each event; `explorer.files.ledger_frame.COLUMNS` says what the columns hold.
+        """A row for each event; `explorer.files.frames.EVENT` says what the columns hold.
 
         Raises:
             MissingPackageError: pandas is not installed.

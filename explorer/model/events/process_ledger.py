@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Displayable
-from explorer.model.saved import Saved
-
-if TYPE_CHECKING:
-    import pandas as pd
+from explorer.model.attached import Displayable, Framed, Saved, attached
+from explorer.model.results.rows import Rows
 
 Ranges = tuple[tuple[int, int], ...]
 """Indices of processes, as first and last of each run of them."""
@@ -114,7 +109,7 @@ class ProcessDifference:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ProcessLedger(Displayable, Saved):
+class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
     """What many processes compiled, equal programs folded into one row.
 
     Args:
@@ -140,12 +135,6 @@ class ProcessLedger(Displayable, Saved):
     events: int = 0
     notes: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[ProcessProgram]:
-        return iter(self.rows)
-
     def named(self, ranges: Ranges) -> str:
         """Processes in words: `process 417`, `processes 0–3 and 7`."""
         names = self.processes
@@ -156,15 +145,6 @@ class ProcessLedger(Displayable, Saved):
         more = len(ranges) - len(runs)
         text = ", ".join(runs[:-1]) + " and " + runs[-1] if len(runs) > 1 and not more else ", ".join(runs)
         return f"process{'es' * several} {text}" + (f" and {more:,} more runs" if more else "")
-
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """As a `pandas.DataFrame`, a row for each program.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
 
     @attached
     def __repr__(self) -> str: ...

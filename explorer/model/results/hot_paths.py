@@ -1,4 +1,4 @@
-"""What became of functions that were called often: which run compiled by now, which stay eager and why."""
+"""Hot functions: which run compiled by now, which stay eager and why, and the operations that repeat."""
 
 from __future__ import annotations
 
@@ -6,17 +6,190 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
-from explorer.model.results.named_rows import row_named
-from explorer.model.results.sequences import LeftStatement, ProposedFunction, RepeatedSequence
-from explorer.model.saved import Saved
-from explorer.model.units import count_text
+from explorer.model.attached import Charted, Framed, Saved, attached
+from explorer.model.results.rows import row_named
+from explorer.model.units import count_text, duration_text
 
-if TYPE_CHECKING:
-    import pandas as pd
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """How arrays are split over devices.
+
+    Args:
+        axis: Which dimension.
+        workers: The devices, by their place in `jax.devices()`.
+        line: Of the file.
+    """
+
+    axis: int
+    workers: tuple[int, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SignalSettings:
+    """What is done with the functions of a signal.
+
+    Args:
+        name: The signal's.
+        compile: Whether they are compiled, at their first call; None where nothing is said of it.
+        optimization_level: What XLA is told, 0 to 4, as by `explorer.compile`.
+        shard: How the arguments of a function are split; None for not at all.
+        file, line: Where it is written; empty and 0 for nowhere.
+    """
+
+    name: str
+    compile: bool | None = None
+    optimization_level: int = 3
+    shard: Shard | None = None
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an operation is, without the values that it was given.
+
+    Args:
+        key: The same number for the same operation: primitive or function, parameters, kinds of all inputs. Of one
+            recording.
+        name: Of the primitive (`dot_general`), or of the compiled function (`matmul`).
+        parameters: What the program was made for, by name: `axis=0`.
+        inputs: The kind of each input, `f32[128,784]`; a Python number by its class.
+        outputs: Those of its results.
+        is_primitive: Whether it is one of JAX's primitives; else a function that `jax.jit` compiled, jnp's or the
+            user's.
+
+    Example:
+        >>> print(Operation(1, "_reduce_sum", "axis=0", ("f32[8,4]",), ("f32[4]",)))
+        _reduce_sum[axis=0](f32[8,4]) -> f32[4]
+    """
+
+    key: int
+    name: str
+    parameters: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    is_primitive: bool = False
+
+    def __str__(self) -> str:
+        parameters = f"[{self.parameters}]" if self.parameters else ""
+        return f"{self.name}{parameters}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation as it ran, or a moment at which the program looked at a value.
+
+    Args:
+        seconds: Since the recording began, when it had been dispatched.
+        number: Counts the steps of the recording, from 1.
+        thread: The name of the thread.
+        operation: What ran; None where a value was looked at.
+        observed: How it was looked at: `value`, `item`, `block_until_ready`; empty for an operation.
+        inputs: Which value each input was: a number for each array, the same wherever it comes again; 0 for what isn't
+            an array of JAX's.
+        outputs: The same for the results; of what was looked at, it.
+        file, line: The innermost line of the user's.
+        top_line: The line at the top of the same file's cell or script from which it came; 0 where it came from
+            another file, or from a thread's function.
+    """
+
+    seconds: float
+    number: int
+    thread: str
+    operation: Operation | None
+    observed: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    file: str
+    line: int
+    top_line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedFunction:
+    """Statements of a loop at the top of a cell or script, as a function: what runs in their place once it is compiled.
+
+    Args:
+        name: After what the statements give.
+        file: Where they stand.
+        first_line, last_line: From 1.
+        text: Its source, to be pasted.
+        turns: How often the statements had run when it was made.
+
+    Example:
+        >>> import explorer
+        >>> proposed = explorer.ProposedFunction("loss", "train.py", 3, 4, "def loss(x):\\n    return x * 2\\n")
+        >>> print(proposed.text.strip())
+        def loss(x):
+            return x * 2
+    """
+
+    name: str
+    file: str
+    first_line: int
+    last_line: int
+    text: str
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftStatement:
+    """A statement of such a loop that runs as it was written.
+
+    Args:
+        file, line: Where it stands.
+        reason: Why, a sentence without its full stop.
+        cure: What would let it be compiled; empty where nobody knows.
+
+    Example:
+        >>> import explorer
+        >>> explorer.LeftStatement("train.py", 12, "it prints", "log after the loop").reason
+        'it prints'
+    """
+
+    file: str
+    line: int
+    reason: str
+    cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedSequence:
+    """Operations that ran several times in the same order, wired in the same way, without a look at a value between.
+
+    Args:
+        digest: Of the operations and their wiring: the same in every process.
+        operations: In order.
+        wiring: For each operation, where its inputs come from: `(operation, result)` of the sequence by number from 0,
+            `(-1, k)` for the k-th value from outside, `(-2, 0)` for what is no array.
+        starts: The number of the first step of each time that it ran.
+        file, first_line, last_line: The lines of the user's that it came from, where they are of one file; else empty
+            and 0.
+    """
+
+    digest: str
+    operations: tuple[Operation, ...]
+    wiring: tuple[tuple[tuple[int, int], ...], ...]
+    starts: tuple[int, ...]
+    file: str = ""
+    first_line: int = 0
+    last_line: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its operations, shortened: `matmul → tanh → … → sub`."""
+        names = [operation.name for operation in self.operations]
+        return " → ".join(names if len(names) <= 4 else [*names[:2], "…", names[-1]])
+
+    @property
+    def count(self) -> int:
+        """How often it ran."""
+        return len(self.starts)
+
 
 HotState = Literal["counting", "compiling", "comparing", "compiled", "eager"]
 # How a call ran: as written; both ways, to be compared; compiled; as written because a guard held it back.
@@ -208,7 +381,7 @@ class HotEvent:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class HotPaths(Charted, Saved):
+class HotPaths(Charted, Framed, Saved):
     """What `explorer.auto_compile` saw and did: the functions that were called often, and each step.
 
     Args:
@@ -281,13 +454,76 @@ class HotPaths(Charted, Saved):
         ...
 
     @attached
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each function.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
-
-    @attached
     def __repr__(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadOperations:
+    """How many operations a thread ran, in equal parts of the time.
+
+    Args:
+        thread: Its name.
+        single: Of those that ran one by one, by part.
+        compiled: Of compiled hot functions.
+    """
+
+    thread: str
+    single: tuple[int, ...]
+    compiled: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCompile:
+    """A compile.
+
+    Args:
+        function: What was compiled.
+        start, end: Seconds since the log began.
+        is_hot: Whether it was of a hot function, and not one that JAX makes of itself.
+    """
+
+    function: str
+    start: float
+    end: float
+    is_hot: bool
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OperationTimeline(Charted):
+    """What an instruction log says, over time.
+
+    Args:
+        name: Of the file.
+        start, end: Of its first and its last line, in seconds since the log began.
+        threads: The operations of each.
+        compiles: In order.
+        counts: How often each operation ran, the most frequent first; the functions that are compiled marked by True.
+
+    Example:
+        >>> one = ThreadOperations("MainThread", (30, 10), (0, 5))
+        >>> OperationTimeline("a.log", 0.0, 2.0, (one,), (LoggedCompile("step", 0.5, 0.7, True),))
+        OperationTimeline(a.log: 45 operations in 2 s, 5 of them compiled functions; 1 compile took 200 ms)
+    """
+
+    name: str
+    start: float
+    end: float
+    threads: tuple[ThreadOperations, ...] = ()
+    compiles: tuple[LoggedCompile, ...] = ()
+    counts: dict[tuple[str, bool], int] = field(default_factory=dict[tuple[str, bool], int])
+
+    @property
+    def headline(self) -> str:
+        """All of it in a sentence."""
+        compiled = sum(sum(thread.compiled) for thread in self.threads)
+        operations = compiled + sum(sum(thread.single) for thread in self.threads)
+        text = f"{count_text(operations, 'operation')} in {duration_text(self.end - self.start)}"
+        if compiled:
+            text += f", {compiled:,} of them compiled functions"
+        if self.compiles:
+            took = duration_text(sum(each.end - each.start for each in self.compiles))
+            text += f"; {count_text(len(self.compiles), 'compile')} took {took}"
+        return text
+
+    def __repr__(self) -> str:
+        return f"OperationTimeline({self.name}: {self.headline})"

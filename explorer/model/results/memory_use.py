@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
+from explorer.model.attached import Charted, Framed, Saved
 from explorer.model.capture import Capture
-from explorer.model.displayable import Charted
-from explorer.model.program_memory import USES, needed_bytes
-from explorer.model.results.axis import Axis
-from explorer.model.saved import Saved
+from explorer.model.live_memory import USES, needed_bytes
+from explorer.model.results.rows import Rows
+from explorer.model.results.statistics import Axis
+from explorer.model.text import aligned
 from explorer.model.units import bytes_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RUNTIME = ("runtime", "the runtime besides, measured")  # what a process of its own took beside these
 
@@ -94,7 +90,7 @@ class Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryUse(Charted, Saved):
+class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
     """What `explorer.memory` found; as text, of a single size, also what is alive at its peak.
 
     Args:
@@ -121,12 +117,6 @@ class MemoryUse(Charted, Saved):
     limit: int
     largest: Largest | None = None
     notes: Sequence[str] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[MemoryRow]:
-        return iter(self.rows)
 
     def parts(self, row: MemoryRow) -> dict[str, int]:
         """Bytes by use, which add up to what it takes: an output that lies where an argument was takes nothing.
@@ -196,15 +186,6 @@ class MemoryUse(Charted, Saved):
         """`n = 128`: a row in words."""
         return ", ".join(f"{axis.name} = {row.values.get(axis.name, '?')}" for axis in self.axes)
 
-    @attached
-    def to_frame(self) -> pd.DataFrame:
-        """A table for pandas, a row a size: what was varied by name, then bytes by use.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        ...
-
     def table(self) -> list[tuple[str, ...]]:
         """A head and the rows, as text."""
         figures = ("aliased", "live", "measured", "fits")
@@ -220,9 +201,7 @@ class MemoryUse(Charted, Saved):
 
     def __repr__(self) -> str:
         rows = self.table()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        text = [self.headline, *(f"  {line}" for line in lines)]
+        text = [self.headline, *aligned(rows, range(len(rows[0])), "  ")]
         capture = self.rows[0].capture if len(self.rows) == 1 else None
         if capture is not None and not math.isnan(self.rows[0].live):
             text.append(capture.live_memory.table())

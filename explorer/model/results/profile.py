@@ -1,4 +1,4 @@
-"""What a profile says: operations, lines and stacks with their time, the host's part, and the gaps."""
+"""Profiles: operations, lines and stacks with their time, the host's part, the gaps, and many processes as one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,149 @@ from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.attached import attached
-from explorer.model.cached import cached_property
+from explorer.model.attached import Charted, Displayable, Framed, Saved, attached, cached_property
 from explorer.model.capture import Capture
-from explorer.model.displayable import Charted
-from explorer.model.results.flame import By, Flame
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.profile_events import Events
-from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
-from explorer.model.results.timeline import Timeline
-from explorer.model.saved import Saved
+from explorer.model.graph import Frame
+from explorer.model.results.profile_events import By, Events, Flame, Timeline
+from explorer.model.results.roofline import Peaks
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """The time of one instruction, a call of the profiled function.
+
+    Args:
+        name, op: The instruction's, in the optimised program: `fusion.3`, `fusion`.
+        module: The executable that it is in: `jit_step`; `program` tells those of one name apart.
+        seconds: Its own time a call: without what runs inside it, of a moment shared with others its part.
+        share: Of the device's time, 0 to 1.
+        total: With what runs inside: of a `while`, its body; else the same as `seconds`.
+        count: How often it ran a call.
+        flops, bytes: What it does and moves a call; NaN where nobody knows, as of a custom call.
+        wasted: Seconds over what the machine's peaks allow for it; None until they were measured.
+        stack: The Python stack that it comes from, innermost frame first; of a fusion, the one that takes most of it.
+        scope: Its named scopes, `layer/attention`; empty for none.
+        computes: Of a fusion, the operations that it is about, `tanh, multiply`; empty where nothing is known of it.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> longest = measured.ops[0]
+        >>> longest.module, longest.seconds >= measured.ops[-1].seconds, 0 < longest.share <= 1
+        ('jit__lambda', True, True)
+    """
+
+    name: str
+    op: str
+    module: str
+    program: int
+    seconds: float
+    share: float
+    total: float
+    count: float
+    flops: float
+    bytes: float
+    wasted: float | None
+    stack: tuple[Frame, ...]
+    scope: str
+    computes: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it computes, which says more than the compiler's number for it; else its name."""
+        return self.computes or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """The time of one line of the source, a call of the profiled function.
+
+    Args:
+        file, line, text: The line, from 1; its text without indentation, empty where the source is not known.
+        seconds: Of each kernel, the part that comes from this line.
+        share: Of the device's time, 0 to 1.
+        ops: How many kernels have something of it.
+        wasted: Seconds over what the machine's peaks allow; None until they were measured.
+        flops, bytes: Its part of theirs, a call.
+        low, high: Where `seconds` of other runs would lie, by how much these differed; NaN of fewer than three runs.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> def f(x):
+        ...     return jnp.sin(x) @ x
+        >>> measured = explorer.profile(jax.jit(f), jnp.ones((64, 64)), runs=3)
+        >>> measured.lines[0].line, measured.lines[0].text, measured.lines[0].seconds > 0
+        (2, 'return jnp.sin(x) @ x', True)
+    """
+
+    file: str
+    line: int
+    text: str
+    seconds: float
+    share: float
+    ops: int
+    wasted: float | None
+    flops: float
+    bytes: float
+    low: float = nan
+    high: float = nan
+
+
+@dataclass(frozen=True, slots=True)
+class EquationTime:
+    """The time of one equation of a jaxpr, a call of the profiled function.
+
+    Args:
+        name, op: The equation's, in the jaxpr of `program`: its result, and its primitive.
+        module, program: The executable that it was compiled to.
+        seconds: Of each kernel, the part that is linked to this equation; shared equally where several may be meant.
+        share: Of the device's time, 0 to 1.
+        file, line: Its place in the source; empty and 0 for none.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> sorted(time.op for time in measured.equations)
+        ['dot_general', 'sin']
+    """
+
+    name: str
+    op: str
+    module: str
+    program: int
+    seconds: float
+    share: float
+    file: str
+    line: int
+
+
+class OpPart(NamedTuple):
+    """The part of an op's seconds that comes from one stack and one scope; `op` is its index in the profile's `ops`.
+
+    Where a program computes gradients, the scope begins with its phase: `forward`, `backward` or `update`.
+
+    Example:
+        >>> import explorer, jax, jax.numpy as jnp
+        >>> measured = explorer.profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> part = measured.op_parts[0]
+        >>> measured.ops[part.op].name != "", part.seconds > 0
+        (True, True)
+    """
+
+    op: int
+    seconds: float
+    stack: tuple[Frame, ...]
+    scope: str
+
 
 Order = Literal["time", "wasted"]
 Kind = Literal["lines", "ops", "equations", "host"]
@@ -214,3 +341,86 @@ def _sorted(rows: Sequence[_Row], by: Order) -> Sequence[_Row]:
     if by == "time":
         return sorted(rows, key=lambda row: -row.seconds)
     return sorted(rows, key=lambda row: (row.wasted is None, -(row.wasted or 0.0), -row.seconds))
+
+
+@dataclass(frozen=True)
+class ProcessOp:
+    """One instruction, in all processes that ran it.
+
+    Args:
+        name, op: The instruction's: `all-reduce.1`, `all-reduce`.
+        module: The executable that it is in.
+        file, line: The user's line that it comes from; empty and 0 where that isn't known.
+        is_collective: True if it waits for other devices.
+
+    Example:
+        >>> import explorer, numpy as np
+        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> times = np.array([[0.003, 0.001]])
+        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile.ops[0].is_collective, profile.waiting.tolist()
+        (True, [0.002, 0.0])
+    """
+
+    name: str
+    op: str
+    module: str
+    file: str
+    line: int
+    is_collective: bool
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ProcessProfile(Displayable, Framed, Saved):
+    """One function's profiles of many processes as one.
+
+    A collective ends everywhere as the last process has come to it; so what it takes longer than where it is shortest
+    was spent waiting for others. That is inferred: clocks of processes can't be held against each other.
+
+    Args:
+        function: What was profiled.
+        processes: What the processes are called.
+        ops: The instructions, the longest first.
+        seconds: Of a call, by op and process; NaN where a process has no such instruction.
+        calls: Seconds of a call, by process.
+        notes: What the reader should know before trusting the figures.
+
+    Example:
+        >>> import explorer, numpy as np
+        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> times = np.array([[0.003, 0.001]])
+        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile.processes[profile.slowest], profile.own.tolist()
+        ('host 0', [0.0, 0.0])
+    """
+
+    function: str
+    processes: tuple[str, ...]
+    ops: tuple[ProcessOp, ...]
+    seconds: NDArray[np.float64]
+    calls: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def waiting(self) -> NDArray[np.float64]:
+        """Seconds of a call that each process waits in collectives for others, inferred."""
+        which = [at for at, op in enumerate(self.ops) if op.is_collective]
+        if not which:
+            return np.zeros(len(self.processes))
+        table = self.seconds[which]
+        least = np.where(np.isnan(table), np.inf, table).min(axis=1, keepdims=True)
+        return np.nansum(np.where(np.isnan(table), 0.0, table - np.where(np.isinf(least), 0.0, least)), axis=0)
+
+    @property
+    def slowest(self) -> int:
+        """Which process takes longest for what is no collective: whom the others wait for."""
+        return int(np.argmax(self.own))
+
+    @property
+    def own(self) -> NDArray[np.float64]:
+        """Seconds of a call that each process computes: all but collectives."""
+        which = [at for at, op in enumerate(self.ops) if not op.is_collective]
+        return np.nansum(self.seconds[which], axis=0) if which else np.zeros(len(self.processes))
+
+    @attached
+    def __repr__(self) -> str: ...

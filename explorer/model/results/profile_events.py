@@ -1,14 +1,16 @@
-"""What a profiler saw, column by column: which thread did what from when to when."""
+"""Recorded events of a profile by column, the timeline of one call, and flame graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.graph import Floats, Ints
+from explorer.model.attached import cached_property
+from explorer.model.graph import Floats, Frame, Ints
 
 # What an event is.
 THUNK = 0  # an instruction runs
@@ -66,3 +68,166 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.thread)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """One call, the one that took about as long as most: columns of shape `[m]`, by start.
+
+    Args:
+        start, end: Seconds from the beginning of the call.
+        thread: Code into `threads`.
+        op: Row of the profile's `ops`.
+        waits: Whether the thread only waits for others that work for the same instruction.
+        threads: Names of the threads, or of a GPU's streams, that worked.
+        seconds: How long the call took.
+        left_out: How many stretches, the shortest, there is no room for.
+    """
+
+    start: Floats
+    end: Floats
+    thread: Ints
+    op: Ints
+    waits: NDArray[np.bool_]
+    threads: Sequence[str]
+    seconds: float
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+By = Literal["scope", "stack"]
+_NANO = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class FlameNode:
+    """One box: a scope, a line of the source, a library, or a kernel.
+
+    Args:
+        name: `attention`, `block (model.py:12)`, `flax`, `fusion.3`.
+        kind: `root`, `module`, `scope`, `frame`, `package`, `none`, `kernel`, or `more` for small ones put together.
+        seconds: With all below, a call.
+        own: Without what is below.
+        parent: The index of the box around it; -1 for the root.
+        op: Of a kernel, its index in the profile's `ops`; else -1.
+        frame: Of a `frame`, its place in the source.
+        count: Of `more`, how many boxes it stands for.
+    """
+
+    name: str
+    kind: str
+    seconds: float
+    own: float = 0.0
+    parent: int = -1
+    op: int = -1
+    frame: Frame | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Flame:
+    """Boxes, each before those inside it; of one box the longest first.
+
+    Example:
+        >>> import explorer as ex
+        >>> from explorer.analysis.profile.views import flame
+        >>> dot = ex.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (), "layer/attention")
+        >>> add = ex.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
+        >>> graph = flame([dot, add], "scope", "f")
+        >>> graph
+        Flame(f by scope: 2 kernels, 4 deep)
+        >>> print(graph.to_folded())
+        f;layer;attention;dot.1 3000000
+        f;layer;add.2 1000000
+    """
+
+    nodes: Sequence[FlameNode]
+    by: By
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole: the device's time, a call."""
+        return self.nodes[0].seconds
+
+    @cached_property
+    def depths(self) -> Sequence[int]:
+        """How many boxes are around each."""
+        depths: list[int] = []
+        for node in self.nodes:
+            depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
+        return depths
+
+    @cached_property
+    def children(self) -> Sequence[Sequence[int]]:
+        """For each box, the indices of those directly inside it."""
+        children: list[list[int]] = [[] for _ in self.nodes]
+        for i, node in enumerate(self.nodes):
+            if node.parent >= 0:
+                children[node.parent].append(i)
+        return children
+
+    def path(self, index: int) -> tuple[str, ...]:
+        """The names from the root to a box."""
+        return tuple(reversed([node.name for node in self._outwards(index)]))
+
+    def to_folded(self) -> str:
+        """Collapsed stacks, a line for each box that has time of its own: the names to it, and nanoseconds a call.
+
+        What flamegraph.pl, speedscope, inferno and others open (Gregg: github.com/brendangregg/FlameGraph).
+        """
+        rows = ((self.path(i), round(node.own * _NANO)) for i, node in enumerate(self.nodes) if node.own > 0)
+        return "\n".join(f"{';'.join(map(_folded, path))} {nanoseconds}" for path, nanoseconds in rows if nanoseconds)
+
+    def pruned(self, most: int) -> Flame:
+        """The same with its longest boxes, about `most`; what is less is put together, box by box."""
+        if len(self.nodes) <= most:
+            return self
+        # Of equally long ones the outer one is first, so no box is kept without the one around it.
+        nodes = self.nodes
+        longest = sorted(range(len(nodes)), key=lambda i: (-nodes[i].seconds, i))[: max(most, 1)]
+        place = {index: i for i, index in enumerate(sorted(longest))}
+        kept = [replace(nodes[index], parent=place.get(nodes[index].parent, -1)) for index in place]
+        small: dict[int, list[float]] = {}
+        for i, node in enumerate(nodes):
+            if i not in place and node.parent in place:
+                small.setdefault(place[node.parent], []).append(node.seconds)
+        for parent, inside in small.items():
+            kept.append(FlameNode(f"{len(inside):,} more", "more", sum(inside), sum(inside), parent, count=len(inside)))
+        return Flame(depth_first(kept), self.by)
+
+    def _outwards(self, index: int) -> Iterator[FlameNode]:
+        while index >= 0:
+            yield self.nodes[index]
+            index = self.nodes[index].parent
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        kernels = sum(node.kind == "kernel" for node in self.nodes)
+        deep = max(self.depths) + 1
+        name = self.nodes[0].name
+        return f"Flame({name} by {self.by}: {kernels:,} kernel{'' if kernels == 1 else 's'}, {deep:,} deep)"
+
+
+def depth_first(nodes: Sequence[FlameNode]) -> list[FlameNode]:
+    """The boxes of a tree whose root is the first, each before those inside it, the longest first, `more` last."""
+    inside: dict[int, list[int]] = {}
+    for i, node in enumerate(nodes):
+        inside.setdefault(node.parent, []).append(i)
+    ordered: list[FlameNode] = []
+    pending = [(0, -1)]
+    while pending:
+        index, parent = pending.pop()
+        ordered.append(replace(nodes[index], parent=parent))
+        if index in inside:
+            below = sorted(inside[index], key=lambda i: (nodes[i].kind == "more", -nodes[i].seconds, nodes[i].name))
+            pending += [(i, len(ordered) - 1) for i in reversed(below)]
+    return ordered
+
+
+def _folded(name: str) -> str:
+    """A name as one step of a collapsed stack: `;` is between steps, a line is one stack."""
+    return " ".join(name.replace(";", ",").split()) or "?"

@@ -1,14 +1,19 @@
-"""What was compiled in a session, function by function, and what is there of each to look at."""
+"""Sessions: what was compiled, function by function, and the values that public functions returned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
+from itertools import count
 from math import isfinite, nan
+from typing import Any, ParamSpec, TypeVar
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached
-from explorer.model.displayable import Displayable
+from explorer.model.attached import Displayable, attached
+from explorer.model.results.rows import Rows
 from explorer.model.text import did_you_mean
 from explorer.model.units import count_text
 
@@ -102,7 +107,7 @@ class SessionRow:
 
 
 @dataclass(frozen=True)
-class SessionReport(Displayable):
+class SessionReport(Rows[SessionRow], Displayable):
     """All that was compiled, by cost, as it was at one moment.
 
     Args:
@@ -138,12 +143,6 @@ class SessionReport(Displayable):
         """Of all that was seen compiling."""
         return self.operation_seconds + sum(row.seconds for row in self.rows if isfinite(row.seconds))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[SessionRow]:
-        return iter(self.rows)
-
     def __getitem__(self, name: str) -> SessionRow:
         """The row of a function; of several of one name the most expensive.
 
@@ -160,3 +159,33 @@ class SessionReport(Displayable):
         functions = count_text(len(self.rows), "function")
         compiles = count_text(sum(row.compiles for row in self.rows), "compile")
         return f"SessionReport({functions}, {compiles}, {sum(row.recompiles for row in self.rows)} again)"
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_numbers = count(1)
+_values: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def remember(value: T) -> T:
+    """Have a value listed from now on; what can't be held weakly is not."""
+    with suppress(TypeError):
+        _values[next(_numbers)] = value
+    return value
+
+
+def remembered(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, whose results are listed."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        __tracebackhide__ = True
+        return remember(function(*args, **kwargs))
+
+    return call
+
+
+def remembered_values() -> list[tuple[int, Any]]:
+    """What is still there, each with its number, the earliest first."""
+    return sorted(_values.items(), key=lambda item: item[0])

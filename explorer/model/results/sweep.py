@@ -1,21 +1,84 @@
-"""How a function does over a range of shapes, dtypes, arguments or compiler options."""
+"""Programs measured over a range of sizes or options (a sweep), and beside the function as it is (a what-if)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from itertools import zip_longest
+from math import isfinite, nan
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
-from explorer.model.displayable import Charted
-from explorer.model.results.axis import Axis
-from explorer.model.results.measured import Measured, known_text, size_text
-from explorer.model.saved import Saved
-from explorer.model.units import duration_text
+from explorer.model.attached import Charted, Saved, attached, cached_property
+from explorer.model.capture import Capture
+from explorer.model.live_memory import needed_bytes
+from explorer.model.results.rows import Rows, row_named
+from explorer.model.results.statistics import Axis
+from explorer.model.results.timing import Ratio, Samples
+from explorer.model.text import aligned, bar
+from explorer.model.units import bytes_text, duration_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from explorer.analysis.diff.diff import Diff
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One program.
+
+    Args:
+        steady: Calls, once they are stable; None where it failed or time was not asked for.
+        stages: Seconds of `trace`, `lower`, `compile`, and of the first `run`; those that it came to.
+        memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`, as XLA tells them; empty where
+            it doesn't.
+        flops, bytes: Operations of a call and bytes that its kernels move; NaN where nobody knows.
+        kernels: How many the program has; None where it was not compiled.
+        least: Seconds that its kernels and links need at least by published figures of the hardware that it was
+            compiled for: an estimate, never measured. NaN where it is for what is here.
+        error: Why it failed; empty if it didn't.
+        capture: What the compiler made of it.
+    """
+
+    steady: Samples | None = None
+    stages: Mapping[str, float] = field(default_factory=dict[str, float])
+    memory: Mapping[str, int] = field(default_factory=dict[str, int])
+    flops: float = nan
+    bytes: float = nan
+    kernels: int | None = None
+    least: float = nan
+    error: str = ""
+    capture: Capture | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def seconds(self) -> float:
+        """The median of a call; NaN where it was not measured."""
+        return nan if self.steady is None else self.steady.median
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds of trace, lower and compile; NaN where it was not compiled."""
+        return sum(self.stages.get(step, nan) for step in ("trace", "lower", "compile"))
+
+    @property
+    def first_call(self) -> float:
+        """Seconds of the first call: trace, lower, compile and run; NaN where it didn't come to that."""
+        return self.compile_seconds + self.stages.get("run", nan)
+
+    @property
+    def peak(self) -> float:
+        """Bytes that a call needs: arguments, outputs, temporaries and code; NaN where XLA doesn't tell."""
+        return needed_bytes(self.memory)
+
+
+def known_text(value: float, text: Callable[[float], str]) -> str:
+    """A value in words; a dash where it is not known."""
+    return "–" if value != value else text(value)
+
+
+def size_text(size: float) -> str:
+    return bytes_text(int(size))
+
 
 # What is drawn and told against what was swept: the name of a row's property, and what a person calls it.
 FIGURES = (
@@ -24,9 +87,7 @@ FIGURES = (
     ("compile_seconds", "compile time"),
     ("peak", "memory"),
 )
-_BAR = 12  # characters
 _LONGEST = 90  # characters of an error
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 @dataclass(frozen=True)
@@ -69,7 +130,7 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Sweep(Charted, Saved):
+class Sweep(Rows[SweepRow], Charted, Saved):
     """What `explorer.sweep` measured.
 
     Args:
@@ -81,7 +142,7 @@ class Sweep(Charted, Saved):
 
     Example:
         >>> import explorer as ex
-        >>> from explorer.model.results.axis import Axis
+        >>> from explorer.model.results.statistics import Axis
         >>> axis = Axis("n", ("64", "128"), (64.0, 128.0))
         >>> took = [ex.Samples((s,) * 9) for s in (0.001, 0.004)]
         >>> ex.Sweep("f", (axis,), [ex.SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
@@ -96,12 +157,6 @@ class Sweep(Charted, Saved):
     rows: Sequence[SweepRow]
     notes: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[SweepRow]:
-        return iter(self.rows)
 
     @property
     def over(self) -> int:
@@ -172,7 +227,8 @@ class Sweep(Charted, Saved):
         most = max((row.seconds for row in self.rows if row.steady), default=0.0)
         for row in self.rows:
             swept = [axis.labels[at] for axis, at in zip(self.axes, row.at, strict=True)]
-            timed = [known_text(row.seconds, duration_text), bar(row.seconds, most), _reach(row)] if is_timed else []
+            length = bar(row.seconds / most) if row.seconds > 0 else ""
+            timed = [known_text(row.seconds, duration_text), length, _reach(row)] if is_timed else []
             timed = timed or ([known_text(row.least, duration_text)] if is_estimated else [])
             kernels = "–" if row.kernels is None else f"{row.kernels:,}"
             figures = [known_text(row.compile_seconds, duration_text), known_text(row.peak, size_text)]
@@ -187,23 +243,186 @@ class Sweep(Charted, Saved):
 
 def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells under a head as lines, in columns: figures to the right, what else there is to the left."""
-    wide = max(len(row) for row in rows)
-    columns = list(zip(*([*row, *[""] * (wide - len(row))] for row in rows), strict=True))
-    aligned: list[list[str]] = []
-    for column in columns:
-        width = max(map(len, column))
-        is_figures = all(not cell or cell[0] in "–±−-" or cell[0].isdigit() for cell in column[1:]) and any(column[1:])
-        aligned.append([cell.rjust(width) if is_figures else cell.ljust(width) for cell in column])
-    return ["  " + "  ".join(cells).rstrip() for cells in zip(*aligned, strict=True)]
+    columns = list(zip_longest(*rows[1:], fillvalue=""))
+    right = {at for at, column in enumerate(columns) if any(column) and all(map(_is_figure, column))}
+    return aligned(rows, right, "  ")
 
 
-def bar(value: float, most: float) -> str:
-    """A bar of up to twelve characters, to an eighth of one."""
-    if not value > 0 or not most > 0:
-        return ""
-    eighths = max(1, round(8 * _BAR * min(value / most, 1)))
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+def _is_figure(cell: str) -> bool:
+    return not cell or cell[0] in "–±−-" or cell[0].isdigit()
 
 
 def _reach(row: SweepRow) -> str:
     return "" if row.steady is None else f"±{100 * row.steady.reach:.0f} %"
+
+
+_LITTLE = 0.01  # of the plain one's memory: less is not reported
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far the results of a variant are from the plain ones.
+
+    Args:
+        absolute: The largest difference of two values; NaN where one of them alone is NaN, or they have other shapes.
+        relative: The same as a part of the largest value of its array.
+    """
+
+    absolute: float
+    relative: float
+
+    def __str__(self) -> str:
+        if self.absolute == 0:
+            return "none"
+        return "not comparable" if self.relative != self.relative else f"{self.relative:.1e}"
+
+
+@dataclass(frozen=True)
+class Variant(Measured):
+    """One way to compile the function, with what was measured of it.
+
+    Args:
+        name: `donate x`; `plain` for the function as it is.
+        kind: `plain`, `donate`, `remat`, `precision`, `dtype`, `options` or `together`.
+        doing: The same as a sentence begins: `donating x`.
+        ratio: How many times as long as the plain one a call takes; None where it was not measured.
+        difference: How far its results are from the plain ones; None where that was not seen.
+        is_same: Whether the compiled program is the plain one's.
+        notes: What the reader should know of it.
+        plain: What the compiler made of the function as it is.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, time=False)
+        >>> variant, = tried.variants
+        >>> variant.name, variant.kind, variant.saved(tried.plain)
+        ('donate x', 'donate', 4000)
+    """
+
+    name: str
+    kind: str
+    doing: str
+    ratio: Ratio | None = None
+    difference: Difference | None = None
+    is_same: bool = False
+    notes: tuple[str, ...] = ()
+    plain: Capture | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    @attached
+    def diff(self) -> Diff:
+        """What the compiler made of this and not of the plain one.
+
+        Raises:
+            NotRecordedError: It was not compiled.
+        """
+        ...
+
+    @property
+    def time_saved(self) -> float:
+        """The part of the plain one's time that it saves, negative where it costs; 0 where no difference is seen."""
+        return 0.0 if self.ratio is None or self.ratio.is_same or self.is_same else 1 - self.ratio.ratio
+
+    def saved(self, plain: Measured) -> float:
+        """Bytes of memory that it saves, negative where it costs; 0 where that is little."""
+        less = plain.peak - self.peak
+        return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
+
+    @attached
+    def verdict(self, plain: Measured) -> str:
+        """What it brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
+        ...
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WhatIf(Rows[Variant], Charted, Saved):
+    """What `explorer.what_if` measured.
+
+    Args:
+        function: The function's name.
+        signature: Its arguments with their types.
+        rows: The plain function first, then one for each variant.
+        notes: What the reader should know before trusting the figures.
+        environment: Versions, device, cores.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, time=False)
+        >>> tried.plain.name, [variant.name for variant in tried.variants], tried["donate x"].error
+        ('plain', ['donate x'], '')
+    """
+
+    function: str
+    signature: str
+    rows: Sequence[Variant]
+    notes: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def plain(self) -> Variant:
+        """The function as it is."""
+        return self.rows[0]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The others."""
+        return tuple(self.rows[1:])
+
+    def __getitem__(self, name: str) -> Variant:
+        """The row of this name; UnknownNameError lists those that there are."""
+        return row_named(self.rows, name, "variant")
+
+    @property
+    @attached
+    def headline(self) -> str:
+        """What is worth doing, in a sentence; the most first."""
+        ...
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """A table for pandas, a row a variant.
+
+        Its columns: `variant`, `kind`, `ratio`, `ratio_low`, `ratio_high`, `difference` (the largest), `relative`,
+        `same`, then those of a sweep: `seconds`, `low`, `high`, `first_call`, `trace`, … `error`.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> tried = explorer.what_if(lambda x: x * 2, jnp.ones(1000), donate=0, time=False)
+            >>> len(tried.to_frame())
+            2
+        """
+        ...
+
+    def table(self) -> list[tuple[str, ...]]:
+        """The rows as text, under a head."""
+        is_timed = self.plain.steady is not None
+        is_estimated = isfinite(self.plain.least)
+        times = ["time", "of plain"] if is_timed else ["least, estimated"] if is_estimated else []
+        head = ["variant", *times, "memory", "compile", "kernels", "difference"]
+        rows = [tuple(head)]
+        for row in self.rows:
+            timed = [known_text(row.seconds, duration_text), _ratio_text(row)] if is_timed else []
+            timed = timed or ([known_text(row.least, duration_text)] if is_estimated else [])
+            figures = [
+                known_text(row.peak, size_text),
+                known_text(row.compile_seconds, duration_text),
+                "–" if row.kernels is None else f"{row.kernels:,}",
+                str(row.difference) if row.difference else "" if row.kind == "plain" else "–",
+            ]
+            rows.append((row.name, *timed, *figures))
+        return rows
+
+    def __repr__(self) -> str:
+        lines = [f"WhatIf({self.function}: {self.headline})", *text_table(self.table())]
+        lines += [f"  {row.name}: {row.error[:_LONGEST]}" for row in self.variants if row.error]
+        notes = [f"{row.name}: {note}" for row in self.rows for note in row.notes] + list(self.notes)
+        return "\n".join([*lines, *(f"  note: {note}" for note in notes)])
+
+
+def _ratio_text(row: Variant) -> str:
+    if row.ratio is None:
+        return ""
+    return f"{row.ratio.ratio:.2f}× ({row.ratio.low:.2f} … {row.ratio.high:.2f})"

@@ -13,10 +13,8 @@ from jax import lax
 from jax.lax import GatherScatterMode
 
 from explorer.padding.interpreter import Call
-from explorer.padding.refused import Refused
-from explorer.padding.registry import rule
-from explorer.padding.sizes import grows, is_symbolic
-from explorer.padding.values import Layout, Value, identity
+from explorer.padding.sizes import Refused, grows, is_symbolic
+from explorer.padding.values import Layout, Value, identity, rule
 
 
 class _Axis(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.jitted import is_jitted, jit_options
+from explorer._jax.arguments import is_jitted, jit_options
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,
@@ -26,7 +26,7 @@ from explorer.capture.safe_reading import (
     mro,
 )
 from explorer.capture.state import HoldsState
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
 
 _MOST = 20_000  # objects looked at; a training script with its models has some hundreds

@@ -1,32 +1,42 @@
-"""A function of the user's as a concrete syntax tree: what rewrites work on."""
+"""A function of the user's as text and syntax tree, and the edits that rewrite it: all that isn't edited stays."""
 
 from __future__ import annotations
 
 import ast
 import builtins
-import re
+import io
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from keyword import iskeyword
 from types import ModuleType
-from typing import Any, TypeVar
-
-import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from typing import Any, NamedTuple, TypeVar
 
 from explorer.capture.safe_reading import is_exactly, member
 from explorer.capture.sources import Span, parse
-from explorer.model.cached import cached_property
-from explorer.model.findings.finding import Finding
+from explorer.model.attached import cached_property
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.syntax_trees import first_line
+from explorer.pitfalls.function_source import Edit, first_line
 
-_Node = TypeVar("_Node", bound=cst.CSTNode)
+_Node = TypeVar("_Node", bound=ast.AST)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMPOUND = (*_FUNCTIONS, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+_BLANKS = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+_IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
 
 
 class RewriteUncertain(Exception):
     """A rewrite that may change more than it should; it isn't offered."""
+
+
+class _Token(NamedTuple):
+    kind: int
+    text: str
+    span: Span
 
 
 @dataclass
@@ -42,6 +52,7 @@ class Unit:
         imports: The statements that a rewrite turned out to need.
         new_parameters: What a rewrite adds to the parameters of that function: an expression for each first argument.
         evidence: Of the trace that the findings are of.
+        root: The function or statement itself.
     """
 
     file: str
@@ -53,91 +64,256 @@ class Unit:
     imports: list[str] = field(default_factory=list[str])
     new_parameters: dict[str, str] = field(default_factory=dict[str, str])
     evidence: Evidence | None = None
+    root: ast.AST = field(default_factory=ast.Pass)
 
     @cached_property
     def lines(self) -> Sequence[str]:
         return self.text.splitlines(keepends=True)
 
     @cached_property
-    def own(self) -> str:
-        """The function's own lines."""
-        return "".join(self.lines[self.start - 1 : self.end])
+    def _nodes(self) -> list[Any]:
+        return [node for node in ast.walk(self.root) if hasattr(node, "lineno")]
 
-    @cached_property
-    def _head(self) -> str:
-        """What has to stand above lines that are indented, for them to be a module's."""
-        return "if 1:\n" if self.own.startswith((" ", "\t")) else ""
+    def nodes(self, *kinds: type[_Node], within: Span | None = None) -> Iterator[_Node]:
+        """The nodes of some kinds, in the order of the text; those within a piece of it, if one is given."""
+        nodes = [
+            node for node in self._nodes if isinstance(node, kinds) and (within is None or Span.of(node) in within)
+        ]
+        yield from sorted(nodes, key=lambda node: (Span.of(node)[:2], [-n for n in Span.of(node)[2:]]))
 
-    @cached_property
-    def _wrapper(self) -> MetadataWrapper:
-        return MetadataWrapper(cst.parse_module(self._head + self.own))
+    def around(self, span: Span, *kinds: type[_Node]) -> Iterator[_Node]:
+        """The nodes of some kinds that a piece of the text is in, the innermost first."""
+        nodes = [node for node in self._nodes if isinstance(node, kinds) and span in Span.of(node)]
+        yield from sorted(nodes, key=lambda node: (Span.of(node)[2:], [-n for n in Span.of(node)[:2]]))
 
-    def parsed(self, own: str) -> cst.Module:
-        """Another text of the function's own lines, as `module` is."""
-        return cst.parse_module(self._head + own)
+    def near(self, span: Span, *kinds: type[_Node]) -> Iterator[_Node]:
+        """The nodes of some kinds around a piece of the text, then those in it."""
+        yield from chain(self.around(span, *kinds), self.nodes(*kinds, within=span))
 
-    @property
-    def module(self) -> cst.Module:
-        return self._wrapper.module
-
-    @cached_property
-    def _spans(self) -> Mapping[cst.CSTNode, Any]:
-        return self._wrapper.resolve(PositionProvider)
-
-    def span(self, node: cst.CSTNode) -> Span:
-        """Where a node is in the file, as Python counts."""
-        place = self._spans[node]
-        down = self.start - 1 - bool(self._head)
-        first, last = place.start.line + down, place.end.line + down
-        return Span(first, self._bytes(first, place.start.column), last, self._bytes(last, place.end.column))
-
-    def _bytes(self, line: int, column: int) -> int:
-        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return len(text[:column].encode())
-
-    def nodes(self, kind: type[_Node], within: Span | None = None) -> Iterator[_Node]:
-        """The nodes of a kind, in the order of the text; those within a piece of it, if one is given."""
-        nodes = [node for node in self._spans if isinstance(node, kind)]
-        nodes = [node for node in nodes if within is None or self.span(node) in within]
-        yield from sorted(nodes, key=lambda node: (self.span(node)[:2], [-n for n in self.span(node)[2:]]))
-
-    def around(self, kind: type[_Node], span: Span) -> Iterator[_Node]:
-        """The nodes of a kind that a piece of the text is in, the innermost first."""
-        nodes = [node for node in self._spans if isinstance(node, kind) and span in self.span(node)]
-        yield from sorted(nodes, key=lambda node: (self.span(node)[2:], [-n for n in self.span(node)[:2]]))
-
-    def at(self, span: Span, kind: type[_Node]) -> _Node:
-        """The node that is exactly there, or else the smallest around it in the same line."""
-        for node in self.around(kind, span):
-            if self.span(node) == span or self.span(node).line == span.line:
+    def call_on_line(self, span: Span) -> ast.Call:
+        """The call that is exactly there, or else the smallest around it in the same line."""
+        for node in self.around(span, ast.Call):
+            if Span.of(node) == span or node.lineno == span.line:
                 return node
-        raise RewriteUncertain(f"no {kind.__name__} at line {span.line}")
+        raise RewriteUncertain(f"no call at line {span.line}")
 
-    def source(self, node: cst.CSTNode) -> str:
-        return self.module.code_for_node(node)
+    def block_around(self, span: Span) -> list[ast.stmt]:
+        """The innermost statements of one block of which one has a piece of the text in it."""
+        for node in self.around(span, ast.stmt, ast.ExceptHandler):
+            for name in ("body", "orelse", "finalbody"):
+                block: list[ast.stmt] = getattr(node, name, [])
+                if any(span in Span.of(statement) for statement in block):
+                    return block
+        raise RewriteUncertain("it stands in no function")
+
+    # Text
+
+    def source(self, node: ast.expr) -> str:
+        """The text of an expression, with the brackets around it."""
+        text = self.piece(self._grouped(node)) if hasattr(node, "lineno") else ""
+        try:  # Python 3.11 has other places for what is in an f-string
+            is_there = ast.dump(ast.parse(f"({text})", mode="eval").body) == ast.dump(node)
+        except SyntaxError:
+            is_there = False
+        return text if is_there else ast.unparse(node)
+
+    def parenthesized(self, node: ast.expr) -> str:
+        """The text of an expression as it can stand beside any operator."""
+        text = self.source(node)
+        is_number = isinstance(node, ast.Constant) and not isinstance(node.value, str)
+        return text if isinstance(node, _ATOMS) or is_number or self._is_grouped(node) else f"({text})"
+
+    def piece(self, span: Span) -> str:
+        """The text of a piece of the file."""
+        lines = [line.encode() for line in self.lines[span.line - 1 : span.end_line]]
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
+        return b"".join(lines).decode()
+
+    @cached_property
+    def _all_tokens(self) -> list[_Token]:
+        own = [*self.lines[self.start - 1 : self.end]]
+        try:
+            tokens = list(tokenize.generate_tokens(io.StringIO("".join(own)).readline))
+        except (tokenize.TokenError, SyntaxError) as error:
+            raise RewriteUncertain("the text isn't Python's alone") from error
+
+        def column(line: int, characters: int) -> int:
+            return len(own[line - 1][:characters].encode()) if line <= len(own) else 0
+
+        above = self.start - 1
+        return [
+            _Token(
+                token.type,
+                token.string,
+                Span(token.start[0] + above, column(*token.start), token.end[0] + above, column(*token.end)),
+            )
+            for token in tokens
+        ]
+
+    @cached_property
+    def _tokens(self) -> list[_Token]:
+        return [token for token in self._all_tokens if token.kind not in _BLANKS]
+
+    def comments(self, first: int, last: int) -> list[str]:
+        """The comments in some lines."""
+        return [one.text for one in self._all_tokens if one.kind == tokenize.COMMENT and first <= one.span.line <= last]
+
+    def _grouped(self, node: ast.AST) -> Span:
+        """Where an expression is, with the brackets that are there for it alone."""
+        span = Span.of(node)
+        while True:
+            before = [one for one in self._tokens if one.span[2:] <= span[:2]][-2:]
+            after = next((one for one in self._tokens if one.span[:2] >= span[2:]), None)
+            if not before or before[-1].text != "(" or after is None or after.text != ")":
+                return span
+            caller = before[0] if len(before) > 1 else None
+            is_name = caller is not None and caller.kind == tokenize.NAME and not iskeyword(caller.text)
+            if caller is not None and (is_name or caller.text in (")", "]", "}")):  # the brackets of a call
+                return span
+            span = Span(*before[-1].span[:2], *after.span[2:])
+
+    def _is_grouped(self, node: ast.AST) -> bool:
+        return self._grouped(node) != Span.of(node)
+
+    def arguments(self, call: ast.Call) -> list[tuple[ast.expr | ast.keyword, Span]]:
+        """The arguments of a call in the order of the text, each with where it is, brackets around it included."""
+        inside = Span(*Span.of(call.func)[2:], *Span.of(call)[2:])
+        depth, places, current = 0, list[Span](), list[_Token]()
+        tokens = [one for one in self._tokens if one.span in inside]
+        tokens = tokens[next(i for i, one in enumerate(tokens) if one.text == "(") + 1 : -1]
+        for token in [*tokens, _Token(tokenize.OP, ",", inside)]:
+            if token.text == "," and not depth:
+                places += [Span(*current[0].span[:2], *current[-1].span[2:])] if current else []
+                current = []
+                continue
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            current.append(token)
+        nodes = sorted([*call.args, *call.keywords], key=lambda node: Span.of(node)[:2])
+        return list(zip(nodes, places, strict=True))
+
+    # Edits
+
+    def replace(self, node: ast.AST, text: str) -> Edit:
+        """Put a text in the place of a node and of the brackets around it.
+
+        Raises:
+            RewriteUncertain: A comment would be lost.
+        """
+        span = self._grouped(node) if isinstance(node, ast.expr) else Span.of(node)
+        for one in self._all_tokens:
+            if one.kind == tokenize.COMMENT and one.span in span and one.text not in text:
+                raise RewriteUncertain("a comment would be lost")
+        return Edit(self.file, span, text)
+
+    def above(self, statement: ast.stmt, text: str) -> Edit:
+        """Put a line above a statement, below the comments that are there for it."""
+        line = self.lines[statement.lineno - 1]
+        indent = line[: len(line) - len(line.lstrip())]
+        if len(indent) != statement.col_offset:
+            raise RewriteUncertain("it isn't the first statement of its line")
+        at = statement.lineno, statement.col_offset
+        return Edit(self.file, Span(*at, *at), f"{text}\n{indent}")
+
+    def line_below(self, node: ast.AST, text: str) -> Edit:
+        """Put a line below that in which a node ends, and its comment."""
+        line = Span.of(node).end_line
+        end = len(self.lines[line - 1].rstrip("\r\n").encode())
+        return Edit(self.file, Span(line, end, line, end), f"\n{text}")
+
+    def to_colon(self, loop: ast.For) -> Span:
+        """The head of a loop."""
+        colons = (one.span for one in self._tokens if one.text == ":" and one.span[:2] >= Span.of(loop.iter)[2:])
+        return Span(*Span.of(loop)[:2], *next(colons)[2:])
+
+    def without(self, statement: ast.stmt, block: Sequence[ast.stmt]) -> Edit:
+        """Delete a statement with its line.
+
+        Raises:
+            RewriteUncertain: A comment would be lost, or nothing would be left.
+        """
+        first, last = statement.lineno, statement.end_lineno or 0
+        above = self.lines[first - 2].strip()
+        if not above or above.startswith("#") or self.comments(last, last) or len(block) == 1:
+            raise RewriteUncertain("a comment would be lost")
+        return Edit(self.file, Span(first, 0, last + 1, 0), "")
+
+    def is_alone(self, statement: ast.stmt) -> bool:
+        """Return True if nothing but a comment is in a statement's lines besides it."""
+        span = Span.of(statement)
+        others = (token for token in self._tokens if token.span not in span)
+        return not any(span.line <= one.span.end_line and one.span.line <= span.end_line for one in others)
+
+    def with_parameter(self, function: ast.FunctionDef, name: str) -> Edit:
+        """Give a function one more parameter, by name alone: the positions of the others stay what they are."""
+        given = function.args
+        star = "" if given.vararg or given.kwonlyargs else "*, "
+        tokens = [
+            one
+            for one in self._tokens
+            if one.span in Span.of(function) and one.span[:2] < Span.of(function.body[0])[:2]
+        ]
+        if given.kwarg is not None:
+            at = next(one.span for one in tokens if one.text == "**" and one.span[2:] <= Span.of(given.kwarg)[:2])
+            return Edit(self.file, Span(*at[:2], *at[:2]), f"{star}{name}, ")
+        depth, opening = 0, False
+        for before, token in pairwise(tokens):
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            opening = opening or token.text == "("
+            if opening and not depth:
+                comma = "" if before.text == "(" else " " if before.text == "," else ", "
+                at = before.span[2:]
+                return Edit(self.file, Span(*at, *at), f"{comma}{star}{name}")
+        raise RewriteUncertain("it has no parameters")
+
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """All of the file's text, with some edits made."""
+        lines = [line.encode() for line in self.lines]
+        for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+            span = edit.span
+            last = lines[span.end_line - 1] if span.end_line <= len(lines) else b""
+            changed = lines[span.line - 1][: span.column] + edit.after.encode() + last[span.end_column :]
+            lines[span.line - 1 : span.end_line] = [changed] if changed else []
+        return b"".join(lines).decode()
+
+    def standalone_code(self, text: str) -> str:
+        """The function by itself in a text of its file: not indented, under the imports that it needs."""
+        below = len(self.lines) - self.end
+        lines = text.splitlines(keepends=True)
+        own = replace(self, text=text, end=len(lines) - below)
+        first = lines[self.start - 1]
+        indent = first[: len(first) - len(first.lstrip())]
+        texts = {
+            line
+            for token in own._all_tokens
+            if token.kind not in (*_BLANKS, tokenize.OP)
+            for line in range(token.span.line + 1, token.span.end_line + 1)
+        }
+        code = "".join(
+            line if number in texts else line.removeprefix(indent)
+            for number, line in enumerate(lines[self.start - 1 : own.end], self.start)
+        )
+        imports = [*dict.fromkeys(self.imports)]
+        return "".join(f"{line}\n" for line in imports) + ("\n\n" if imports else "") + code
+
+    # Names
 
     @cached_property
     def bound(self) -> frozenset[str]:
         """The names that the function binds itself, in nested functions too."""
-        tree = parse(self._head + self.own)
-        return frozenset() if tree is None else frozenset(map(_bound_name, ast.walk(tree))) - {""}
+        return frozenset(map(bound_name, ast.walk(self.root))) - {""}
 
     def unused_name(self, name: str) -> str:
         """A name that nothing has here yet."""
-        attributes = {id(node.attr) for node in self.nodes(cst.Attribute)}
-        taken = {node.value for node in self.nodes(cst.Name) if id(node) not in attributes} | set(self.names)
+        taken = {getattr(node, "id", getattr(node, "arg", "")) for node in self._nodes} | self.bound | set(self.names)
         return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 1000))) if one not in taken)
 
-    def resolve(self, node: cst.BaseExpression) -> Any:
+    def resolve(self, node: ast.expr) -> Any:
         """What a name, or attributes of a module's name, stand for; `Ellipsis` if that isn't known."""
-        if isinstance(node, cst.Name):
-            if node.value in self.bound:
-                return ...
-            return self.names.get(node.value, getattr(builtins, node.value, ...))
-        if isinstance(node, cst.Attribute):
-            owner = self.resolve(node.value)
-            return member(owner, node.attr.value) if is_exactly(owner, ModuleType) else ...
-        return ...
+        if isinstance(node, ast.Name):
+            return ... if node.id in self.bound else self.names.get(node.id, getattr(builtins, node.id, ...))
+        owner = self.resolve(node.value) if isinstance(node, ast.Attribute) else ...
+        return member(owner, node.attr) if isinstance(node, ast.Attribute) and is_exactly(owner, ModuleType) else ...
 
     def qualified_name(self, path: str) -> str:
         """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
@@ -158,22 +334,8 @@ class Unit:
         aliases = (name for name, value in self.names.items() if value is imported is not None)
         return next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
 
-    def file_text(self, changed: cst.Module) -> str:
-        """All of the file, with the function as it is now."""
-        own = changed.code
-        if self._head:
-            own = own.partition("\n")[2]
-        return "".join(self.lines[: self.start - 1]) + own + "".join(self.lines[self.end :])
 
-    def standalone_code(self, changed: cst.Module) -> str:
-        """The function as it is now, by itself: not indented, under the imports that it needs."""
-        first: Any = changed.body[0]
-        text = (cst.Module(body=[*first.body.body]) if self._head else changed).code
-        imports = [*dict.fromkeys(self.imports)]
-        return "".join(f"{line}\n" for line in imports) + ("\n\n" if imports else "") + text.lstrip("\n")
-
-
-def _bound_name(node: ast.AST) -> str:
+def bound_name(node: ast.AST) -> str:
     """The name that a node binds; empty if it binds none."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
@@ -186,7 +348,9 @@ def _bound_name(node: ast.AST) -> str:
             return ""
 
 
-_IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
+def is_simple(node: ast.AST) -> bool:
+    """Return True for a statement that has no other statements in it."""
+    return isinstance(node, ast.stmt) and not isinstance(node, (*_COMPOUND, ast.TryStar, ast.Match))
 
 
 def unit_at(whole: Unit, line: int) -> Unit:
@@ -197,65 +361,16 @@ def unit_at(whole: Unit, line: int) -> Unit:
         node: Any = next((one for one in block if first_line(one) <= line <= getattr(one, "end_lineno", 0)), None)
         if node is None:
             raise RewriteUncertain("the text isn't what ran")
-        inner = [
-            part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and first_line(part) <= line <= _last(part)
-        ]
         if isinstance(node, ast.ClassDef):
             block = node.body
             continue
         # A `def` below an `if` or `with` of the module is one of its own.
-        outermost = next(iter(inner), node)
-        return replace(
-            whole,
-            start=first_line(outermost),
-            end=_last(outermost),
-            imports=[*whole.imports],
-            new_parameters={**whole.new_parameters},
-        )
-
-
-def _last(node: Any) -> int:
-    return node.end_lineno or node.lineno
+        inner = (part for part in ast.walk(node) if isinstance(part, _FUNCTIONS))
+        root: Any = next((part for part in inner if first_line(part) <= line <= (part.end_lineno or 0)), node)
+        copied = {"imports": [*whole.imports], "new_parameters": {**whole.new_parameters}}
+        return replace(whole, start=first_line(root), end=root.end_lineno, root=root, **copied)
 
 
 def finding_span(finding: Finding) -> Span:
     """The piece of the file that a finding means."""
     return Span(finding.line, finding.column, finding.end_line, finding.end_column)
-
-
-def replace_node(unit: Unit, old: cst.CSTNode, new: cst.CSTNode) -> cst.Module:
-    changed = unit.module.deep_replace(old, new)
-    assert isinstance(changed, cst.Module)
-    return changed
-
-
-def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A node and all that it is made of, in the order of the text."""
-    yield node
-    for child in node.children:
-        yield from descendants(child)
-
-
-class _Replacing(cst.CSTTransformer):
-    def __init__(self, new: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
-        super().__init__()
-        self.new = {id(old): one for old, one in new}
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        return self.new.get(id(original_node), updated_node)
-
-
-def replace_parts(node: _Node, new: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> _Node:
-    """A node with others in the place of several of its parts."""
-    changed: Any = node.visit(_Replacing(new))
-    return changed
-
-
-def parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
-    """An expression as it can stand beside any operator."""
-    simple = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BaseNumber) or node.lpar
-    return node if simple else node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def parse_expression(text: str) -> cst.BaseExpression:
-    return cst.parse_expression(re.sub(r"\s*\n\s*", " ", text) if "\n" in text and "(" not in text else text)

@@ -12,12 +12,12 @@ import numpy as np
 from explorer.capture.sources import Span, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation, Program
+from explorer.pitfalls.function_source import span_of
 from explorer.pitfalls.gradients.guards import Cure, find_cure, is_cured, singular_equations
 from explorer.pitfalls.gradients.probes import Probes, Results, probes_of, run_at
 from explorer.pitfalls.gradients.singular import ENDS, singularity
 from explorer.pitfalls.gradients.slices import ValueSlice
 from explorer.pitfalls.gradients.values import Values, is_float
-from explorer.pitfalls.locations import span_of
 
 # What the user calls where a choice is made: of the others JAX's own functions have to take care themselves.
 _CHOICES = {

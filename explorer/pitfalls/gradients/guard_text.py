@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from explorer.capture.sources import Span, parse, read_source, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.function_source import Edit, span_of
 from explorer.pitfalls.gradients.singular import Singularity
 from explorer.pitfalls.gradients.slices import LEAST, Guard, ValueSlice, in_branch
-from explorer.pitfalls.locations import span_of
 
 # What the user calls an operation, and the operand of the call that it takes.
 _CALLS = {
@@ -55,24 +55,6 @@ class Site:
     @property
     def span(self) -> Span:
         return Span.of(self.node)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A piece of a file, and what to write there instead.
-
-    Args:
-        file, span: Where.
-        before: As it is written.
-        text: The same as Python writes it.
-        after: What to write there.
-    """
-
-    file: str
-    span: Span
-    before: str
-    text: str
-    after: str
 
 
 def site_of(sliced: ValueSlice, equation: Equation, where: Singularity) -> Site | None:
@@ -147,7 +129,7 @@ def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None)
 def _edit(site: Site, after: str) -> Edit:
     source = read_source(site.frame.file)
     before = "" if source is None else ast.get_source_segment(source.text, site.node) or ""
-    return Edit(site.frame.file, site.span, before, ast.unparse(site.node), after)
+    return Edit(site.frame.file, site.span, after, before, ast.unparse(site.node))
 
 
 def _with_operand(site: Site, text: str) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 from explorer.capture.sources import Span, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.function_source import span_of
 from explorer.pitfalls.gradients.guard_text import Edit, Site, site_of, write
 from explorer.pitfalls.gradients.probes import Probes, Results, run_at, singular_at
 from explorer.pitfalls.gradients.singular import Singularity, singularity
 from explorer.pitfalls.gradients.slices import Guard, ValueSlice, in_branch
-from explorer.pitfalls.locations import span_of
 
 _MOST = 6  # operations to guard for one value
 _BOUNDS = ("max", "min", "clamp")

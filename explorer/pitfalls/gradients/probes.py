@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.gradients.slices import Guard, ValueSlice
 

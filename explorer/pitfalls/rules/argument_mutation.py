@@ -10,14 +10,12 @@ import numpy as np
 
 from explorer.capture.safe_reading import class_name, is_users_object, kind_of, mro
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import passed_values
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.rule import Rule
+from explorer.model.findings import Finding
+from explorer.pitfalls.evidence import Evidence, passed_values
+from explorer.pitfalls.function_source import FunctionSource, root_of
+from explorer.pitfalls.outside import Write, write_of
+from explorer.pitfalls.rule import rule
 from explorer.pitfalls.state import Change
-from explorer.pitfalls.syntax_trees import root_of
-from explorer.pitfalls.writes import Write, write_of
 
 _ADDING: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -29,7 +27,9 @@ _ADDING: dict[type[ast.operator], str] = {
 _SHARING = frozenset(("asarray", "device_put", "from_dlpack"))
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("argument-mutation", "EX011", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
+def argument_mutation(evidence: Evidence) -> Iterator[Finding]:
+    """A compiled function can't change what it was passed."""
     yield from _containers(evidence)
     yield from _arrays(evidence)
     yield from _in_place(evidence)
@@ -109,10 +109,9 @@ def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
             f"`{write.text}` changes the copy of `{root}` that {evidence.name} was given, not the caller's: "
             "compiled, it changes nothing that anyone sees"
         )
-    return RULE.finding(
+    return argument_mutation.finding(
         message,
-        function=write.function,
-        span=write.span,
+        at=(write.function, write.span),
         evidence=f"after the trace `{change.path}` is "
         + ("gone" if change.after is ... else "another" if change.before is not ... else "new"),
         fix=f"return {root}, and write {root} = {evidence.name}(…) where it is called; or "
@@ -155,11 +154,10 @@ def _arrays(evidence: Evidence) -> Iterator[Finding]:
     assignment = _assignment(function, step.span) if function is not None else None
     if function is not None and assignment is not None:
         node, target = assignment
-        yield RULE.finding(
+        yield argument_mutation.finding(
             f"`{function.source(target)} = …` can't change `{function.source(target.value)}`: "
             "a JAX array is never changed in place",
-            function=function,
-            span=Span.of(node),
+            at=(function, node),
             evidence=f"the trace ended there: {str(error).splitlines()[0].split('. ')[0][:160]}",
             fix=_at(function, node, target),
             severity="error",
@@ -208,11 +206,10 @@ def _in_place(evidence: Evidence) -> Iterator[Finding]:
     for node in _first_in_place(function, passed) if function is not None and passed else ():
         name = node.target.id
         if function is not None and function.reached(node) and not _gives_back(function, name):
-            yield RULE.finding(
+            yield argument_mutation.finding(
                 f"`{function.source(node)}` changes the caller's NumPy array `{name}` where {evidence.name} runs as it "
                 f"is; compiled, `{name}` is another array from here on, and the caller's stays as it was",
-                function=function,
-                span=Span.of(node),
+                at=(function, node),
                 evidence=f"`{name}` was passed as NumPy's {passed[name].dtype.name}{list(passed[name].shape)}, and "
                 f"{evidence.name} doesn't return it",
                 fix=f"return {name} too, and write {name} = … where {evidence.name} is called",
@@ -237,22 +234,11 @@ def _shared(evidence: Evidence) -> Iterator[Finding]:
         value = function.value(node.args[0])
         if type(value) is np.ndarray and value.flags.writeable and value.ndim:
             name = function.source(node.args[0])
-            yield RULE.finding(
+            yield argument_mutation.finding(
                 f"`{function.source(node)}` may share its memory with the NumPy array `{name}`: writing to `{name}` "
                 "later may or may not change results",
-                function=function,
-                span=call.span,
+                at=(function, call.span),
                 evidence=f"`{name}` is a NumPy {value.dtype.name}{list(value.shape)} that can be written to",
                 fix=f"jnp.array({name}) copies; or pass {name} as an argument",
                 severity="note",
             )
-
-
-RULE = Rule(
-    "argument-mutation",
-    "EX011",
-    "warning",
-    "A compiled function can't change what it was passed.",
-    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#in-place-updates",
-    check,
-)

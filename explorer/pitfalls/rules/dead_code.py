@@ -10,15 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.arguments import parameter_location
-from explorer.pitfalls.equations import Equation, Program
-from explorer.pitfalls.evidence import Argument, Evidence
-from explorer.pitfalls.liveness import liveness
-from explorer.pitfalls.locations import frame_location
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax_trees import root_of
+from explorer.pitfalls.equations import Equation, Program, liveness
+from explorer.pitfalls.evidence import Argument, Evidence, parameter_location
+from explorer.pitfalls.function_source import frame_location, root_of
+from explorer.pitfalls.rule import rule
 
 _COSTLY = frozenset(
     ("dot_general", "conv_general_dilated", "scan", "while", "sort", "fft", "cholesky", "lu", "qr", "eigh", "svd")
@@ -27,7 +24,9 @@ _LARGE = 100_000  # elements computed for nothing
 _MANY = 20  # equations
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("dead-code", "EX026", "note", "jit-compilation.html", passive=True)
+def dead_code(evidence: Evidence) -> Iterator[Finding]:
+    """No result depends on what is computed, or on an argument."""
     used, dead = liveness(evidence.program)
     yield from _lines(evidence.program, dead)
     yield from _arguments(evidence, used)
@@ -61,7 +60,7 @@ def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
         lines.pop((frame.file, frame.line), None)
     for line in lines.values():
         costly = ", ".join(sorted(set(line.ops) & _COSTLY))
-        yield RULE.finding(
+        yield dead_code.finding(
             "what this line computes isn't used: XLA leaves it out, and who reads it takes it for a part of the result",
             evidence=f"{len(line.ops)} equation{'s' * (len(line.ops) > 1)} that no result depends on"
             + (f", {costly} among them" if costly else ""),
@@ -103,7 +102,7 @@ def _arguments(evidence: Evidence, used: set[Any]) -> Iterator[Finding]:
 
 def _unused(evidence: Evidence, root: str, unused: list[Argument], is_whole: bool) -> Finding:
     names = ", ".join(f"`{argument.path}`" for argument in unused[:3]) + (" …" if len(unused) > 3 else "")
-    return RULE.finding(
+    return dead_code.finding(
         f"{evidence.name} doesn't use the values of {f'`{root}`' if is_whole else names}",
         evidence=f"no result depends on {'it' if len(unused) == 1 else 'them'}; its shape and dtype may be used. "
         "Another shape or dtype compiles again all the same",
@@ -115,14 +114,3 @@ def _unused(evidence: Evidence, root: str, unused: list[Argument], is_whole: boo
 def _size(variable: Any) -> int:
     shape = getattr(variable.aval, "shape", ())
     return int(np.prod([size if isinstance(size, int) else 1 for size in shape], dtype=np.int64))
-
-
-RULE = Rule(
-    "dead-code",
-    "EX026",
-    "note",
-    "No result depends on what is computed, or on an argument.",
-    "https://docs.jax.dev/en/latest/jit-compilation.html",
-    check,
-    passive=True,
-)

@@ -8,12 +8,11 @@ from typing import Any
 
 from explorer.capture.safe_reading import attributes, callee_name
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.jits import is_users_jitted
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax_trees import last_name
+from explorer.pitfalls.rule import rule
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))
 # Of these a result is all that there is: they are called for nothing else. `jax.tree.map` may be, for what it calls.
@@ -32,7 +31,9 @@ _LIBRARIES = ("flax.", "collections.", "jax.", "optax.", "equinox.", "chex.", "d
 _Callees = dict[tuple[str, Span], str]  # what was called, with its module, by file and place of the call
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("dropped-result", "EX030", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
+def dropped_result(evidence: Evidence) -> Iterator[Finding]:
+    """An array is never changed in place: an update gives a changed copy, and one that nothing takes is lost."""
     callees = _recorded(evidence)
     for function in evidence.functions:
         unread = _unread(function)
@@ -154,10 +155,9 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
     else:
         message = f"what `{text}` returns isn't used, and it changes nothing of what it was given"
         fix = _assigned(function, call, text)
-    return RULE.finding(
+    return dropped_result.finding(
         message,
-        function=function,
-        span=Span.of(node),
+        at=(function, node),
         evidence=f"{'the call is a statement' if isinstance(node, ast.Expr) else 'nothing reads the names it is given'}"
         f" in {evidence.name}; JAX's functions change nothing in place",
         fix=fix,
@@ -198,13 +198,3 @@ def _own_name(function: FunctionSource, node: ast.expr | None) -> str:
     """The name of a variable of the function's own; empty for all else."""
     name = node.id if isinstance(node, ast.Name) else ""
     return name if name in function.locals - function.declared else ""
-
-
-RULE = Rule(
-    "dropped-result",
-    "EX030",
-    "warning",
-    "An array is never changed in place: an update gives a changed copy, and one that nothing takes is lost.",
-    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#in-place-updates",
-    check,
-)

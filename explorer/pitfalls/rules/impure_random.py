@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.recorder import Call
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax_trees import last_name
+from explorer.pitfalls.rule import rule
 
 _SOURCES = (
     "random.",
@@ -57,17 +56,18 @@ _SAME = frozenset[str]().union(
 )
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("impure-random", "EX003", "warning", "random-numbers.html")
+def impure_random(evidence: Evidence) -> Iterator[Finding]:
+    """Random numbers that Python or NumPy draws while a function is traced are constants of the compiled program."""
     for call, function in evidence.calls(*_SOURCES):
         name = call.callee.rpartition(".")[2]
         node = function.call_at(call.span) if function is not None else None
         if name in _MAKERS or (function is not None and node is not None and _is_harmless(call, function, node)):
             continue
-        yield RULE.finding(
+        yield impure_random.finding(
             f"{_callee_text(function, node) or name}() draws while {evidence.name} is traced: each call after "
             "that gets the same numbers again",
-            function=function,
-            span=call.span,
+            at=(function, call.span),
             evidence=f"it drew {call.times} in the trace, and will not again",
             fix=_fix(evidence, call, name),
         )
@@ -132,13 +132,3 @@ def _fix(evidence: Evidence, call: Call, name: str) -> str:
     if call.callee.startswith(("uuid.", "secrets.", "posix.", "nt.")):
         return f"make it outside of {evidence.name}, and pass it as an argument"
     return f"draw outside of {evidence.name} and pass the numbers, or give it an argument `key` for jax.random"
-
-
-RULE = Rule(
-    "impure-random",
-    "EX003",
-    "warning",
-    "Random numbers that Python or NumPy draws while a function is traced are constants of the compiled program.",
-    "https://docs.jax.dev/en/latest/random-numbers.html",
-    check,
-)

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer._jax.arguments import is_jitted, static_arguments
 from explorer._jax.array_types import Array
-from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,
@@ -23,14 +23,16 @@ from explorer.capture.safe_reading import (
     mro,
 )
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import decorator, hash_of, short_name
-from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rule import rule
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("jit-on-method", "EX023", "warning", "faq.html#how-to-use-jit-with-methods", passive=True)
+def jit_on_method(evidence: Evidence) -> Iterator[Finding]:
+    """jax.jit on a method makes `self` an argument: it fails, or is kept alive and known by identity."""
     seen: set[int] = set()
     for function, jitted, owner in _methods(evidence):
         if id(jitted) not in seen:
@@ -62,11 +64,10 @@ def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterato
         if hash_of(kind_of(owner)) in (None, object.__hash__):
             yield _static(function, span, name, kind, owner)
     elif jax.tree_util.all_leaves([owner]):
-        yield RULE.finding(
+        yield jit_on_method.finding(
             f"jax.jit takes `self` of {kind}.{name} for an argument to be traced, and a {kind} is no "
             "array: every call fails",
-            function=function,
-            span=span,
+            at=(function, span),
             evidence=f"{kind} is no pytree",
             fix=_registered(kind, owner, name),
             severity="error",
@@ -84,10 +85,9 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
         )
         evidence, severity = f"{kind} has the hash of `object`", "warning"
     fields = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
-    return RULE.finding(
+    return jit_on_method.finding(
         message,
-        function=function,
-        span=span,
+        at=(function, span),
         evidence=evidence + (f"; it holds {fields}" if fields else ""),
         fix=f"plain @jax.jit, and {_registered(kind, owner, name)}",
         severity=severity,
@@ -115,14 +115,3 @@ def _is_data(value: Any) -> bool:
     """Whether a value can be an argument: arrays, numbers with a fraction, and trees of them."""
     leaves = jax.tree_util.tree_leaves(value) if is_exactly(value, list, tuple, dict) else [value]
     return bool(leaves) and all(is_a(leaf, jax.Array, np.ndarray, float, complex, Array) for leaf in leaves)
-
-
-RULE = Rule(
-    "jit-on-method",
-    "EX023",
-    "warning",
-    "jax.jit on a method makes `self` an argument: it fails, or is kept alive and known by identity.",
-    "https://docs.jax.dev/en/latest/faq.html#how-to-use-jit-with-methods",
-    check,
-    passive=True,
-)

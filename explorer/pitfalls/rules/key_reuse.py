@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any
+from itertools import islice, takewhile
+from types import MethodType, ModuleType
+from typing import Any, cast
 
 import jax
 import numpy as np
 
 from explorer._jax.traces import called_through
-from explorer.capture.safe_reading import is_a
+from explorer.capture.safe_reading import attributes, class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
 from explorer.capture.sources import syntax_at
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
-from explorer.pitfalls.equations import Body, Equation, Program, is_literal
+from explorer.model.stage import is_library_file
+from explorer.pitfalls.equations import Body, Equation, Program, is_literal, liveness
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.key_holders import key_holder, mapped_object
-from explorer.pitfalls.liveness import liveness
-from explorer.pitfalls.locations import frame_location, span_of
-from explorer.pitfalls.loops import loop_around
-from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.function_source import FunctionSource, frame_location, span_of
+from explorer.pitfalls.rule import rule
+from explorer.pitfalls.rules.unrolled_loop import loop_around
 
 _USES = ("random_bits", "random_split", "random_gamma")
 _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
@@ -112,7 +111,9 @@ def _bytes(value: Any) -> Hashable:
     return np.asarray(data).tobytes() if getattr(data, "nbytes", 0) <= _SMALL else id(value)
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("key-reuse", "EX018", "warning", "random-numbers.html", passive=True)
+def key_reuse(evidence: Evidence) -> Iterator[Finding]:
+    """A random key that is used twice gives the same numbers twice."""
     program = evidence.program
     uses = list(filter(_is_forward, program.of(*_USES)))
     if not uses:
@@ -150,7 +151,7 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
 
 def _finding_of_use(evidence: Evidence, what: str, seen: str, fix: str, holder: str, frame: Frame) -> Finding:
     kept = f"; the key is one that {holder} keeps: each call of it draws the same, as a random function has to"
-    return RULE.finding(
+    return key_reuse.finding(
         f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
         evidence=seen + (kept if holder else ""),
         fix=fix,
@@ -223,7 +224,7 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
         is_made = isinstance(seed, Equation)
         frame = program.called_from(seed if is_made else use)
         is_users = program.frame(use) is not None and bool(program.main.raw.invars)
-        yield RULE.finding(
+        yield key_reuse.finding(
             f"the random numbers of {evidence.name} are the same in each call: "
             + (_made(frame) if is_made else "its key is a constant of the program"),
             evidence="numbers are drawn with a key that depends on no argument",
@@ -251,7 +252,7 @@ def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Val
         reported.add(frame)
         holder = key_holder(evidence, _users_stack(program, use)) or mapped_object(evidence, frame)
         seen = "the key has no axis that is mapped over, so that it draws once, and what it draws is shared"
-        yield RULE.finding(
+        yield key_reuse.finding(
             f"{evidence.name} draws in jax.vmap with one key for all: each mapped element gets the same numbers",
             evidence=seen + (f"; {holder} may keep the key: a random function is the same for all" if holder else ""),
             fix="give each element a key of its own: jax.vmap(f)(xs, jax.random.split(key, len(xs))), with the key as "
@@ -304,12 +305,101 @@ def _is_in_loop(frame: Frame) -> bool:
     return loop_around(frame.file, span_of(frame)) is not None
 
 
-RULE = Rule(
-    "key-reuse",
-    "EX018",
-    "warning",
-    "A random key that is used twice gives the same numbers twice.",
-    "https://docs.jax.dev/en/latest/random-numbers.html",
-    check,
-    passive=True,
-)
+_DEEPEST = 4  # equinox keeps a bound method's object two attributes below it
+_MOST = 64  # attributes or items of one container
+
+
+def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
+    """The class of an object that keeps a key and whose method one of some frames calls; empty if there is none.
+
+    Args:
+        frames: Of one stack, innermost first. The outermost is who calls: what it is a method of doesn't count, and
+            none keeps the key if it hands one over.
+    """
+    for i, frame in reversed(list(enumerate(frames))):
+        source, node = _call_at(evidence, frame)
+        if source is None:
+            continue
+        is_outermost = i == len(frames) - 1
+        if node is not None and is_outermost and _hands_key_over(evidence, source, node):
+            return ""
+        own = [] if is_outermost else [source.executed.owner]
+        callees = [] if node is None else _receivers(evidence, source, node)
+        holder = next((value for value in (*own, *callees) if _holds_key(value)), None)
+        if holder is not None:
+            owner = attributes(holder).get("__self__", holder)  # equinox has bound methods of its own
+            return class_name(kind_of(owner)).rpartition(".")[2]
+    return ""
+
+
+def mapped_object(evidence: Evidence, frame: Frame) -> str:
+    """The object of which a frame's call maps a method, as `path` in `jax.vmap(path.at)(times)`; empty for none.
+
+    What it keeps isn't known: it is a local variable of a function that has returned.
+    """
+    source, node = _call_at(evidence, frame)
+    match node:
+        case ast.Call(func=ast.Call(args=[ast.Attribute(value=ast.Name() as owner), *_])) if source is not None:
+            return owner.id if source.value(owner) is ... else ""
+        case _:
+            return ""
+
+
+def _call_at(evidence: Evidence, frame: Frame) -> tuple[FunctionSource | None, ast.Call | None]:
+    """The innermost of the user's functions that a frame's line is in, and the call there."""
+    around = (
+        function
+        for function in evidence.functions
+        if function.file == frame.file and function.node.lineno <= frame.line <= (function.node.end_lineno or 0)
+    )
+    source = max(around, key=lambda function: function.node.lineno, default=None)
+    return source, source.call_at(span_of(frame)) if source is not None else None
+
+
+def _hands_key_over(evidence: Evidence, source: FunctionSource, node: ast.Call) -> bool:
+    """Whether an argument of a call is made of a key."""
+    calls = [call for call, _, other in evidence.call_nodes() if other is node]
+    types = {name: kind for call in calls for name, kind in call.traced.items()}
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    parts = [part for argument in arguments for part in ast.walk(argument)]
+    return any(
+        _is_key_type(types.get(part.id, "")) if isinstance(part, ast.Name) else _is_key(source.resolve(part))
+        for part in parts
+        if isinstance(part, (ast.Name, ast.Attribute))
+    )
+
+
+def _is_key_type(text: str) -> bool:
+    return "key<" in text or text.endswith(("uint32[2]", "uint32[4]"))
+
+
+def _receivers(evidence: Evidence, source: FunctionSource, node: ast.Call) -> list[Any]:
+    """The object that a call is a method of, or calls itself, as far as it is known."""
+    callee = source.resolve(node.func)
+    if callee is not ... and not is_exactly(callee, MethodType):
+        return [callee]
+    recorded = [call.receiver for call, _, other in evidence.call_nodes() if other is node]
+    # 3.11 doesn't see the object of a method that is behind a descriptor, as equinox's are.
+    return [*recorded, source.resolve(getattr(node.func, "value", node.func))]
+
+
+def _holds_key(value: Any, depth: int = 0) -> bool:
+    if is_tracer(value) or is_a(value, jax.Array):
+        return _is_key(value)
+    if value is ... or is_plain(value) or is_a(value, ModuleType) or depth > _DEEPEST:
+        return False
+    return any(_holds_key(item, depth + 1) for item in islice(_inside(value), _MOST))
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if is_exactly(value, list, tuple):
+        return cast(Iterable[Any], value)
+    return list(cast(dict[Any, Any], value).values()) if type(value) is dict else attributes(value).values()
+
+
+def _is_key(value: Any) -> bool:
+    """Whether it is a random key, typed or raw, traced or not."""
+    if not (is_tracer(value) or is_a(value, jax.Array)):
+        return False
+    dtype, shape = str(value.aval.dtype), value.aval.shape
+    return dtype.startswith("key<") or (dtype == "uint32" and shape[-1:] in ((2,), (4,)))

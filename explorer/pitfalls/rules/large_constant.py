@@ -10,13 +10,11 @@ import jax
 import numpy as np
 
 from explorer.capture.safe_reading import is_a
-from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import reachable_values
+from explorer.model.findings import Finding
 from explorer.pitfalls.equations import Body, Equation, Program
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.locations import frame_location
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax_trees import root_of
+from explorer.pitfalls.evidence import Evidence, reachable_values
+from explorer.pitfalls.function_source import frame_location, root_of
+from explorer.pitfalls.rule import rule
 
 _LARGE = 1_000_000  # bytes
 _SAMPLE = 64  # elements
@@ -32,7 +30,9 @@ class _Group:
     first: Any = None
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("large-constant", "EX013", "warning", "jit-compilation.html", passive=True)
+def large_constant(evidence: Evidence) -> Iterator[Finding]:
+    """A large array from outside is compiled into the program instead of being passed to it."""
     program = evidence.program
     # One array may be a constant of several jitted functions.
     held = {id(const): (const, body, name) for body in program.bodies[::-1] for name, const in body.consts.items()}
@@ -61,7 +61,7 @@ def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> 
         fix = "make the object's arrays an argument: register it as a pytree, or pass them apart from it"
     else:
         fix = f"make it an argument: {evidence.name}(…, {root})"
-    return RULE.finding(
+    return large_constant.finding(
         f"{what} of the compiled {evidence.name}: {_size(group.bytes)} are in the program, and a change of it later "
         "isn't seen",
         evidence=f"{', '.join(dict.fromkeys(group.types[:4]))}: {group.bytes:,} bytes, from outside of the arguments",
@@ -111,14 +111,3 @@ def _bytes(const: Any) -> int:
 
 def _size(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
-
-
-RULE = Rule(
-    "large-constant",
-    "EX013",
-    "warning",
-    "A large array from outside is compiled into the program instead of being passed to it.",
-    "https://docs.jax.dev/en/latest/jit-compilation.html",
-    check,
-    passive=True,
-)

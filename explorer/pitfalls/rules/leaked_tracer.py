@@ -10,22 +10,19 @@ from types import FunctionType, MethodType
 from typing import Any, cast
 
 from explorer.capture.safe_reading import class_name, class_variables, is_exactly, is_tracer, kind_of, mro
-from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.locations import span_location
-from explorer.pitfalls.reach import default_values
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe_text import safe_text
-from explorer.pitfalls.state import Change, Container
-from explorer.pitfalls.syntax_trees import last_name
-from explorer.pitfalls.writes import Write, write_of
+from explorer.pitfalls.function_source import FunctionSource, last_name, span_location
+from explorer.pitfalls.outside import Write, write_of
+from explorer.pitfalls.rule import rule
+from explorer.pitfalls.state import Change, Container, default_values, safe_text
 
 _CACHED = kind_of(lru_cache(lambda: None))
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("leaked-tracer", "EX007", "error", "errors.html#jax.errors.UnexpectedTracerError")
+def leaked_tracer(evidence: Evidence) -> Iterator[Finding]:
+    """A value that stands for numbers only while a function is traced was kept, and can't be used afterwards."""
     yield from _refused_by_flax(evidence)
     yield from _cached(evidence)
     earlier = {id(value) for _, value, _ in evidence.before.tracers()}
@@ -50,7 +47,7 @@ def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
     error, step = evidence.error, evidence.failed_step
     if error is None or step is None or class_name(kind_of(error)) != "flax.errors.TraceContextError":
         return
-    yield RULE.finding(
+    yield leaked_tracer.finding(
         f"{evidence.name} changes a variable of flax.nnx that it wasn't passed: a traced value would stay in it, and "
         "flax ends the trace",
         evidence=f"the trace ended with {type(error).__name__}",
@@ -82,8 +79,7 @@ def _cached(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _kept(place: tuple[FunctionSource, ast.AST], message: str, kept: tuple[str, Any], fix: str) -> Finding:
-    function, node = place
-    return RULE.finding(message, function=function, span=Span.of(node), evidence=_left_over(*kept), fix=fix)
+    return leaked_tracer.finding(message, at=place, evidence=_left_over(*kept), fix=fix)
 
 
 def _left_over(where: str, value: Any) -> str:
@@ -146,10 +142,9 @@ def _property(evidence: Evidence, change: Change) -> Finding | None:
 
 def _left(evidence: Evidence, path: str, value: Any, write: Write | None) -> Finding:
     function = write.function if write is not None else next(iter(evidence.functions), None)
-    return RULE.finding(
+    return leaked_tracer.finding(
         f"{evidence.name} leaves a traced value in `{path}`: using it after the trace is an error",
-        function=function,
-        span=write.span if write is not None else None if function is None else function.header,
+        at=(function, write.span if write is not None else None if function is None else function.header),
         evidence=_left_over(f"`{path}` is", value),
         fix=_cure(evidence, path.partition("[")[0]),
     )
@@ -169,20 +164,9 @@ def _cure(evidence: Evidence, name: str) -> str:
 
 def _from_before(evidence: Evidence, path: str, value: Any) -> Finding:
     function = next(iter(evidence.functions), None)
-    return RULE.finding(
+    return leaked_tracer.finding(
         f"`{path}` holds a traced value that an earlier trace left: {evidence.name} can't compute with it",
-        function=function,
-        span=None if function is None else function.header,
+        at=(function, None if function is None else function.header),
         evidence=f"before the trace `{path}` was {safe_text(value)} already",
         fix=f"set {path.partition('[')[0]} anew, and return what is to be kept from the function that set it",
     )
-
-
-RULE = Rule(
-    "leaked-tracer",
-    "EX007",
-    "error",
-    "A value that stands for numbers only while a function is traced was kept, and can't be used afterwards.",
-    "https://docs.jax.dev/en/latest/errors.html#jax.errors.UnexpectedTracerError",
-    check,
-)

@@ -9,18 +9,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import frame_location
 from explorer.pitfalls.gradients.faults import GradientFault
 from explorer.pitfalls.gradients.singular import INFINITE
-from explorer.pitfalls.locations import frame_location
-from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rule import rule
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule(
+    "nan-gradient", "EX017", "warning", "faq.html#gradients-contain-nan-where-using-where", passive=True, compiles=True
+)
+def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
+    """A choice between branches is differentiated through both, and 0 times an infinite derivative is NaN."""
     for fault in evidence.gradient_faults:
         witness = f" with {fault.witness}" if fault.witness else ""
-        yield RULE.finding(
+        yield nan_gradient.finding(
             _message(fault),
             evidence=f"run{witness}: the value is finite, the gradient NaN"
             + ("" if fault.is_differentiated else "; nothing in this program is differentiated by it yet"),
@@ -72,15 +76,3 @@ def _line(text: str) -> str:
 def _short(node: ast.expr) -> str:
     text = _line(ast.unparse(node))
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-RULE = Rule(
-    "nan-gradient",
-    "EX017",
-    "warning",
-    "A choice between branches is differentiated through both, and 0 times an infinite derivative is NaN.",
-    "https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where",
-    check,
-    passive=True,
-    compiles=True,
-)

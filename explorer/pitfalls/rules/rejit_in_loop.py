@@ -9,18 +9,20 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
-from explorer.model.source import is_library_file
+from explorer.model.findings import Finding
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import decorator, is_jit_call
-from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rule import rule
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DERIVING = ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "checkpoint", "remat", "linearize")
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("rejit-in-loop", "EX022", "warning", "jit-compilation.html#jit-and-caching")
+def rejit_in_loop(evidence: Evidence) -> Iterator[Finding]:
+    """jax.jit of a lambda, a partial() or a bound method that is made anew compiles it anew each time."""
     for function in evidence.functions:
         yield from _in_text(evidence, function)
     yield from _in_ledger(evidence)
@@ -62,10 +64,9 @@ def _finding(
     times = max([0, *made_here])
     seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
     seen += [f"jax.jit was called {times} times here"] if times > 1 else []
-    return RULE.finding(
+    return rejit_in_loop.finding(
         f"{made} is made anew {how_often}, and jax.jit compiles it anew each time: JAX knows functions by identity",
-        function=function,
-        span=span,
+        at=(function, span),
         evidence="; ".join(seen),
         # Of a function that is called once it costs nothing; a trace doesn't tell.
         severity=None if loop is not None or ran > 1 else "note",
@@ -126,7 +127,7 @@ def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
             continue
         place, name = events[0].call_site, events[0].function
         seconds = sum(event.seconds for event in events)
-        yield RULE.finding(
+        yield rejit_in_loop.finding(
             f"{name} was compiled again {len(events)} times here because it was another function object each time",
             file=file,
             line=line,
@@ -135,13 +136,3 @@ def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
             evidence=f"{len(events)} compiles took {seconds:.2g} s",
             fix=events[0].reason.fix or f"call jax.jit({name}) once and keep what it returns",
         )
-
-
-RULE = Rule(
-    "rejit-in-loop",
-    "EX022",
-    "warning",
-    "jax.jit of a lambda, a partial() or a bound method that is made anew compiles it anew each time.",
-    "https://docs.jax.dev/en/latest/jit-compilation.html#jit-and-caching",
-    check,
-)

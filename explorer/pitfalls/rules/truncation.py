@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
 
-from explorer.capture.safe_reading import class_name, is_a
+from explorer.capture.safe_reading import class_name, is_a, is_plain
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.graph import Frame
-from explorer.model.source import is_library_file
-from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values
-from explorer.pitfalls.constants import ConstantValues
+from explorer.model.stage import is_library_file
 from explorer.pitfalls.equations import Equation, Program
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.flow import traced_in, traced_names
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
-from explorer.pitfalls.numpy_values import numpy_value
-from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.evidence import (
+    Evidence,
+    parameter_location,
+    passed_values,
+    reachable_values,
+    traced_in,
+    traced_names,
+)
+from explorer.pitfalls.function_source import (
+    FunctionSource,
+    expression_on_line,
+    frame_location,
+    last_name,
+    root_of,
+    span_location,
+)
+from explorer.pitfalls.rule import rule
 from explorer.pitfalls.rules.large_constant import same_array
-from explorer.pitfalls.syntax_trees import last_name, root_of
+from explorer.pitfalls.rules.out_of_bounds import ConstantValues
 
 _WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")
 _OVERFLOW = re.compile(r"argument path is (\S+)\. Got")
@@ -36,7 +46,9 @@ _MOST = 1_000_000  # elements looked at
 _X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, for all of it'
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("truncation", "EX014", "warning", "default_dtypes.html", passive=True)
+def truncation(evidence: Evidence) -> Iterator[Finding]:
+    """JAX computes with 32 bits unless told otherwise: 64-bit numbers lose digits, and large ones their value."""
     yield from _cast(evidence)
     yield from _cast_in_text(evidence)
     if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX when it is imported
@@ -59,7 +71,7 @@ def _named(evidence: Evidence) -> Iterator[Finding]:
         if match is None or is_library_file(file) or (match[1], file, line) in reported:
             continue
         reported.add((match[1], file, line))
-        yield RULE.finding(
+        yield truncation.finding(
             f"{evidence.name} asks for {match[1]} and gets {match[3]}",
             evidence=f"JAX warned in {match[2] or 'the trace'}: jax_enable_x64 is off",
             fix=f"jnp.{match[3]}, or {_X64}",
@@ -77,7 +89,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     roots = {root_of(path) for path, _ in passed_values(evidence)}
     path = match[1] if match is not None and root_of(match[1]) in roots else ""
     at_step = span_location(step.file, step.span) if step is not None else {}
-    yield RULE.finding(
+    yield truncation.finding(
         f"{evidence.name} can't be called: {f'`{path}` is' if path else 'it computes with'} a whole number that "
         "32 bits can't hold",
         evidence=f"the trace ended with {type(error).__name__}; jax_enable_x64 is off",
@@ -178,7 +190,7 @@ def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, s
 
 def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: dict[str, Any]) -> Finding:
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return RULE.finding(
+    return truncation.finding(
         f"{first:,} is cast to {dtype.name}, which has numbers from {low:,} to {high:,}: it becomes {got}",
         evidence=f"a constant {was}; JAX casts without a word",
         fix=f"a type that holds {first:,}, or jnp.clip(…, {low}, {high}) before the cast",
@@ -214,7 +226,7 @@ def _first_use(program: Program, value: Any) -> dict[str, Any] | None:
 
 def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str, place: dict[str, Any]) -> Finding:
     narrow = _NARROW[value.dtype.name]
-    return RULE.finding(
+    return truncation.finding(
         f"{what} is {value.dtype.name} and becomes {narrow} in {evidence.name}: {lost}",
         evidence=f"NumPy's {value.dtype.name}{list(value.shape)}; jax_enable_x64 is off, and JAX doesn't warn here",
         fix=f"numbers that {narrow} holds, or {_X64}"
@@ -261,12 +273,72 @@ def _names(call: ast.expr, dtype: str) -> bool:
     return False
 
 
-RULE = Rule(
-    "truncation",
-    "EX014",
-    "warning",
-    "JAX computes with 32 bits unless told otherwise: 64-bit numbers lose digits, and large ones their value.",
-    "https://docs.jax.dev/en/latest/default_dtypes.html",
-    check,
-    passive=True,
-)
+_MOST_ITEMS = 4_096  # elements
+_LARGEST = 2**64  # of Python's own numbers, and no power beyond it
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "numpy.int64": np.int64,
+    "numpy.uint64": np.uint64,
+    "numpy.float64": np.float64,
+    "numpy.array": np.array,
+    "numpy.asarray": np.asarray,
+    "numpy.arange": np.arange,
+}
+_OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.USub: operator.neg,
+}
+
+
+def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
+    """What an expression of numbers and NumPy's functions is; None for other expressions, and for plain numbers.
+
+    Nothing but NumPy runs, on numbers that the text has.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            value = _value(function, node)
+    except (ArithmeticError, TypeError, ValueError):  # such as NumPy refuses too
+        return None
+    return value if is_a(value, np.generic, np.ndarray) else None
+
+
+def _value(function: FunctionSource, node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name() | ast.Attribute():
+            value = function.value(node)
+            # An array from outside is a constant of the program, which `truncation` looks at by itself.
+            return value if is_a(value, np.generic) or (is_plain(value) and type(value) in (int, float)) else None
+        case ast.UnaryOp(op=sign, operand=inner) if type(sign) in _OPERATORS:
+            return _OPERATORS[type(sign)](_value(function, inner))
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return _combine(_OPERATORS[type(sign)], _value(function, left), _value(function, right))
+        case ast.List(elts=items) | ast.Tuple(elts=items) if len(items) <= _MOST_ITEMS:
+            values = [_value(function, item) for item in items]
+            return None if any(value is None for value in values) else values
+        case ast.Call(args=arguments, keywords=[]) if (make := _MAKERS.get(function.callee(node))) is not None:
+            return _make(make, [_value(function, argument) for argument in arguments])
+        case _:
+            return None
+
+
+def _combine(combine: Callable[..., Any], left: Any, right: Any) -> Any:
+    plain = [abs(value) for value in (left, right) if type(value) in (int, float)]
+    if left is None or right is None or any(value > _LARGEST for value in plain):
+        return None
+    if len(plain) == 2 and combine in (operator.pow, operator.lshift) and plain[1] > 64:
+        return None
+    return combine(left, right)
+
+
+def _make(make: Callable[..., Any], values: list[Any]) -> Any:
+    if not values or any(value is None for value in values):
+        return None
+    if make is np.arange and not all(type(value) is int and abs(value) <= _MOST_ITEMS for value in values):
+        return None
+    return make(*values)

@@ -10,21 +10,24 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer._jax.arguments import static_arguments
 from explorer._jax.array_types import Array
-from explorer._jax.jitted import static_arguments
 from explorer.capture.safe_reading import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
 from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
+from explorer.model.findings import Finding
 from explorer.model.text import with_article
-from explorer.pitfalls.arguments import parameter_location
-from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
-from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rule import rule
 
 
-def check(evidence: Evidence) -> Iterator[Finding]:
+@rule("unhashable-static", "EX021", "error", "jit-compilation.html#marking-arguments-as-static", passive=True)
+def unhashable_static(evidence: Evidence) -> Iterator[Finding]:
+    """A static argument needs a hash by value: without one the call fails, with one by identity each object
+    compiles.
+    """
     for argument in evidence.call_arguments:
         if argument.static and argument.name != "self":  # that is another rule's
             yield from _passed(evidence, argument)
@@ -46,19 +49,17 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
     if bad is not None:
         path, kind = bad
         where = "" if path == argument.name else f" (`{path}`)"
-        yield RULE.finding(
+        yield unhashable_static.finding(
             f"{what} is {with_article(kind)}{where}, which has no hash: every call fails",
-            function=function,
-            span=span,
+            at=(function, span),
             evidence=f"`{path}` is {with_article(kind)}",
             fix=_hashable(argument, path, kind),
         )
     elif _by_identity(kind_of(argument.value)):
         kind = short_name(kind_of(argument.value))
-        yield RULE.finding(
+        yield unhashable_static.finding(
             f"{what} is hashed by identity: each new {kind} compiles anew, and a change to this one isn't seen",
-            function=function,
-            span=span,
+            at=(function, span),
             evidence=f"{kind} has the hash of `object`",
             fix=_by_value(argument.value),
             severity="warning",
@@ -99,7 +100,7 @@ def _arrays(data: Any, depth: int = 0) -> Iterator[Any]:
 def _compared(evidence: Evidence, kind: type, array: Any) -> Finding:
     held = ((f"{argument.name}", argument.value) for argument in evidence.call_arguments if not argument.static)
     path = next(filter(None, (_path_to(array, value, name) for name, value in held)), f"a field of {short_name(kind)}")
-    return RULE.finding(
+    return unhashable_static.finding(
         f"`{path}` is an array, and {short_name(kind)} keeps it as a static field: a call with another "
         f"{short_name(kind)} fails, since JAX has to compare the two",
         evidence=f"it is no leaf of the arguments: {short_name(kind)} has it beside its arrays",
@@ -129,30 +130,27 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
         callee, source, kind = function.source(call.func), function.source(node), _display(function, node)
         store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
         if kind in _CURE:
-            yield RULE.finding(
+            yield unhashable_static.finding(
                 f"`{source}` is given to {callee} as a static argument, and {with_article(kind)} has no hash: "
                 "the call fails",
-                function=function,
-                span=Span.of(node),
+                at=(function, node),
                 evidence=f"{with_article(kind)} has no hash",
                 fix=_CURE[kind].format(source),
             )
         elif kind:
-            yield RULE.finding(
+            yield unhashable_static.finding(
                 f"`{source}` is made anew for each call of {callee}, which compiles anew each time: "
                 f"{with_article(kind)} is hashed by identity",
-                function=function,
-                span=Span.of(node),
+                at=(function, node),
                 evidence=f"a new {kind} in each call",
                 fix=f"make it once, outside of {function.executed.code.co_name}, and give {callee} that one",
                 severity="warning",
             )
         elif store is not None:
-            yield RULE.finding(
+            yield unhashable_static.finding(
                 f"`{source}` is changed here after {callee} was compiled with it as a static argument: "
                 f"{callee} goes on with what it was",
-                function=function,
-                span=Span.of(store),
+                at=(function, store),
                 evidence=f"{callee} was called with it in line {call.lineno}",
                 fix=f"a new object in the place of {source}, which is compiled for: dataclasses.replace makes one of a "
                 "dataclass",
@@ -269,14 +267,3 @@ def _by_value(value: Any) -> str:
         written = "; ".join(f"{field}: {short_name(kind_of(held))}" for field, held in fields.items())
         return f"@dataclass(frozen=True) on class {name}, with the fields {written} in the place of its __init__"
     return f"__eq__ and __hash__ in class {name}, both of the same values, which aren't changed any more"
-
-
-RULE = Rule(
-    "unhashable-static",
-    "EX021",
-    "error",
-    "A static argument needs a hash by value: without one the call fails, with one by identity each object compiles.",
-    "https://docs.jax.dev/en/latest/jit-compilation.html#marking-arguments-as-static",
-    check,
-    passive=True,
-)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from explorer.analysis.attribution import StageCoverage, stage_coverages
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
-from explorer.analysis.cost.limits import count_limits
-from explorer.analysis.coverage import StageCoverage, stage_coverages
-from explorer.analysis.facts.cost import INTENSE
+from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.facts import INTENSE
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT, GRADES, INFERRED
-from explorer.model.graph import Floats, Group
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Floats, Group, Hierarchy
+from explorer.model.links import EXACT, GRADES, INFERRED
 from explorer.model.live_memory import NO_SCHEDULE
 from explorer.model.stage import Stage
 from explorer.model.units import bytes_text

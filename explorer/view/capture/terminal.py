@@ -9,9 +9,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from explorer.model.capture import Capture
+from explorer.model.text import bar
 from explorer.model.units import duration_text, share_text
 from explorer.view.capture.summary import Part, StageSummary, summarize
-from explorer.view.rich_text import bar
 
 _DEEPEST = 4
 _MOST = 8  # groups of one group

@@ -8,7 +8,7 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from explorer.model.capture import Capture
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.sweep import Variant, WhatIf
 
 Send = Callable[..., None]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 from explorer.view.findings.html import fragment
 from explorer.view.findings.link import connect
 from explorer.view.interface import View

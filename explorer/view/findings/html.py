@@ -9,8 +9,7 @@ from html import escape
 from pathlib import Path
 
 from explorer.files.disk import read_text
-from explorer.model.findings.finding import SEVERITIES, Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import SEVERITIES, Finding, Findings
 from explorer.view.findings.text_parts import (
     SIGNS,
     Group,

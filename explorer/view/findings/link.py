@@ -11,8 +11,7 @@ from uuid import uuid4
 from weakref import ref
 
 from explorer.errors import ExplorerError, ViewError
-from explorer.model.findings.finding import Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings, Fix
 from explorer.view.cell import shown
 from explorer.view.session import in_kernel, ipython_shell, open_wire
 

@@ -7,8 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 from explorer.view.findings.text_parts import (
     SIGNS,
     changed_lines,

@@ -1,4 +1,4 @@
-"""How findings are said, whatever shows them: signs, counts, the user's lines with the piece that is meant."""
+"""Findings in words, whatever shows them: signs, counts, the user's lines with the piece that is meant, and text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from html import escape
 
-from explorer.model.cached import cached_property
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.attached import cached_property
+from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 
 # What is never told by colour alone.
 SIGNS = {"error": "✖", "warning": "▲", "note": "●"}
@@ -211,3 +210,29 @@ def changed_lines(diff: str) -> list[tuple[str, str]]:
     rows = [row for row in diff.splitlines() if not row.startswith(("---", "+++"))]
     lines = [("@", "⋯") if row.startswith("@@") else (row[:1] or " ", row[1:]) for row in rows]
     return lines[1:] if lines[:1] == [("@", "⋯")] else lines
+
+
+def to_text(findings: Findings, width: int = 100) -> str:
+    """A paragraph for each finding under one line of counts; then the rules that raised.
+
+    `width` wraps no line: an editor reads `file:line:column` of them.
+    """
+    parts = [repr(findings)[len("Findings(") : -1], *map(_paragraph, findings)]
+    parts += [f"a rule failed, its findings are missing: {fault}" for fault in findings.faults]
+    return "\n\n".join(parts)
+
+
+def finding_text(finding: Finding, width: int = 100) -> str:
+    """Its paragraph alone: one finding has no function's name above it, and nothing to count."""
+    return _paragraph(finding)
+
+
+def _paragraph(finding: Finding) -> str:
+    place = f"{finding.label or finding.file}:{finding.line}:{finding.column + 1}: " if finding.line else ""
+    rows = [f"{place}{finding.severity} {finding.code} {finding.rule}", f"    {finding.message}"]
+    if finding.text:
+        rows += [f"    > {finding.text}"]
+    fix = "\n".join(filter(None, [finding.fix.text, finding.fix.diff])).rstrip("\n").replace("\n", "\n" + " " * 10)
+    details = (("seen:", finding.evidence), ("cure:", fix), ("read:", finding.documentation))
+    rows += [f"    {name:<5} {text}" for name, text in details if text]
+    return "\n".join(rows)

@@ -8,15 +8,14 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
-from explorer.analysis.hot_summary import inside_text
+from explorer.analysis.session_summary import inside_text
 from explorer.files.disk import read_text
-from explorer.model.results.hot_paths import HotPaths, HotRow, HotState
+from explorer.model.results.hot_paths import HotPaths, HotRow, HotState, RepeatedSequence
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, factor_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import code_html, text_at
 from explorer.view.hotpath.curve import call_table, curve
-from explorer.view.hotpath.loops import loop_tables, proposal
 from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
@@ -223,3 +222,42 @@ def _place(paths: HotPaths, file: str, line: int) -> str:
     """Where a line is; in a notebook a script makes it a link to the cell."""
     place = paths.place(file, line)
     return f'<span class="hp-where" data-line="{line}">{escape(place)}</span>' if place else ""
+
+
+_ROWS = 24  # of repeats, those that cover most of the stream
+
+
+def proposal(paths: HotPaths, name: str) -> str:
+    """The function that stands for statements of a loop, as it may be pasted; empty if `name` is another function."""
+    made = next((one for one in paths.proposed if one.name == name), None)
+    if made is None:
+        return ""
+    where = f"{paths.place(made.file, made.first_line)}{f' to {made.last_line}' * (made.last_line > made.first_line)}"
+    return (
+        f'<div class="xf-fact"><b>made of</b> <span>the loop at {escape(where)}; as a function to paste:</span></div>'
+        f'<pre class="hp-made">{escape(made.text)}</pre>'
+    )
+
+
+def loop_tables(paths: HotPaths) -> list[Table]:
+    """The statements that run as they are written, and the stream of single operations folded into repeats."""
+    left = [(paths.place(one.file, one.line), one.reason, one.cure) for one in paths.left]
+    repeats = sorted(paths.repeats, key=_covered, reverse=True)
+    rows = [(f"{one.count:,} ×", count_text(len(one.operations), "operation"), one.name, _where(paths, one))
+            for one in repeats[:_ROWS]]  # fmt: skip
+    share = sum(map(_covered, repeats)) / paths.operations if paths.operations else 0.0
+    until = f"the first {count_text(paths.operations, 'single operation')}, before anything ran compiled"
+    tables = [
+        Table(f"{count_text(len(left), 'statement')} of loops left as written", ("where", "why", "cure"), left),
+        Table(f"{until}: {share:.0%} of them are repeats", ("times", "how long", "operations", "where"), rows),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _covered(repeat: RepeatedSequence) -> int:
+    return repeat.count * len(repeat.operations)
+
+
+def _where(paths: HotPaths, repeat: RepeatedSequence) -> str:
+    where = paths.place(repeat.file, repeat.first_line)
+    return where + f" to {repeat.last_line}" * (repeat.last_line > repeat.first_line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from explorer.model.results.operation_timeline import OperationTimeline, ThreadOperations
+from explorer.model.results.hot_paths import OperationTimeline, ThreadOperations
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table

@@ -11,10 +11,9 @@ from explorer.model.units import duration_text
 from explorer.view.chart import Table, static_html
 from explorer.view.ledger.calls import Call, Group, group_by_family
 from explorer.view.ledger.link import Link
-from explorer.view.ledger.message import message, tables_of
+from explorer.view.ledger.message import encode_message, message, tables_of
 from explorer.view.ledger.picture import describe_picture, picture
 from explorer.view.ledger.verdict import cause_of, cure_of, plain, verdict_of
-from explorer.view.ledger.wire import encode_message
 from explorer.view.page import interactive
 
 _MOST = 100  # rows of a table

@@ -17,8 +17,7 @@ from uuid import uuid4
 from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
 from explorer.view.display import mimebundle
-from explorer.view.ledger.message import MOST, is_on, message, tables_of
-from explorer.view.ledger.wire import Tables
+from explorer.view.ledger.message import MOST, Tables, is_on, message, tables_of
 from explorer.view.live_output import Output
 from explorer.view.session import ipython_shell, open_wire
 

@@ -1,17 +1,148 @@
-"""The message to the browser: what is new in the tables, and, whole each time, what is the case now."""
+"""The message to the browser: what is new in tables that only grow, and, whole each time, what is the case now.
+
+JSON, for it is mostly numbers in columns, which gzip packs well; times are whole milliseconds, durations microseconds.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from os.path import basename
 from typing import Any
 
+from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.variations import Variation, Variations
 from explorer.model.units import duration_text
-from explorer.view.ledger.variation_tables import variation_tables
+from explorer.view.ledger.calls import Call, Family, Fold
 from explorer.view.ledger.verdict import Phrase, cause_of_storm, times, verdict_of
-from explorer.view.ledger.wire import Tables
+
+VERSION = 1
+COLUMNS = (
+    "number", "function", "stack", "start", "trace", "lower", "compile", "saved", "reason", "flags", "id", "thread",
+    "device", "error", "process",
+)  # fmt: skip
+HIT, MISS, AGAIN = 1, 2, 4  # flags
+_TABLES = ("strings", "places", "reasons", "functions", "stacks", "calls")
+
+
+class Tables:
+    """The tables of one ledger; `add` what happened, `since` gives what a reader lacks."""
+
+    def __init__(self) -> None:
+        self.fold = Fold()
+        self.rows: dict[str, list[Any]] = {name: [] for name in _TABLES}
+        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in _TABLES}
+        self._string("")  # 0 is nothing
+
+    def add(self, events: Iterable[Event]) -> None:
+        before = len(self.fold.calls)
+        self.fold.add(events)
+        self.rows["calls"] += [self._call(call) for call in self.fold.calls[before:]]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {name: len(rows) for name, rows in self.rows.items()}
+
+    def since(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """What is new to a reader that has tables of these sizes; calls as columns."""
+        new = {name: self.rows[name][sizes.get(name, 0) :] for name in _TABLES}
+        calls = new.pop("calls")
+        columns: dict[str, list[int]] = {name: [row[i] for row in calls] for i, name in enumerate(COLUMNS)}
+        start = 0  # as differences: small numbers, which pack well
+        for i, at in enumerate(columns["start"]):
+            columns["start"][i], start = at - start, at
+        return {"version": VERSION, "from": dict(sizes), **new, "calls": columns}
+
+    def _call(self, call: Call) -> tuple[int, ...]:
+        flags = HIT * call.is_hit + MISS * call.is_miss + AGAIN * call.is_again
+        return (
+            call.number,
+            self._function(call.family),
+            self._stack(call.stack or ((call.place,) if call.place else ())),
+            round(call.start * 1e3),
+            *(round(seconds * 1e6) for seconds in (call.trace, call.lower, call.compile, call.saved)),
+            self._reason(call.reason),
+            flags,
+            *(self._string(text) for text in (call.id, call.thread, call.device, call.error, call.process)),
+        )
+
+    def _string(self, text: str) -> int:
+        return self._row("strings", text, text)
+
+    def _place(self, place: Place) -> int:
+        texts = (place.file, place.label or basename(place.file), place.text, place.function)
+        return self._row("places", place, (place.line, *map(self._string, texts)))
+
+    def _reason(self, reason: Reason) -> int:
+        texts = (reason.kind, reason.leaf, reason.before, reason.after, reason.fix, str(reason).replace("`", ""))
+        return self._row("reasons", reason, tuple(map(self._string, texts)))
+
+    def _function(self, family: Family) -> int:
+        row = (self._string(family.name), self._string(family.file), family.line, int(family.eager))
+        return self._row("functions", family, row)
+
+    def _stack(self, stack: tuple[Place, ...]) -> int:
+        return self._row("stacks", stack, tuple(map(self._place, stack)))
+
+    def _row(self, table: str, key: Hashable, row: Any) -> int:
+        numbers = self._numbers[table]
+        if key not in numbers:
+            numbers[key] = len(self.rows[table])
+            self.rows[table].append(row)
+        return numbers[key]
+
+
+def encode_message(message: Mapping[str, Any]) -> bytes:
+    """A message as an output carries it."""
+    return gzip.compress(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(), 9, mtime=0)
+
+
+_FUNCTIONS = 12
+_CALLS = 500  # the last of each: a live view asks at each change
+_CONSTANT = 40  # arguments of one function
+_VALUES = 8
+
+
+def variation_tables(ledger: Ledger) -> list[dict[str, Any]]:
+    """A table for each function that compiled again, the most expensive first; for the browser."""
+    again = [row for row in ledger.functions() if row.recompiles and not row.eager]
+    tables = {row.name: ledger.varying(row.name, calls=_CALLS) for row in again[:_FUNCTIONS]}
+    return [
+        {"function": name, "rows": _rows(variations)} for name, variations in tables.items() if variations.calls > 1
+    ]
+
+
+def _rows(variations: Variations) -> list[dict[str, Any]]:
+    rows = [_row(row.leaf or "the call", row.aspect, row) for row in variations.varying]
+    constant: dict[str, list[Variation]] = {}
+    for row in variations.rows:
+        if row.leaf and (row.aspect in ("dtype", "value") or row.aspect.startswith("shape[")):
+            constant.setdefault(row.leaf, []).append(row)
+    settled = [(path, text) for path, rows in constant.items() if (text := _constant(rows))]
+    rows += [
+        {"path": path, "aspect": "", "values": [[text, variations.calls]], "distinct": 1} for path, text in settled
+    ]
+    return rows[: len(variations.varying) + _CONSTANT]
+
+
+def _row(path: str, aspect: str, row: Variation) -> dict[str, Any]:
+    most = sorted(row.values, key=lambda value: -value.count)[:_VALUES]
+    values = [[value.text or "none", value.count] for value in most]
+    return {"path": path, "aspect": aspect, "values": values, "distinct": len(row.values)}
+
+
+def _constant(rows: list[Variation]) -> str:
+    """`float32[*, 128]`: what of an array never changed; a star is what did. Empty if nothing of it is settled."""
+    by_aspect = {row.aspect: row.values[0].text if row.is_constant else "*" for row in rows}
+    if "value" in by_aspect:
+        return by_aspect["value"] if by_aspect["value"] != "*" else ""
+    sizes = [text for aspect, text in by_aspect.items() if aspect.startswith("shape[")]
+    return f"{by_aspect.get('dtype', '*')}[{', '.join(sizes)}]"
+
 
 MOST = 30_000  # events that an output carries: of more than that, the oldest are left out, and that is said
 _CELLS = 500  # the latest

@@ -1,8 +1,10 @@
-"""The ledger as a chart: when each function was traced, lowered and compiled, and in which cell."""
+"""A chart of when each function compiled, on an axis whose long waits are cut short."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -11,7 +13,6 @@ from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
-from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import tables
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
@@ -19,6 +20,70 @@ from explorer.view.ledger.picture import describe_picture, picture
 from explorer.view.ledger.verdict import verdict_of
 from explorer.view.live_output import Output
 from explorer.view.session import in_kernel
+
+_LONG = 0.2  # of all the busy time: a wait longer than that is cut, if it lasts a second
+_CUT = 0.04  # of all the busy time: what is left of it
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    since: float
+    until: float
+    at: float  # where it begins on the axis
+
+
+class Clock:
+    """Seconds since 1970 to seconds on the axis, from 0."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        spans = sorted((call.start, call.start + call.seconds) for call in calls)
+        busy = sum(until - since for since, until in spans)
+        joined: list[tuple[float, float]] = []
+        for since, until in spans:
+            if joined and since - joined[-1][1] <= max(_LONG * busy, 1.0):
+                joined[-1] = joined[-1][0], max(joined[-1][1], until)
+            else:
+                joined.append((since, until))
+        self._stretches: list[_Stretch] = []
+        at = 0.0
+        for since, until in joined:
+            self._stretches.append(_Stretch(since, until, at))
+            at += until - since + _CUT * busy
+        self.begin = joined[0][0] if joined else 0.0
+
+    def at(self, moment: float) -> float:
+        """Where a moment is; one in a wait, where that begins."""
+        index = bisect_right(self._stretches, moment, key=lambda stretch: stretch.since) - 1
+        if index < 0:
+            return 0.0
+        stretch = self._stretches[index]
+        return stretch.at + min(moment, stretch.until) - stretch.since
+
+    def ticks(self, most: int = 8) -> list[tuple[float, str]]:
+        """Places with the seconds that they stand for: the begin of each stretch, and even steps in the long ones."""
+        whole = sum(stretch.until - stretch.since for stretch in self._stretches)
+        step = _even(whole / most)
+        ticks: list[tuple[float, str]] = []
+        for stretch in self._stretches:
+            first = stretch.since - self.begin
+            moments = [
+                first,
+                *(n * step for n in range(int(first / step) + 1, int((stretch.until - self.begin) / step) + 1)),
+            ]
+            for moment in moments:
+                at = self.at(self.begin + moment)
+                if not ticks or at - ticks[-1][0] > 0.6 * step:
+                    ticks.append((at, f"{moment:.3g} s" if moment < 1000 else f"{moment:,.0f} s"))
+        return ticks
+
+
+def _even(least: float) -> float:
+    """The next of 1, 2, 5, 10, …"""
+    power = 1e-6
+    while power * 10 < least:
+        power *= 10
+    return next(power * part for part in (1, 2, 5, 10) if power * part >= least)
+
 
 _FUNCTIONS = 12
 _ROW = 30  # pixels

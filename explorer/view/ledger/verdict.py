@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.model.events.storm import Storm
+from explorer.model.events.family_counts import Storm
 from explorer.model.text import code_parts
 from explorer.model.units import duration_text
 from explorer.view.ledger.calls import Call, Group, group_by_family

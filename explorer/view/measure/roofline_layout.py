@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
 
 # By what holds a kernel back: colours that colour-blind people tell apart on light and dark, and a shape of its own.

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from explorer.analysis.sweep_summary import growths, is_power
-from explorer.model.results.measured import size_text
-from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
+from explorer.analysis.measure_summary import growths, is_power
+from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow, size_text
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table

@@ -7,8 +7,7 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from explorer.model.results.measured import known_text, size_text
-from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.results.sweep import Variant, WhatIf, known_text, size_text
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table

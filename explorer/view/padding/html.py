@@ -13,8 +13,7 @@ from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import code_html
-from explorer.view.padding.grid import grid_html
-from explorer.view.padding.plots import plots_html
+from explorer.view.padding.picture import grid_html, plots_html
 from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"

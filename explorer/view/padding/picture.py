@@ -1,27 +1,274 @@
-"""The same as a static picture, and for plotly."""
+"""Padded sizes as figures: time and padding against the size, and the grid of sizes, on a page and as a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import prod
+from typing import NamedTuple
 
-from explorer.analysis.padding_summary import dimensions_text, obstacles
-from explorer.model.results.dynamic_report import DynamicReport
+from explorer.analysis.padding_summary import bucket_text, dimensions_text, obstacles, sizes_text, total_waste, waste_of
+from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
 from explorer.model.text import cut_end
+from explorer.model.units import count_text, duration_text, share_text
 from explorer.view.figure import BLUE, GREY, ORANGE, Bars, Figure, Label, Mark, Panel, Path, Points, headline
-from explorer.view.padding.grid import LEVELS, Grid, grid_of
-from explorer.view.padding.plots import Plot, across_title, bucket_places, elements, plots_of
+from explorer.view.scale import Scale, scale_of, without_crowding
+
+_ROOM, _LETTER = 300.0, 7.0  # pixels across a plot, and of a letter below it
+_MOST = 400  # points: more would lie on each other
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure of each size that was padded.
+
+    Args:
+        title: What it is.
+        x, y: Its scales.
+        points: The sizes.
+        values: What each has.
+        hover: What each says.
+    """
+
+    title: str
+    x: Scale
+    y: Scale
+    points: Sequence[PaddedSizes]
+    values: Sequence[float]
+    hover: Sequence[str]
+
+
+def elements(row: PaddedSizes) -> float:
+    """Where sizes stand across: by the product of their dimensions."""
+    return float(prod(row.sizes.values()))
+
+
+def across_title(report: DynamicReport) -> str:
+    """What stands below: `batch × seq`."""
+    return " × ".join(name for name, (least, _, most) in report.dimensions.items() if least < most)
+
+
+def bucket_places(report: DynamicReport) -> list[tuple[float, str]]:
+    """Where the padded binaries' buckets stand across, and what they are."""
+    return [(float(prod(row.sizes.values())), bucket_text(row.sizes)) for row in report.binaries if row.is_padded]
+
+
+def plots_of(report: DynamicReport) -> list[Plot]:
+    """Time and padding against the size; none where nothing was padded."""
+    rows = sorted(report.sizes, key=lambda row: -row.calls)[:_MOST]
+    if not rows:
+        return []
+    buckets = [at for at, _ in bucket_places(report)]
+    scale = scale_of([*map(elements, rows), *buckets], "{:,.0f}".format, most=5)
+    x = without_crowding(list(zip(scale.ticks, scale.texts, strict=True)), scale, _ROOM, _LETTER)
+    what = total_waste(report)[1]
+    took, waste = [row.median_seconds for row in rows], [waste_of(row, what) for row in rows]
+    waited = {row.is_waited for row in rows}
+    until = "until it returned" if True not in waited else "until its results were there"
+    hover = [_hover(row, what) for row in rows]
+    whole = Scale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), ("0%", "25%", "50%", "75%", "100%"))
+    return [
+        Plot(
+            f"a call, median, {until}" + ", or it returned" * (len(waited) > 1),
+            x,
+            scale_of(took, duration_text, most=5),
+            rows,
+            took,
+            hover,
+        ),
+        Plot(f"padding, part of the {what}", x, whole, rows, waste, hover),
+    ]
+
+
+def _hover(row: PaddedSizes, what: str) -> str:
+    until = "" if row.is_waited else " until it returned"
+    return (
+        f"{sizes_text(row.sizes)} in {bucket_text(row.bucket)}: {duration_text(row.median_seconds)}{until}, "
+        f"{share_text(waste_of(row, what))} padding, {count_text(row.calls, 'call')}"
+    )
+
+
+def plots_html(report: DynamicReport) -> str:
+    """The plots as placed elements: a page that strips styles is left with the tables below, not with loose texts."""
+    plots = plots_of(report)
+    if not plots:
+        return ""
+    key = (
+        f'<div class="hp-key"><span>across: {escape(across_title(report))}</span>'
+        '<span><i class="hp-point hp-compiled"></i> one size</span>'
+        '<span><i class="pd-line"></i> a bucket that is compiled</span></div>'
+    )
+    return f'<div class="pd-plots">{"".join(_plot(plot, report) for plot in plots)}</div>{key}'
+
+
+def _plot(plot: Plot, report: DynamicReport) -> str:
+    marks = [
+        *(f'<i class="hp-tick" style="bottom:{plot.y.at(tick, 0, 100):.1f}%"><b>{text}</b></i>'
+          for tick, text in zip(plot.y.ticks, plot.y.texts, strict=True)),
+        *(f'<i class="pd-x" style="left:{plot.x.at(tick, 0, 100):.1f}%">{text}</i>'
+          for tick, text in zip(plot.x.ticks, plot.x.texts, strict=True)),
+        *(f'<i class="pd-bucket" style="left:{plot.x.at(at, 0, 100):.1f}%" title="bucket {escape(text)}"></i>'
+          for at, text in bucket_places(report)),
+        *(f'<i class="hp-point hp-compiled" style="left:{plot.x.at(elements(row), 0, 100):.1f}%;'
+          f'bottom:{plot.y.at(value, 0, 100):.1f}%" title="{escape(hover)}"></i>'
+          for row, value, hover in zip(plot.points, plot.values, plot.hover, strict=True)),
+    ]  # fmt: skip
+    title = escape(plot.title)
+    label = escape(f"{plot.title}, of {count_text(len(plot.points), 'size')}; the table below has them")
+    return (
+        f'<div class="pd-plot"><p>{title}</p><div class="hp-plot" role="img" aria-label="{label}">'
+        f"{''.join(marks)}</div></div>"
+    )
+
+
+_CELLS = 32  # along a dimension; where it has more sizes, several share a cell
+_HIGH, _LINE = 150.0, 7.0  # pixels from bottom to top, and of half a line
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Sizes that were called: from where to where along both dimensions, and which part of their calls is padding."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+    waste: float
+    hover: str
+
+    @property
+    def level(self) -> float:
+        """The nearest of the shares that the key shows."""
+        return min(LEVELS, key=lambda level: abs(level - self.waste))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is drawn.
+
+    Args:
+        across, upwards: The names of the two dimensions.
+        x, y: Their scales; a size has the place from half before it to half behind it.
+        cells: The sizes that were called.
+        buckets: Of each padded binary the ends along both dimensions, and its text.
+        what: Of what the padding is a part: FLOPs or bytes.
+    """
+
+    across: str
+    upwards: str
+    x: Scale
+    y: Scale
+    cells: Sequence[Cell]
+    buckets: Sequence[tuple[float, float, str]]
+    what: str
+
+    @property
+    def title(self) -> str:
+        return f"padding by {self.across} and {self.upwards}, part of the {self.what}"
+
+
+def grid_of(report: DynamicReport) -> Grid | None:
+    """The grid; None where nothing was padded, or other than two dimensions vary."""
+    varying = [
+        _Dimension(name, max(1, least), most) for name, (least, _, most) in report.dimensions.items() if least < most
+    ]
+    if len(varying) != 2 or not report.sizes:
+        return None
+    across, upwards = varying
+    what, rungs = total_waste(report)[1], report.buckets or {}
+    buckets = [
+        (binary.sizes[across.name] + 0.5, binary.sizes[upwards.name] + 0.5, bucket_text(binary.sizes))
+        for binary in report.binaries
+        if binary.is_padded
+    ]
+    x = _scale(across, rungs.get(across.name, ()), _ROOM, _LETTER)
+    y = _scale(upwards, rungs.get(upwards.name, ()), _HIGH, _LINE)
+    cells = _cells(report.sizes, across, upwards, what)
+    return Grid(across.name, upwards.name, x, y, cells, buckets, what)
+
+
+class _Dimension(NamedTuple):
+    name: str
+    least: int
+    most: int
+
+    @property
+    def step(self) -> int:
+        """How many sizes share a cell."""
+        return -(-(self.most - self.least + 1) // _CELLS)
+
+
+def _scale(its: _Dimension, rungs: Sequence[int], room: float, letter: float) -> Scale:
+    ticks = sorted({its.least, *(rung for rung in rungs if its.least < rung < its.most), its.most})
+    scale = Scale(its.least - 0.5, its.most + 0.5, (), ())
+    return without_crowding([(float(tick), f"{tick:,}") for tick in ticks], scale, room, letter)
+
+
+def _cells(rows: Sequence[PaddedSizes], x: _Dimension, y: _Dimension, what: str) -> list[Cell]:
+    together: dict[tuple[int, int], list[PaddedSizes]] = {}
+    for row in rows:
+        place = (row.sizes[x.name] - x.least) // x.step, (row.sizes[y.name] - y.least) // y.step
+        together.setdefault(place, []).append(row)
+    cells: list[Cell] = []
+    for (column, line), members in sorted(together.items()):
+        left, low = x.least + column * x.step - 0.5, y.least + line * y.step - 0.5
+        right, high = min(left + x.step, x.most + 0.5), min(low + y.step, y.most + 0.5)
+        calls = sum(row.calls for row in members)
+        waste = sum(row.calls * waste_of(row, what) for row in members) / max(calls, 1)
+        first, others = members[0], f" and {count_text(len(members) - 1, 'size')} near it" * (len(members) > 1)
+        text = f"{sizes_text(first.sizes)}{others}: {share_text(waste)} padding, {count_text(calls, 'call')}"
+        cells.append(Cell(left, right, low, high, waste, text))
+    return cells
+
+
+def grid_html(report: DynamicReport) -> str:
+    """The grid as placed elements, like the plots beside it; empty where there is none."""
+    grid = grid_of(report)
+    if grid is None:
+        return ""
+    marks = [
+        *(f'<i class="hp-tick pd-bare" style="bottom:{grid.y.at(tick, 0, 100):.1f}%"><b>{text}</b></i>'
+          for tick, text in zip(grid.y.ticks, grid.y.texts, strict=True)),
+        *(f'<i class="pd-x" style="left:{grid.x.at(tick, 0, 100):.1f}%">{text}</i>'
+          for tick, text in zip(grid.x.ticks, grid.x.texts, strict=True)),
+        *(_cell(cell, grid) for cell in grid.cells),
+        *(f'<i class="pd-border" style="width:{grid.x.at(right, 0, 100):.1f}%;height:{grid.y.at(high, 0, 100):.1f}%"'
+          f' title="bucket {escape(text)}"></i>' for right, high, text in grid.buckets),
+    ]  # fmt: skip
+    label = escape(f"{grid.title}, of {count_text(len(report.sizes), 'size')}; the table below has them")
+    levels = "".join(
+        f'<span><i class="pd-cell" style="--pd-waste:{level:.0%}"></i> {level:.0%}</span>' for level in LEVELS
+    )
+    axes = f"<span>across: {escape(grid.across)}, upwards: {escape(grid.upwards)}</span>"
+    key = f'{axes}{levels}<span><i class="pd-box"></i> a bucket that is compiled</span>'
+    return (
+        f'<div class="pd-plot pd-grid"><p>{escape(grid.title)}</p><div class="hp-plot" role="img" aria-label="{label}">'
+        f'{"".join(marks)}</div><div class="hp-key">{key}</div></div>'
+    )
+
+
+def _cell(cell: Cell, grid: Grid) -> str:
+    left, right = (grid.x.at(at, 0, 100) for at in (cell.left, cell.right))
+    low, high = (grid.y.at(at, 0, 100) for at in (cell.low, cell.high))
+    return (
+        f'<i class="pd-cell" style="left:{left:.2f}%;bottom:{low:.2f}%;width:{right - left:.2f}%;'
+        f'height:{high - low:.2f}%;--pd-waste:{cell.waste:.0%}" title="{escape(cell.hover)}"></i>'
+    )
+
 
 _WIDTH, _HEIGHT, _GAP = 960, 200, 70
 _ACROSS = (_WIDTH - 30) / 2 - _GAP - 30  # pixels of a panel
 _APART = 54  # pixels from a bucket's name to the next one's
-_MOST = 8  # obstacles
+_OBSTACLES = 8  # obstacles
 
 
 def figure(report: DynamicReport) -> Figure:
     page = Figure(_WIDTH)
     first, _, rest = report.headline.partition("; ")
     y = headline(page, first, rest, f"{report.function}: {dimensions_text(report)}")
-    for obstacle in obstacles(report)[:_MOST]:
+    for obstacle in obstacles(report)[:_OBSTACLES]:
         page.text(24, y + 14, cut_end(f"{obstacle.place}: {obstacle.reason}", 130), colour=ORANGE)
         y += 18
         if obstacle.first.hint:

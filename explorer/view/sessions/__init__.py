@@ -7,9 +7,8 @@ from typing import Any
 from explorer.model.results.session import SessionReport
 from explorer.view.interface import View
 from explorer.view.session import in_kernel
-from explorer.view.sessions.html import fragment
+from explorer.view.sessions.html import fragment, templates
 from explorer.view.sessions.link import LiveSession, link_to
-from explorer.view.sessions.pages import templates
 
 __all__ = ["SessionReportView", "SessionView"]
 

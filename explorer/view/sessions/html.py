@@ -1,17 +1,21 @@
-"""A session as HTML that is complete as it stands; where a script runs, it is live and opens what there is."""
+"""A session as HTML that is complete as it stands, with the pages of its items, and as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from html import escape
 from math import isfinite
 from pathlib import Path
+from typing import Protocol
 
 from explorer.files.disk import read_text
 from explorer.model.results.session import SessionItem, SessionReport, SessionRow
+from explorer.model.text import cut_end
 from explorer.model.units import bytes_text, count_text, duration_text
 from explorer.view.page import sentence
+from explorer.view.registry import view_of
 from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
@@ -119,3 +123,70 @@ def _items(items: Sequence[SessionItem]) -> str:
         f"{escape(item.text)}</span>"
         for item in items
     )
+
+
+_LARGEST = 24_000_000  # characters of all together: a page that a browser still opens at once
+
+
+class OpensItems(Protocol):
+    """A session: `explorer.sessions.session.Session`, which is above this floor."""
+
+    def open(self, key: str) -> object: ...
+    def unseen(self) -> AbstractContextManager[None]: ...
+
+
+def templates(session: OpensItems, report: SessionReport) -> str:
+    """A `<template>` for each item that can be shown, the dearest functions first, as long as there is room."""
+    parts: list[str] = []
+    room = _LARGEST
+    for item in (item for row in report.rows for item in row.items):
+        try:
+            with session.unseen():  # what showing a capture compiles is not the user's
+                value: object = session.open(item.key)
+                html = view_of(type(value)).html(value)
+        except Exception as error:  # it says why where it would stand
+            html = f'<p class="xf-nothing">{escape(f"{type(error).__name__}: {error}")}</p>'
+        if len(html) > room:
+            html = '<p class="xf-nothing">This page has no room for it: save it by itself, with to_html.</p>'
+        room -= len(html)
+        parts.append(f'<template data-page="{escape(item.key)}">{html}</template>')
+    return "".join(parts)
+
+
+_FUNCTIONS = 40
+_NAME = 28
+
+
+class _Session(Protocol):
+    def report(self) -> SessionReport: ...
+
+
+def session_text(session: _Session, width: int = 100) -> str:
+    return report_text(session.report(), width)
+
+
+def report_text(report: SessionReport, width: int = 100) -> str:
+    """`width` characters wide."""
+    lines = [sentence.replace("`", "") for sentence in report.summary]
+    if report.rows:
+        lines += [
+            "",
+            f"{'function':<{_NAME}} {'compiled':>14} {'seconds':>9}  {'a call':>9} {'memory':>9}  what there is",
+        ]
+    lines += [line for row in report.rows[:_FUNCTIONS] for line in _lines(row, width)]
+    if len(report.rows) > _FUNCTIONS:
+        lines.append(f"and {count_text(len(report.rows) - _FUNCTIONS, 'more function')}")
+    return "\n".join([*lines, *report.notes])
+
+
+def _lines(row: SessionRow, width: int) -> list[str]:
+    again = f" ({row.recompiles:,} again)" if row.recompiles else ""
+    seconds = duration_text(row.seconds) if isfinite(row.seconds) else "–"
+    run = duration_text(row.run) if isfinite(row.run) else ""
+    memory = bytes_text(int(row.memory)) if isfinite(row.memory) else ""
+    items = ", ".join(item.text for item in row.items)
+    count = f"{row.compiles:,}{again}"
+    line = f"{cut_end(row.name, _NAME):<{_NAME}} {count:>14} {seconds:>9}  {run:>9} {memory:>9}  {items}".rstrip()
+    more = [f"    {row.place}" if row.place else "", f"    {row.why.replace('`', '')}" if row.why else ""]
+    cure = [f"    cure: {row.cure.splitlines()[0]}"] if row.cure else []
+    return [cut_end(text, width) for text in [line, *more, *cure] if text]

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import explorer as ex
-from explorer.model.results.axis import Axis
-from explorer.model.results.operation_timeline import LoggedCompile, OperationTimeline, ThreadOperations
-from explorer.model.results.operations import Operation
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.results.hot_paths import (
+    LoggedCompile,
+    Operation,
+    OperationTimeline,
+    RepeatedSequence,
+    ThreadOperations,
+)
+from explorer.model.results.statistics import Axis
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 

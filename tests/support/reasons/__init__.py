@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import explorer as ex
-from explorer.analysis.recompiles.key_history import History
-from explorer.analysis.recompiles.reasons import explain, explain_raised
+from explorer.analysis.recompiles.reasons import History, explain, explain_raised
 
 FOLDER = Path(__file__).parent
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from explorer._jax.internals import untested_version
+from explorer._jax.dispatch import untested_version
 from tests.compatibility import RELEASES
 
 SCRIPT = """

@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from explorer._jax.levels import LEVELS, MORE, level_options
+from explorer._jax.settings import LEVELS, MORE, level_options
 
 
 @pytest.mark.parametrize("level", range(4))

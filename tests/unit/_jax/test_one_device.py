@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer._jax.one_device import is_of_one_device
+from explorer._jax.traces import is_of_one_device
 
 COUNTED = """
 import json, jax, jax.numpy as jnp
 from jax import lax
-from explorer._jax.one_device import is_of_one_device
+from explorer._jax.traces import is_of_one_device
 from tests.corpus_sharding.programs import mesh_of
 
 several, single = mesh_of(x=8), jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))

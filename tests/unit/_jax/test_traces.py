@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from jax import export
 
-from explorer._jax.dimensions import bounds_of, is_at_least, size_where
-from explorer._jax.program_lines import program_lines
+from explorer._jax.symbolic import bounds_of, is_at_least, size_where
 from explorer._jax.traces import (
     calls_compiled,
     foreign_tracers,
     inner_jaxprs,
     is_in_jaxpr_trace,
+    program_lines,
     scan_inputs,
     user_stack,
 )

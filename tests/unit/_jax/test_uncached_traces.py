@@ -4,19 +4,19 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from explorer._jax import uncached_traces
+from explorer._jax import traces
 
 X = jnp.ones(3)
 
 
-@pytest.mark.parametrize("section", [uncached_traces.uncached_traces, uncached_traces.uncached_programs])
+@pytest.mark.parametrize("section", [traces.uncached_traces, traces.uncached_programs])
 def test_what_jax_keeps_of_inner_functions_stays_bounded(section, monkeypatch):
-    monkeypatch.setattr(uncached_traces, "_KEPT", 20)
+    monkeypatch.setattr(traces, "_KEPT", 20)
     seen = []
     for _ in range(60):
         with section():
             jax.jit(lambda x: jnp.add(x, 1) * 2).trace(X)
-        seen.append(uncached_traces._inner_count())
+        seen.append(traces._inner_count())
     assert max(seen) > 0
     assert max(seen) - min(seen) <= 60  # two or three a trace, and some that JAX has of others
 
@@ -30,7 +30,7 @@ def test_what_was_compiled_runs_on_without_another_trace():
         return x * 2
 
     inner(X)
-    for cache in (uncached_traces._inner_traces, uncached_traces._inner_calls):
+    for cache in (traces._inner_traces, traces._inner_calls):
         cache.cache_clear()
     inner(X)
     assert len(runs) == 1

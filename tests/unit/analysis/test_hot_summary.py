@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.analysis.hot_summary import headline, hot_paths_text, times_text
+from explorer.analysis.session_summary import headline, hot_paths_text, times_text
 from explorer.model.results.hot_paths import HotPaths, HotRow
 
 

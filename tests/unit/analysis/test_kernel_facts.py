@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.analysis.kernel_facts import kernel_facts
+from explorer.analysis.facts import kernel_facts
 from explorer.model.machine_code import KernelCode
 
 

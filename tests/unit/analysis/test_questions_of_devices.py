@@ -3,8 +3,9 @@
 import pytest
 
 import explorer as ex
-from explorer.analysis.collectives.collectives import group_text
-from explorer.analysis.questions.devices import argument_words, collectives, entry_parameters, gathered, sharded
+from explorer.analysis.collectives import group_text
+from explorer.analysis.graphs import entry_parameters
+from explorer.analysis.questions.arrays import argument_words, collectives, gathered, sharded
 
 HEAD = """HloModule m, is_scheduled=true, num_partitions=4
 

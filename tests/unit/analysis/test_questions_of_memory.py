@@ -4,9 +4,8 @@ import pytest
 
 import explorer as ex
 from explorer.analysis.questions.arrays import donated, largest, materialised
-from explorer.analysis.questions.kernels import slow
-from explorer.analysis.questions.moved import copies
-from explorer.analysis.questions.run import precision, recompiled, remat
+from explorer.analysis.questions.equations import precision, recompiled, remat
+from explorer.analysis.questions.kernels import copies, slow
 
 
 def program(body, scheduled=True, head=""):

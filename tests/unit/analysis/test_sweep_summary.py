@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.sweep_summary import growths, headline
-from explorer.model.results.axis import Axis
+from explorer.analysis.measure_summary import growths, headline
+from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples
 

@@ -4,11 +4,10 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.what_if_summary import headline, variant_diff, verdict
+from explorer.analysis.measure_summary import variant_diff, verdict, what_if_headline
 from explorer.errors import NotRecordedError
-from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.timing import Samples
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.sweep import Difference, Variant, WhatIf
+from explorer.model.results.timing import Ratio, Samples
 
 
 def variant(name="x", ratio=None, size=1_000_000, *, timed=True, **more):
@@ -62,7 +61,7 @@ def test_what_a_variant_brings(row, words):
 
 
 def tried(*rows, plain=PLAIN):
-    return headline(WhatIf("f", "", [plain, *rows]))
+    return what_if_headline(WhatIf("f", "", [plain, *rows]))
 
 
 FAST, FASTER = variant("fast", (0.8, 0.7, 0.9)), variant("faster", (0.5, 0.4, 0.6))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.aot.arrays import array_from_bytes, array_to_bytes
+from explorer.aot.encoding import array_from_bytes, array_to_bytes
 from explorer.errors import ArchiveError
 
 pytestmark = pytest.mark.slow

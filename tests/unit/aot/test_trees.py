@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.aot.trees import tree_from_json, tree_to_json
+from explorer.aot.encoding import tree_from_json, tree_to_json
 from explorer.errors import ArchiveError
 
 

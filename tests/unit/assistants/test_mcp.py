@@ -13,7 +13,7 @@ import pytest
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.files.reports.report import KINDS
+from explorer.files.reports import KINDS
 
 pytest.importorskip("mcp", reason="needs the SDK of the Model Context Protocol (the extra mcp)")
 

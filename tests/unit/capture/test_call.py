@@ -11,7 +11,7 @@ import pytest
 
 import explorer as ex
 from explorer.capture.call import Call, takes_call
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Peaks
 
 X = jnp.ones(8)
 BRIEF = 0.01

@@ -23,6 +23,7 @@ from explorer.capture import recording
 from explorer.capture.equation_paths import EquationPaths, names_without_numbers, numbers_in, rename_numbered
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
+from explorer.errors import NotRecordedError
 
 X = jnp.ones((16, 16))
 NUMBER = re.compile(r"[~_]eq\d+")
@@ -532,21 +533,42 @@ def test_dumps_that_killed_processes_left_are_removed_by_the_next_one(monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["explorer-passes-new"]
 
 
-ENDS_WHILE_PACKING = """
-import random, tempfile
-from pathlib import Path
-from explorer.capture.passes import PassFile
-from explorer.capture.recording import PassDump
-folder = tempfile.TemporaryDirectory()
-path = Path(folder.name, "module_0001.jit_f.txt")
-path.write_bytes(random.Random(0).randbytes(30_000_000))
-dump = PassDump(folder, [PassFile(path, "", "")] * 8, [])
+ENDS_WHILE_ITS_PASSES_ARE_PACKED = """
+import sys
+import jax.numpy as jnp
+import explorer as ex
+from explorer.capture import recording
+
+recording._MEMORY = sys.argv[1]
+
+def chain(x):
+    for i in range(300):
+        x = jnp.tanh(x @ x) * (i + 0.5)
+    return x
+
+capture = ex.explore(chain, jnp.ones((8, 8)))
+assert any(thread.name == "explorer-passes" for thread in __import__("threading").enumerate())
 """
 
 
-def test_a_process_may_end_while_a_large_dump_is_packed():
-    run = subprocess.run([sys.executable, "-c", ENDS_WHILE_PACKING], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
+def test_a_process_that_ends_while_its_passes_are_packed_ends_in_silence_and_leaves_nothing(tmp_path):
+    command = [sys.executable, "-c", ENDS_WHILE_ITS_PASSES_ARE_PACKED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_passes_that_found_no_room_are_recorded_when_there_is_some(monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(recording, "read_bytes", fail)
+        capture, other = (ex.explore(lambda x, i=i: twice(x) * (10 + i), X) for i in range(2))
+        with pytest.raises(NotRecordedError, match="No space left on device"):
+            _ = other.passes
+    assert capture.coverage("hlo", "exact") > 0.8
+    assert capture.passes["fusion"].born
 
 
 def test_passes_that_were_not_dumped_are_recorded_when_they_are_asked_for(monkeypatch):

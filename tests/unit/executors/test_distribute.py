@@ -14,7 +14,7 @@ import pytest
 
 import explorer as ex
 from explorer.executors.distribute import distribution
-from explorer.executors.packing import pack, unpack
+from explorer.executors.worker import pack, unpack
 
 
 def doubled(shared, item):
@@ -169,7 +169,7 @@ def test_processes_that_end_as_they_start_are_said_once():
 
 ON_TWO_DEVICES = """
 import jax, numpy
-from explorer.executors.packing import pack
+from explorer.executors.worker import pack
 mesh = jax.make_mesh((2,), ("x",))
 try:
     pack(jax.device_put(numpy.ones(4), jax.NamedSharding(mesh, jax.P("x"))), "sweep")

@@ -15,10 +15,11 @@ import explorer as ex
 from explorer.files.capture import _read_stage, decode
 from explorer.files.capture_writing import encode
 from explorer.files.container import VERSION, BlobReader, Blobs, table
+from explorer.files.passes import pack_passes, unpack_passes
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.stage import Stage
+from explorer.model.passes import Passes
+from explorer.model.stage import Durations, Stage
 from tests.support.functions import loss
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
@@ -68,6 +69,18 @@ def test_the_numbers_of_nodes_come_back_in_single_precision(capture):
     measured = replace(alone, stages=(Stage("hlo", lambda: (capture.hlo.text, graph)),))
     (stage,) = decode(encode(measured)).stages
     np.testing.assert_array_equal(stage.graph.measures["time"], known.astype(np.float32))
+
+
+def test_a_pass_that_says_it_changed_nothing_where_lines_went_pairs_none_of_them(capture):
+    passes = capture.passes
+    step = next(step for step in passes if len(step.before.splitlines()) != len(step.after.splitlines()))
+    silent = replace(step, born=0, died=0, changed=0, moved=False)
+    steps = [silent if each is step else each for each in passes.all]
+    blobs = Blobs()
+    header = pack_passes(Passes(passes.versions, steps, links=()), blobs)
+    read = unpack_passes(header, BlobReader(memoryview(b"".join(blobs.parts))), len(capture.jaxpr.graph))
+    assert len(read.links) > 0
+    assert step.index not in {read[link.position].index for link in read.links}
 
 
 def test_saving_leaves_nothing_else_behind(saved):

@@ -16,13 +16,20 @@ import pytest
 import explorer as ex
 from explorer.errors import GoldenFileError, OptionError, SignalsError, UnreadableTextError
 from explorer.files.container import Blobs
-from explorer.files.disk import parse_json, parse_toml, read_bytes, read_lines, replacing, write_text, write_whole
+from explorer.files.disk import (
+    parse_json,
+    parse_toml,
+    project_settings,
+    read_bytes,
+    read_lines,
+    replacing,
+    write_text,
+    write_whole,
+)
 from explorer.files.golden import from_toml
-from explorer.files.instruction_log import read_log
-from explorer.files.project_settings import project_settings
+from explorer.files.instruction_log import read_log, read_timeline
 from explorer.files.signals import read_signals
-from explorer.files.timeline import read_timeline
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Findings
 from explorer.model.golden import Golden
 from tests import one_door
 from tests.corpus_hostile.formats import capture_parts, wire

@@ -8,7 +8,7 @@ import pytest
 
 import explorer as ex
 from explorer import ExplorerError, MissingPackageError
-from explorer.files.frames import frame_of
+from explorer.files.columns import frame_of
 
 
 @dataclass

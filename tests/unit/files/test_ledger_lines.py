@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from explorer import LedgerFileError, OptionError
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.family_counts import Prediction
+from explorer.model.events.key import LEAF, NONE, Function, Key, Leaf, Static, TreeNode
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.prediction import Prediction
-from explorer.model.events.pytree import LEAF, NONE, TreeNode
 from tests.support.ledger_events import FULL, call, first, storm
 
 

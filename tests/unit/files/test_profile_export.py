@@ -8,8 +8,8 @@ import pytest
 
 import explorer as ex
 from explorer.model.graph import Frame
+from explorer.model.results.profile import OpTime
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
-from explorer.model.results.profile_rows import OpTime
 
 MAIN, WORKER = 0, 1
 # Thread, start, end, kind, what; seconds that a binary fraction holds. The first call begins at 1.

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.errors import ResultFileError
 from explorer.files.results import FORMAT, _check, decode, encode
-from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
 from explorer.model.results.profile_events import HOST, THUNK, Events, Op
 from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples, Timing
 

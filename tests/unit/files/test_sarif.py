@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
+from explorer.model.findings import SEVERITIES, Finding, Fix
 
 A = Finding(
     "impure-print", "warning", "print() ran once", "/home/ada/träin.py", 12, "it ran once", Fix("jax.debug.print"),

@@ -3,9 +3,8 @@
 import pytest
 
 import explorer as ex
-from explorer.files.instruction_log import LogLine, parse_line
-from explorer.files.timeline import read_timeline
-from explorer.model.results.operation_timeline import LoggedCompile
+from explorer.files.instruction_log import LogLine, parse_line, read_timeline
+from explorer.model.results.hot_paths import LoggedCompile
 
 PARTS = 240
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.files.reports.report import schema_text
+from explorer.files.reports import schema_text
 from explorer.golden.bisect import bisect
-from explorer.model.bisection import FAILS, PASSES, UNKNOWN, Verdict
+from explorer.model.golden import FAILS, PASSES, UNKNOWN, Verdict
 
 STEP = """\
 import jax.numpy as jnp

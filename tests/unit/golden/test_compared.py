@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden import compared
 from explorer.model.golden import Golden, LineRecord, ProgramRecord
 
 TANH = LineRecord("m.py", 3, "y = jnp.tanh(x)", {"tanh f32[64]": 1}, {"tanh → f32[64]": 1}, 64, 512)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.analysis.golden.matched_lines import matched_lines
+from explorer.analysis.golden import matched_lines
 from explorer.files.golden import from_toml, to_toml
 from explorer.model.golden import Golden, LineRecord, ProgramRecord
 

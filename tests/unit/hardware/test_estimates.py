@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.hardware.estimates import estimates
+from explorer.hardware.names import estimates
 
 TEXT = """HloModule m, is_scheduled=true
 

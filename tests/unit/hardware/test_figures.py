@@ -3,8 +3,8 @@
 import pytest
 
 import explorer as ex
-from explorer.hardware.figures import all_hardware
-from explorer.hardware.gpu_config import target_config
+from explorer.hardware.cpu_features import target_config
+from explorer.hardware.names import all_hardware
 
 DEVICES = list(all_hardware().values())
 

@@ -13,8 +13,7 @@ import pytest
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.hardware.installed import compiler_of, install, is_available, path_of, remove
-from explorer.hardware.pip_folder import install_into
+from explorer.hardware.installed import compiler_of, install, install_into, is_available, path_of, remove
 from explorer.hardware.process import refusal
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.hardware.figures import aliases, all_hardware
-from explorer.hardware.names import parse_target
+from explorer.hardware.names import aliases, all_hardware, parse_target
 
 GPUS = [key for key, device in all_hardware().items() if device.platform in ("cuda", "rocm")]
 TPUS = {key: device.topology.count("x") + 1 for key, device in all_hardware().items() if device.platform == "tpu"}

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.hardware.capacity import capacity_of, read_overflow
+from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
-from explorer.model.results.target_comparison import TargetResult
+from explorer.model.results.targets import TargetResult
 
 
 def array(*shape: int, dtype: object = jnp.bfloat16) -> jax.ShapeDtypeStruct:

@@ -19,8 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.options import Options
+from explorer.hotpath.hot import HotFunction, Options
 
 _DIGITS = 4  # of results: what reassociation leaves the same in single precision
 

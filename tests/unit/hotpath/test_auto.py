@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer._jax import levels
-from explorer._jax.levels import measured_options
+from explorer._jax import settings
+from explorer._jax.settings import measured_options
 from explorer.hotpath.auto import active
 
 X = jnp.linspace(0.1, 1.0, 32 * 32).reshape(32, 32)
@@ -173,7 +173,7 @@ def test_autotuning_tries_several_sets_of_options_and_gives_the_same(monkeypatch
     def double(x):
         return jnp.sin(x) * 2
 
-    monkeypatch.setitem(levels.TRIED, jax.default_backend(), ({"xla_backend_optimization_level": 1},))
+    monkeypatch.setitem(settings.TRIED, jax.default_backend(), ({"xla_backend_optimization_level": 1},))
     counted = []
     monkeypatch.setattr("explorer.hotpath.auto.measured_options", lambda: counted.append(1) or measured_options())
     hot = ex.auto_compile(mode="max-autotune", background=False, threshold=1, seconds=0)

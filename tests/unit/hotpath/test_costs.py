@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.hotpath.costs import CallCosts
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.options import Options
+from explorer.hotpath.hot import HotFunction, Options
 from explorer.hotpath.report import row_of
+from explorer.hotpath.timing import CallCosts
 
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)
 

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.options import Options
+from explorer.hotpath.hot import HotFunction, Options
 from tests.unit.hotpath.programs import X
 
 CASES = []

@@ -10,7 +10,7 @@ import pytest
 import explorer as ex
 from explorer.__main__ import main
 from explorer.files.instruction_log import read_log
-from explorer.hotpath import environment
+from explorer.hotpath import auto
 from explorer.hotpath.auto import active
 
 PROGRAM = """\
@@ -143,13 +143,13 @@ def test_a_script_that_is_not_there_is_an_error_of_the_command(capsys):
 def test_a_value_that_a_variable_can_not_have_is_refused(variable, value, message, monkeypatch):
     monkeypatch.setenv(variable, value)
     with pytest.raises(ex.OptionError, match=message):
-        environment.requested()
+        auto.requested()
 
 
 def test_the_threshold_is_that_of_the_environment(monkeypatch):
     monkeypatch.setenv("EXPLORER_AUTO_COMPILE", " Yes ")
     monkeypatch.setenv("EXPLORER_COMPILE_THRESHOLD", "25")
-    hot = environment.requested()
+    hot = auto.requested()
     assert hot.report().threshold == 25
     assert active() is None
 
@@ -158,7 +158,7 @@ def test_the_threshold_is_that_of_the_environment(monkeypatch):
 def test_no_is_no(value, monkeypatch):
     monkeypatch.setenv("EXPLORER_AUTO_COMPILE", value)
     monkeypatch.setenv("EXPLORER_COMPILE", value)
-    assert environment.requested() is None
+    assert auto.requested() is None
 
 
 def test_turning_it_on_starts_no_backend():

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.hotpath.codes import code_of
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.options import Options
-from explorer.hotpath.workers import at_once
+from explorer.hotpath.compiled import at_once
+from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.swap import code_of
 
 X = jnp.linspace(0.1, 1.0, 12).reshape(3, 4)
 SCALE = jnp.float32(3)

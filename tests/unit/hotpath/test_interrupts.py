@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.options import Options
-from explorer.hotpath.workers import at_once
+from explorer.hotpath.compiled import at_once
+from explorer.hotpath.hot import HotFunction, Options
 
 pytestmark = pytest.mark.skipif(
     sys.gettrace() is not None, reason="what measures coverage has locks of its own, which an interrupt leaves closed"

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.options import Options
-from explorer.hotpath.workers import at_once
+from explorer.hotpath.compiled import at_once
+from explorer.hotpath.hot import HotFunction, Options
 
 WEIGHTS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 4)), jnp.float32)
 SCALE = 2.0

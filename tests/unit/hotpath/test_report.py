@@ -6,10 +6,9 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.hotpath.hot import HotFunction
-from explorer.hotpath.journal import Journal, Times
-from explorer.hotpath.options import Options
+from explorer.hotpath.hot import HotFunction, Options
 from explorer.hotpath.report import labels_of, row_of
+from explorer.hotpath.timing import Journal, Times
 
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)
 SCALE = jnp.float32(2)

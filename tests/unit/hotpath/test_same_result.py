@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.hotpath.same_result import difference, is_close, shared_container
+from explorer.hotpath.comparison import difference, is_close, shared_container
 
 EPS = float(np.finfo(np.float32).eps)
 NUMBERS = "its numbers differ by more than the order of sums explains"

@@ -12,9 +12,9 @@ import pytest
 
 import explorer as ex
 from explorer.files.signals import read_signals
-from explorer.hotpath import environment, signals
+from explorer.hotpath import auto, signals
 from explorer.hotpath.auto import active
-from explorer.model.signals import Shard, SignalSettings
+from explorer.model.results.hot_paths import Shard, SignalSettings
 
 X = jnp.linspace(0.1, 1.0, 64).reshape(8, 8)
 
@@ -30,13 +30,13 @@ def configured(tmp_path, monkeypatch):
         return path
 
     yield write
-    environment.configured.cache_clear()
+    auto.configured.cache_clear()
     signals._named.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def _no_signal_is_left():
-    environment.configured.cache_clear()
+    auto.configured.cache_clear()
     signals._named.cache_clear()
     yield
     assert active() is None

@@ -14,8 +14,7 @@ import warnings
 
 import pytest
 
-from explorer.hotpath.codes import code_of
-from explorer.hotpath.swap import NotSwappable, restore, swap
+from explorer.hotpath.swap import NotSwappable, code_of, restore, swap
 
 
 def go_on(*values):

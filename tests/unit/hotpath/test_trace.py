@@ -7,8 +7,7 @@ import pytest
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.files.instruction_log import LogLine, read_log
-from explorer.files.timeline import read_timeline
+from explorer.files.instruction_log import LogLine, read_log, read_timeline
 from explorer.hotpath.auto import active
 
 SCRIPT = """\

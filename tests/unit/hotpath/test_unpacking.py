@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.hotpath.arguments import Call, parameters_of
-from explorer.hotpath.unpacking import never
+from explorer.runtime.generated import never
 
 ARRAYS = [jnp.full(2, at) for at in range(4)]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.jitted.registry import Registry
+from explorer.jitted.jit import Registry
 
 
 class Box:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.jitted.readers import make_reader
-from explorer.jitted.reading import read
+from explorer.jitted.state import read
 from tests.support.state_worlds import (
     ARRAYS,
     CONSTANTS,

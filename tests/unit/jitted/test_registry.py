@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
+from explorer.jitted.jit import Registry
 from explorer.jitted.program import STORM, Options
-from explorer.jitted.registry import Registry
 
 X = jnp.ones(2)
 

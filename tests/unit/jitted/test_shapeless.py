@@ -36,6 +36,9 @@ LYING = {
     "an equality": lambda x: x * 2 if x.shape[0] == 4 else x,
     "a table": lambda x: x * TABLE.get(x.shape[0], 3.0),
     "its class": lambda x: x * (2.0 if isinstance(x.shape[0], int) else 3.0),
+    "its class, for constants of one shape": lambda x: (
+        x.sum() * np.full(2, 2.0 + isinstance(x.shape[0], int), "float32")
+    ),
     "a number of it": lambda x: x * as_int(x.shape[0]),
     "a text of it": lambda x: x * len(f"{x.shape[0]}"),
     "unrolled": lambda x: sum(x[i] * i for i in range(x.shape[0])),
@@ -79,6 +82,16 @@ def test_what_no_symbol_answers_is_never_a_wrong_answer(name):
     fast = ex.jit(function, shapeless=True)
     for x in arrays():
         assert_alike(fast(x), function(x))
+
+
+@pytest.mark.filterwarnings("ignore::explorer.RecompilationWarning")
+def test_a_constant_array_that_is_chosen_by_the_class_of_a_size_is_never_that_of_a_symbol():
+    def scaled(x):
+        return x.sum() * np.full(2, 2.0 if isinstance(x.shape[0], int) else 3.0, "float32")
+
+    fast = ex.jit(scaled, shapeless=True)
+    for n in (3, 5, 6):
+        assert fast(jnp.ones(n)).tolist() == [2.0 * n] * 2
 
 
 def test_a_size_that_is_asked_is_told_with_its_line_at_the_second_shape():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.model.specialization import Specialization
+from explorer.model.results.dynamic_report import Specialization
 
 WEIGHTS = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
 SIZES = [(3, 5), (2, 7), (4, 4), (1, 5), (4, 8), (3, 7), (4, 3)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.jitted.reading import Same, constant
+from explorer.jitted.state import Same, constant
 from explorer.jitted.surface import check_function, name_of_function
 from explorer.jitted.traces import Trace, what_varies, why
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from explorer.ledger.call import _joined
-from explorer.ledger.guard_report import Compile, format_change, format_compiles, group_compiles
+from explorer.ledger.causes import Misses, _joined
+from explorer.ledger.guards import Compile, format_change, format_compiles, group_compiles
 from explorer.ledger.keys import _is_longer
-from explorer.ledger.misses import Misses
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key
 
@@ -147,7 +146,7 @@ def test_misses_are_reported_at_the_first_the_tenth_and_the_hundredth():
 
 
 def test_a_miss_began_as_long_ago_as_it_took(monkeypatch):
-    monkeypatch.setattr("explorer.ledger.misses.time", lambda: 100.0)
+    monkeypatch.setattr("explorer.ledger.causes.time", lambda: 100.0)
     counter = Misses().count(object())
     counter.first_event = Event("miss", "step")
     assert counter.event(0.25).start == 99.75

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from explorer.ledger.static_fields import graph_states, static_fields
+from explorer.ledger.trees import graph_states, static_fields
 
 
 @dataclass

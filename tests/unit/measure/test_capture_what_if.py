@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.sweep import Difference, Variant, WhatIf
 from explorer.view.capture.what_if_link import WhatIfTrials, change_of
 from explorer.view.registry import view_of
 

@@ -12,8 +12,7 @@ import pytest
 
 import explorer as ex
 from explorer.measure.calls import ready
-from explorer.model.results.benchmark_comparison import Comparison
-from explorer.model.results.timing import Samples
+from explorer.model.results.timing import Comparison, Samples
 
 X = jnp.arange(8.0)
 QUICK = {"seconds": 0.05, "progress": False}

@@ -6,7 +6,7 @@ import pytest
 
 import explorer as ex
 from explorer.analysis.cost.least_time import least_times
-from explorer.hardware.estimates import peaks_of
+from explorer.hardware.names import peaks_of
 from tests.unit.hardware.conftest import require
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.measure.grid import grid_of
 from explorer.measure.naming import axis_of, distinct_labels, value_text
-from explorer.model.results.axis import growth_of
+from explorer.model.results.statistics import growth_of
 
 
 def scale(x, n, *, bias=0):

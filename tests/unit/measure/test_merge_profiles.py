@@ -10,7 +10,7 @@ import pytest
 
 import explorer as ex
 from explorer.model.graph import Frame
-from explorer.model.results.profile_rows import OpTime
+from explorer.model.results.profile import OpTime
 
 
 def op(name, seconds, line=12):

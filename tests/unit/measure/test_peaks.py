@@ -15,7 +15,7 @@ import explorer as ex
 from explorer.measure import machine, probes
 from explorer.measure import peaks as module
 from explorer.measure.probes import Budget
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Peaks
 
 QUICK = Budget(0.0, least=1, most=1)
 

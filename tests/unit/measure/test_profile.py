@@ -12,8 +12,8 @@ import pytest
 
 import explorer as ex
 from explorer._jax.profiling import read_profile
-from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
+from explorer.model.results.roofline import Peaks
 
 X = jnp.ones((256, 256)) * 0.01
 HERE = Path(__file__).name

@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.cost.kernel_kind import kernel_kinds
-from explorer.analysis.profile.costs import op_costs
-from explorer.analysis.profile.waste import BOUNDS
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.analysis.cost.kernels import kernel_kinds
+from explorer.analysis.profile.roofline import BOUNDS, op_costs
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import duration_text, rate_text
 
 MACHINE = Peaks(

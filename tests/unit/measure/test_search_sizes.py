@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.capture.call import Call
 from explorer.errors import ExploreError
-from explorer.hardware.capacity import Capacity
+from explorer.hardware.limits import Capacity
 from explorer.measure import largest_that_fits as fits_module
 from explorer.measure import memory as memory_module
 from explorer.measure.largest_that_fits import _range, _Search
 from explorer.measure.memory import _compile_towards, _gap, _next
-from explorer.model.results.largest_fit import Trial
+from explorer.model.results.targets import Trial
 
 NO_END = 1 << 31  # a size that is no answer
 FAR = 1 << 40

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.model.results.axis import Axis
-from explorer.model.results.sweep import Sweep, SweepRow, bar, text_table
+from explorer.model.results.statistics import Axis
+from explorer.model.results.sweep import Sweep, SweepRow, text_table
 from explorer.model.results.timing import Samples
 from explorer.view.figure import series_style
 from explorer.view.measure.sweep import SweepView, measures, swept_scale
@@ -269,13 +269,6 @@ def test_the_text_is_a_table_with_bars():
     assert lines[1].split() == ["n", "time", "±", "compile", "memory", "kernels"]
     assert "█" * 12 in lines[-1]
     assert "ValueError: too small" in lines[3]
-
-
-@given(st.just(math.nan) | st.floats(-1, 1e9), st.floats(0, 1e9))
-def test_a_bar_is_as_long_as_its_value_up_to_twelve_characters(value, most):
-    drawn = bar(value, most)
-    assert len(drawn) <= 12
-    assert bool(drawn) == (value > 0 and most > 0)
 
 
 @given(st.lists(st.lists(st.sampled_from(["1", "a", "", "–"]), min_size=1, max_size=3), min_size=2, max_size=4))

@@ -14,9 +14,8 @@ from hypothesis.extra import numpy as arrays
 
 import explorer as ex
 from explorer.capture.differences import difference_of
-from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.timing import Samples
-from explorer.model.results.what_if import Difference, Variant, WhatIf
+from explorer.model.results.sweep import Difference, Variant, WhatIf
+from explorer.model.results.timing import Ratio, Samples
 from explorer.view.figure_svg import svg_of
 from explorer.view.measure.what_if import WhatIfView, figure, time_scale
 

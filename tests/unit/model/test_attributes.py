@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.capture.readers.attribute_values import shorten_value
+from explorer.capture.readers.graph_builder import shorten_value
 from explorer.model.attributes import LONGEST_VALUE, Attributes, is_shortened, tabulate
 
 KEYS = st.sampled_from(["dimensions", "kind", "root", "index"])

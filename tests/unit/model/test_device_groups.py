@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.device_groups import axes_of, axes_of_pairs, groups_along, parse_groups
+from explorer.model.shardings import axes_of, axes_of_pairs, groups_along, parse_groups
 
 MESHES = st.lists(st.integers(2, 4), min_size=1, max_size=4)
 
@@ -86,3 +86,4 @@ def test_groups_that_no_axes_make_have_none() -> None:
     assert axes_of(((0, 3), (1, 2)), [("x", 2), ("y", 2)]) == ()
     assert axes_of((), [("x", 2)]) == ()
     assert axes_of_pairs(((0, 9),), [("x", 2)]) == ()
+    assert axes_of_pairs(((0, 0),), []) == ()  # one device: StableHLO has no mesh

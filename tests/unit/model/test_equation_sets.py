@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.model.equation_sets import EXACT, INFERRED, UNKNOWN, EquationSets
+from explorer.model.links import EXACT, INFERRED, UNKNOWN, EquationSets
 
 NODES, EQUATIONS = 6, 5
 SETS = st.lists(st.sets(st.integers(0, EQUATIONS - 1)), min_size=NODES, max_size=NODES)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.model.mesh import DeviceMesh
-from explorer.model.shardings import CONSTANT, Shardings, Spread, is_same
+from explorer.model.shardings import CONSTANT, DeviceMesh, Shardings, Spread, is_same
 from explorer.model.types import parse_type
 
 MESH = DeviceMesh(("data", "one", "model"), (4, 1, 2))

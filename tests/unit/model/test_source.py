@@ -11,7 +11,7 @@ import jax
 import pytest
 
 import explorer
-from explorer.model.source import is_library_file
+from explorer.model.stage import is_library_file
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,6 @@ def test_code_that_dataclasses_generate_is_a_librarys():
 
 
 def test_it_needs_no_jax():
-    code = "import sys; sys.modules['jax'] = None; from explorer.model.source import is_library_file as f; print(f(''))"
+    code = "import sys; sys.modules['jax'] = None; from explorer.model.stage import is_library_file as f; print(f(''))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.stdout == "False\n", out.stderr

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.errors import UnreadableTextError
-from explorer.model.equation_sets import EquationSets
+from explorer.model.links import EquationSets
 from explorer.model.text_versions import Snapshot, Versions, aligned, follow, runs_between, unified
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("IPython", reason="the magics need IPython")
 from IPython.core.completer import provisionalcompleter
 from IPython.utils.capture import capture_output
 
-from explorer.ledger.session import session, stop_session
+from explorer.ledger.watch import session, stop_session
 from tests.support.shells import fresh_shell, run
 
 DEFINITIONS = """\

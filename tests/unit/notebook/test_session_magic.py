@@ -8,7 +8,7 @@ pytest.importorskip("IPython", reason="the magics need IPython")
 
 from IPython.utils.capture import capture_output
 
-from explorer.ledger.session import session, stop_session
+from explorer.ledger.watch import session, stop_session
 from tests.support.shells import fresh_shell, run
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.padding import padded, prove
-from explorer.padding.refused import Refused
+from explorer.padding.sizes import Refused
 from tests.support.padding import assert_close, check, refusals, traced
 
 X = (("b", "s", 8), np.float64)

@@ -7,8 +7,9 @@ from tests.support.shells import fresh_shell, run
 DEFINITIONS = """
 import time
 import jax.numpy as jnp
-from explorer.pitfalls.lint import gather, lint
-from explorer.pitfalls.stale import stale_values
+from explorer.pitfalls.lint import lint
+from explorer.pitfalls.tracing import gather
+from explorer.pitfalls.rules.outside_state import stale_values
 x = jnp.ones(3)
 """
 

@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.errors import OptionError
-from explorer.pitfalls.config import select_rules, severities
+from explorer.pitfalls.rule import select_rules, severities
 
 EVERY = [rule.code for rule in select_rules()]
 

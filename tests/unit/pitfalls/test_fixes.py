@@ -143,6 +143,10 @@ OTHERS = [
     ("return x if x.sum() > 0 else -x", "return jnp.where(x.sum() > 0, x, -x)"),
     ("return x if x[0] > 0 and x[1] < 3 else -x", "return jnp.where(jnp.logical_and(x[0] > 0, x[1] < 3), x, -x)"),
     ("return x if x.sum() > 0 else print(x)", None),
+    ("return (x if x.sum() > 0 else -x) * 2", "return jnp.where(x.sum() > 0, x, -x) * 2"),
+    ("return x * ((x[0] + x[1])).item()", "return x * ((x[0] + x[1]))"),
+    ("return x * float(  # why\n        x[0])", None),
+    ("print((x), (x + 1) * 2); return x", 'jax.debug.print("{} {}", (x), (x + 1) * 2); return x'),
     ("return x[x > 0].sum() + jnp.mean(x[x > 1])", "return x.sum(where=x > 0) + jnp.mean(x, where=x > 1)"),
     ("return x[x > 0]", None),
     ("return (x * 2)[x > 0].sum()", None),
@@ -328,6 +332,7 @@ MADE = [
     ("key = jax.random.key(7)\nreturn normal(key)", "key", "key=jax.random.key(7)", "return normal(key)"),
     ("return normal(jax.random.PRNGKey(7))", "key", "key=jax.random.PRNGKey(7)", "return normal(key)"),
     ("return x * (time.time() - time.time())", None, None, None),
+    ("now = time.time(); y = x * now\nreturn y", "now_2", "now_2=time.time()", "now = now_2; y = x * now\nreturn y"),
     ("for i in range(2):\n    x = x * random.random()\nreturn x", None, None, None),
     ("g = lambda y: y * random.random()\nreturn g(x)", None, None, None),
     ("return normal(jax.random.key(len(x)))", None, None, None),
@@ -345,6 +350,48 @@ def test_what_is_made_while_tracing_becomes_an_argument(before, name, call, afte
         assert fix.code.splitlines()[0] == f"def f(x, n=2, *, {name}):"
         assert body(fix) == after
         assert f"call f(…, {call})" in fix.text
+
+
+@pytest.mark.parametrize(
+    ("head", "after"),
+    [
+        ("x, /", "x, /, *, now"),
+        ("x, *, n=(1, 2)", "x, *, n=(1, 2), now"),
+        ("x, *more", "x, *more, now"),
+        ("x, **more", "x, *, now, **more"),
+        ("x, *, n=2, **more", "x, *, n=2, now, **more"),
+        ("x: 'Any' = (1)", "x: 'Any' = (1), *, now"),
+    ],
+)
+def test_a_new_argument_is_given_by_name_whatever_parameters_there_are(head, after, load):
+    module = load(f"import time\ndef f({head}):\n    return x * time.time()\n")
+    assert fixed(module.f, X).code.splitlines()[0] == f"def f({after}):"
+
+
+def test_a_method_by_itself_keeps_its_texts_over_several_lines(load, capsys):
+    module = load(
+        """
+        class Model:
+            def go(self, x):
+                text = '''
+            as it was'''
+                print(
+                    x,
+                )
+                return x
+        """
+    )
+    assert fixed(module.Model().go, X).code == textwrap.dedent(
+        """\
+        def go(self, x):
+            text = '''
+            as it was'''
+            jax.debug.print(
+                "{}", x,
+            )
+            return x
+        """
+    )
 
 
 def test_a_rewrite_that_would_give_another_type_is_not_offered(load):

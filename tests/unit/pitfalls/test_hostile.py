@@ -241,8 +241,8 @@ def test_a_rule_that_fails_costs_its_own_findings_alone(monkeypatch):
     def check(evidence):
         raise RuntimeError("a bug")
 
-    broken = Rule("broken", "EX999", "error", "", "", check, passive=True)
-    monkeypatch.setattr("explorer.pitfalls.config.all_rules", lambda: (*all_rules(), broken))
+    broken = Rule("broken", "EX999", "error", "", check, passive=True)
+    monkeypatch.setattr("explorer.pitfalls.rule.all_rules", lambda: (*all_rules(), broken))
     found = ex.lint(lambda x: float(x), 1.0)
     assert [one.rule for one in found] == ["concretization"]
     assert found.faults == ("broken: RuntimeError: a bug",)

@@ -10,8 +10,9 @@ import pytest
 from jax import random
 
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.lint import check_rules, gather
+from explorer.pitfalls.lint import check_rules
 from explorer.pitfalls.rule import all_rules
+from explorer.pitfalls.tracing import gather
 from tests.examples.corpus import CORPUS
 from tests.examples.training import training_step
 

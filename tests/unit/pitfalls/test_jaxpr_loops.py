@@ -8,9 +8,8 @@ import pytest
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.lint import gather
-from explorer.pitfalls.loops import loop_around
-from explorer.pitfalls.rules.unrolled_loop import RULE
+from explorer.pitfalls.rules.unrolled_loop import loop_around, unrolled_loop
+from explorer.pitfalls.tracing import gather
 from tests.examples.training import training_step
 from tests.support.jaxpr_rules import findings, only, piece
 
@@ -91,7 +90,9 @@ def calls_it_often(x):
 
 def test_a_function_that_was_traced_in_a_loop_before_isnt_in_that_loop_later():
     traced = [jax.jit(one).trace(X) for one in (calls_it_in_a_loop, calls_it_often)]
-    first, later = (list(RULE.check(Evidence(one, one, traced=t))) for one, t in zip(LOOPS, traced, strict=True))
+    first, later = (
+        list(unrolled_loop.check(Evidence(one, one, traced=t))) for one, t in zip(LOOPS, traced, strict=True)
+    )
     assert [(one.severity, piece(one)) for one in first] == [("warning", "for _ in range(30)")]
     assert later == []
 

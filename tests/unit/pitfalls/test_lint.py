@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.pitfalls import config, suppress
-from explorer.pitfalls.rule import all_rules
+from explorer.pitfalls.rule import _comments, _silent_lines, all_rules, severities
 
 X = jnp.ones(3)
 numbers = itertools.count()
@@ -114,8 +113,8 @@ def test_a_comment_elsewhere_or_for_another_rule_silences_nothing(text, load, ca
 
 @given(st.text(max_size=200), st.integers(0, 12))
 def test_no_text_breaks_the_search_for_comments(text, line):
-    assert isinstance(suppress._comments(text + "# explorer: ignore[a"), dict)
-    assert line in suppress._lines(text, line)
+    assert isinstance(_comments(text + "# explorer: ignore[a"), dict)
+    assert line in _silent_lines(text, line)
 
 
 @pytest.mark.parametrize("level", ["error", "warning", "note"])
@@ -150,7 +149,7 @@ def test_a_project_that_says_what_cannot_be_is_refused_with_what_can(pyproject, 
 
 def test_a_project_without_such_a_table_says_nothing(load):
     module = load("def f(x):\n    return x", "[tool.other]\na = 1")
-    assert config.severities(module.__file__) == {}
+    assert severities(module.__file__) == {}
 
 
 def test_an_edited_pyproject_is_read_again(load, tmp_path, capsys):

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from explorer.capture.sources import Span
-from explorer.pitfalls.locations import expression_on_line
+from explorer.pitfalls.function_source import expression_on_line
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from explorer.capture.sources import Span
-from explorer.pitfalls.loops import loop_around
+from explorer.pitfalls.rules.unrolled_loop import loop_around
 
 numbers = itertools.count()
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.pitfalls.lint import gather
-from explorer.pitfalls.numpy_values import numpy_value
+from explorer.pitfalls.rules.truncation import numpy_value
+from explorer.pitfalls.tracing import gather
 
 LATE, SOON, TABLE, FLAG = np.int64(3_000_000_000), 7, np.arange(3), True
 

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.pitfalls.lint import gather, lint
-from explorer.pitfalls.stale import stale_values
+from explorer.pitfalls.lint import lint
+from explorer.pitfalls.rules.outside_state import stale_values
+from explorer.pitfalls.tracing import gather
 
 X = jnp.ones(3)
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.capture.safe_reading import attributes, callee_name, find, is_a, member
-from explorer.pitfalls.flow import traced_in, traced_names
-from explorer.pitfalls.formats import as_format
-from explorer.pitfalls.lint import gather
+from explorer.pitfalls.evidence import traced_in, traced_names
+from explorer.pitfalls.rules.formatted_tracer import as_format
 from explorer.pitfalls.state import snapshot
+from explorer.pitfalls.tracing import gather
 
 X = jnp.ones(3)
 HAS_MONITORING = sys.version_info >= (3, 12)

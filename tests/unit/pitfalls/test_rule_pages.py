@@ -7,8 +7,7 @@ import pytest
 import explorer as ex
 from docs.pages.rule_examples import examples, outcomes
 from docs.pages.rules import pages
-from explorer.pitfalls.explanation import explain_rule, rule_named, silencing
-from explorer.pitfalls.rule import all_rules
+from explorer.pitfalls.rule import all_rules, explain_rule, rule_named, silencing
 
 RULES = [rule.name for rule in all_rules()]
 

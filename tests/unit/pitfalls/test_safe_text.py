@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.pitfalls.safe_text import safe_text
+from explorer.pitfalls.state import safe_text
 
 
 class Model:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.pitfalls.lint import _is_shown, gather
+from explorer.pitfalls.tracing import _is_shown, gather
 
 FILE, LINE = "/home/me/train.py", 7
 

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.pitfalls.lint import gather
-from explorer.pitfalls.stale import stale_values
+from explorer.pitfalls.rules.outside_state import stale_values
+from explorer.pitfalls.tracing import gather
 from tests.examples.linted import found, hits, piece
 
 X = jnp.ones(3)

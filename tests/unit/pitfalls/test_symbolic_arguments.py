@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.pitfalls.symbolic_arguments import symbolic_arguments
+from explorer.pitfalls.tracing import symbolic_arguments
 
 X = jnp.ones(3)
 BATCH, LENGTH = ex.NamedDimension("batch", 2, 4, 8), ex.NamedDimension("length", 0, 16, 64)

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.pitfalls.lint import gather
-from explorer.pitfalls.thorough import trace_differences
+from explorer.pitfalls.lint import trace_differences
+from explorer.pitfalls.tracing import gather
 
 X = jnp.ones(3)
 

@@ -6,16 +6,15 @@ from math import isnan, nan
 import pytest
 
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.key import Function, Key
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings
 from explorer.model.results.hot_paths import HotRow
 from explorer.model.results.profile import Profile
 from explorer.model.results.session import SessionRow
 from explorer.model.results.timing import Samples, Timing
+from explorer.model.stage import Durations
 from explorer.sessions import collect
 from explorer.sessions.collect import _Collected
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.model.displayable import Displayable
-from explorer.model.results.peaks import Peaks
+from explorer.model.attached import Displayable
+from explorer.model.results.roofline import Peaks
 from explorer.view import display
 from explorer.view.registry import _VIEWS, view_of
 

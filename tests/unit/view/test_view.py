@@ -21,7 +21,7 @@ from explorer.capture import recording
 from explorer.errors import NotRecordedError
 from explorer.files.capture import decode
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
+from explorer.model.stage import Durations
 from explorer.view import diff as diff_view
 from explorer.view.base85 import ALPHABET, pack, unpack
 from explorer.view.capture.html import fragment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.model.results.flame import By, Flame, FlameNode
 from explorer.model.results.profile import Profile
+from explorer.model.results.profile_events import By, Flame, FlameNode
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Chart, Table

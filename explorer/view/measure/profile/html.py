@@ -5,14 +5,12 @@ from __future__ import annotations
 from hashlib import blake2b
 from html import escape
 
-from explorer.analysis.profile.host import host_words
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
+from explorer.analysis.profile.recording import host_words
+from explorer.model.results.profile import OpTime, Profile
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Table, static_html
-from explorer.view.measure.profile.headline import labels_of
 from explorer.view.measure.profile.message import message, packed
-from explorer.view.measure.profile.picture import described, picture
+from explorer.view.measure.profile.picture import described, labels_of, picture
 from explorer.view.page import interactive
 
 _MOST = 100  # rows of a table

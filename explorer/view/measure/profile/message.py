@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.host import host_words
-from explorer.model.results.flame import By, Flame
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import OpTime
-from explorer.model.source import Source
-from explorer.view.measure.profile.headline import headline, hottest, labels_of, sources_of
+from explorer.analysis.profile.recording import host_words
+from explorer.model.results.profile import OpTime, Profile
+from explorer.model.results.profile_events import By, Flame
+from explorer.model.stage import Source
+from explorer.view.measure.profile.picture import headline, hottest, labels_of, sources_of
 
 VERSION = 1
 _KERNELS = 1_000  # the longest

@@ -1,17 +1,128 @@
-"""The profile's static picture: the lines that took longest, each with a bar as long as its share of the time."""
+"""The profile's headline, and its static picture: the lines that took longest, with bars of their share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from os.path import basename
 
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime
+from explorer.model.results.profile import LineTime, Profile
+from explorer.model.stage import Source
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.drawing import box, canvas, text
-from explorer.view.measure.profile.headline import headline, labels_of, plain
+
+Sentence = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
+_WAITS = 0.1  # of a call's time: from there on, that the device waits is worth a sentence
+_WIDEST = 64
+_NAMED = 3  # lines of a tie
+_LONGER = 1.1  # times as long while it is recorded: worth a word
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The most important of a profile: one sentence, one more if the device waited much, and the facts around them."""
+
+    text: Sentence
+    waits: Sentence
+    facts: list[str]
+
+
+def headline(profile: Profile) -> Headline:
+    text: Sentence = [(profile.function, True), (f": {duration_text(profile.seconds)} a call", False)]
+    if profile.device_seconds <= 0:
+        text.append(("; nothing ran on the device", False))
+    elif profile.lines:
+        text += _hottest(profile)
+    elif profile.ops:
+        longest = max(profile.ops, key=lambda op: op.seconds)
+        text += [(f"; {fine_share_text(longest.share)} of the device's time is ", False), (longest.title, True)]
+    return Headline(text, _waits(profile), _facts(profile))
+
+
+def _hottest(profile: Profile) -> Sentence:
+    """The line that takes most, or those that can't be told apart."""
+    lines, labels = profile.hottest, labels_of(profile)
+    first = lines[0]
+
+    def place(line: LineTime) -> str:
+        return str(line.line) if len(labels) == 1 else f"{labels[line.file]}, line {line.line}"
+
+    if len(lines) == 1:
+        line = "line " if len(labels) == 1 else ""
+        text: Sentence = [(f"; {fine_share_text(first.share)} of the device's time is {line}{place(first)} ", False)]
+        return [*text, (cut_end(first.text, _WIDEST), True)] if first.text else text
+    shares = sorted(line.share for line in lines)
+    each = fine_share_text(shares[-1])
+    if fine_share_text(shares[0]) != each:
+        each = f"{fine_share_text(shares[0])} to {each}"
+    if len(lines) > _NAMED:
+        return [(f"; no line stands out: {len(lines):,} take {each} of the device's time each", False)]
+    names = [place(line) for line in lines]
+    word = "lines " if len(labels) == 1 else ""
+    return [(f"; a tie: {word}{', '.join(names[:-1])} and {names[-1]} take {each} of the device's time each", False)]
+
+
+def _waits(profile: Profile) -> Sentence:
+    share = profile.gap_seconds / profile.wall_seconds if profile.wall_seconds > 0 else 0.0
+    if share < _WAITS:
+        return []
+    return [
+        (f"the device waited {fine_share_text(share)} of the time: {duration_text(profile.gap_seconds)} a call", False)
+    ]
+
+
+def _facts(profile: Profile) -> list[str]:
+    device = profile.device_seconds or 1.0
+    wasted = [op.wasted for op in profile.ops if op.wasted is not None]
+    over = f"wasted {duration_text(sum(wasted))} ({fine_share_text(sum(wasted) / device)})"
+    return [
+        f"device {duration_text(profile.device_seconds)}",
+        f"waiting {duration_text(profile.gap_seconds)}",
+        _without_line(profile.unattributed, device),
+        *([over] if wasted else []),
+        f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call",
+        *_recorded(profile),
+    ]
+
+
+def _recorded(profile: Profile) -> list[str]:
+    """How long a call took while it was recorded, where it is much longer than what the headline says."""
+    if not profile.wall_seconds > _LONGER * profile.plain_seconds:
+        return []
+    return [f"{duration_text(profile.wall_seconds)} a call while recorded, of which these are parts"]
+
+
+def _without_line(seconds: float, device: float) -> str:
+    share = f"without a line {fine_share_text(seconds / device)}"
+    return f"{share}, {duration_text(seconds)}" if seconds > 0 else share
+
+
+def hottest(profile: Profile) -> list[LineTime]:
+    """The lines, the longest first, however the profile is sorted."""
+    return sorted(profile.lines, key=lambda line: -line.seconds)
+
+
+def sources_of(profile: Profile) -> dict[str, Source]:
+    """By file name, the source of every file that the profiled programs come from."""
+    sources: dict[str, Source] = {}
+    for capture in profile.captures.values():
+        sources |= {file: source for file, source in capture.sources.items() if file not in sources}
+    return sources
+
+
+def labels_of(profile: Profile) -> dict[str, str]:
+    """What a person calls each file that has time."""
+    sources = sources_of(profile)
+    files = dict.fromkeys(line.file for line in profile.lines)
+    return {file: sources[file].label if file in sources else basename(file) for file in files}
+
+
+def plain(sentence: Sentence) -> str:
+    return "".join(text for text, _ in sentence)
+
 
 WIDTH = 960
 _COOL = 0.1  # of the device's time: where no line takes as much, none is hot

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from explorer.model.results.profile import Profile
+from explorer.model.text import bar
 from explorer.model.units import duration_text, fine_share_text
-from explorer.view.measure.profile.headline import Sentence, headline, labels_of
-from explorer.view.rich_text import bar
+from explorer.view.measure.profile.picture import Sentence, headline, labels_of
 
 _LINES, _KERNELS = 16, 8
 

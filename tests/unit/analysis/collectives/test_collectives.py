@@ -1,12 +1,16 @@
 """Collectives that a program asks for by name: kind, axis, bytes and line are known before anything is compiled."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
 import textwrap
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import explorer as ex
 from tests.unit.hardware.conftest import require
@@ -293,3 +297,18 @@ ENTRY %main (x: f32[64,64]) -> f32[64,64] {
     assert [node.name for node in row.overlaps] == ["product"]
     frame = ex.open_hlo(text).collectives.to_frame()
     assert frame.loc[0, "node"] == "start"
+
+
+def test_a_permute_on_one_device_is_along_no_axis(tmp_path):
+    mesh = jax.sharding.Mesh(jax.devices()[:1], ("stage",))
+
+    @jax.jit
+    @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("stage"), out_specs=P("stage"), check_vma=False)
+    def send(x):
+        return jax.lax.ppermute(x, "stage", [(0, 0)])
+
+    capture = ex.explore(send, jnp.ones((8, 4)))
+    assert [(row.kind, row.axes) for row in capture.collectives] == [("collective-permute", ())]
+    assert "ppermute.1  1 kernel" in capture.to_text()
+    capture.save(tmp_path / "one.explorer")
+    assert str(ex.load(tmp_path / "one.explorer").summary) == str(capture.summary)

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.analysis.cost.kernel_kind import kernel_kinds
-from explorer.analysis.cost.least_time import copies_beside, least_times
-from explorer.analysis.cost.limits import count_limits, is_one_iteration, unknown_loops
-from explorer.analysis.cost.occupancy import GpuLimits, limits_of, occupancy
-from explorer.analysis.cost.totals import TotalCost
-from explorer.model.results.peaks import Peaks
+from explorer.analysis.cost.kernels import TotalCost, kernel_kinds
+from explorer.analysis.cost.least_time import GpuLimits, copies_beside, least_times, limits_of, occupancy
+from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown_loops
+from explorer.model.results.roofline import Peaks
 
 COMPUTATIONS = """HloModule m
 %sum (a: f32[], b: f32[]) -> f32[] {

@@ -15,10 +15,9 @@ import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
 from explorer.analysis.cost.lines import kernel_lines, shares_by_line
 from explorer.model.capture import Capture
-from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.line_table import LineRow, LineTable
-from explorer.model.stage import Stage
+from explorer.model.stage import Durations, Stage
 
 X, W = jnp.ones((128, 64)), jnp.ones((64, 64))
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import explorer as ex
-from explorer.analysis.cost.limits import unknown_loops
-from explorer.analysis.cost.trip_counts import proven_trip_counts, trip_counts
+from explorer.analysis.cost.loops import proven_trip_counts, trip_counts, unknown_loops
 from explorer.capture.readers.hlo import read_hlo
 from tests.unit.hardware.conftest import require
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.diff.unfused_dataflow import unfused_dataflow
+from explorer.analysis.diff.match_graphs import unfused_dataflow
 from explorer.capture.readers.hlo import read_hlo
 
 PAIR = """HloModule m

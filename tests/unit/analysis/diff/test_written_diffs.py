@@ -5,7 +5,7 @@ import re
 import pytest
 
 import explorer as ex
-from explorer.analysis.diff.value import Value
+from explorer.analysis.diff.diff import Value
 
 
 def named(text):

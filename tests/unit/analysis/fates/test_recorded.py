@@ -10,6 +10,7 @@ from jax import lax
 
 import explorer as ex
 from explorer.model.fates import Fate
+from tests.corpus_fates.programs import program
 from tests.corpus_fates.score import Score, scores, table
 
 X = jnp.ones((13, 17))
@@ -309,3 +310,22 @@ def test_of_a_result_it_is_not_said_that_nothing_needs_it():
     _, found = fates_of(lambda a: jnp.array(a, copy=True), X)
     (fate,) = [fate for fates in found.values() for fate in fates if fate.kind not in ("", "inlined")]
     assert "nothing" not in fate.why
+
+
+def test_a_sum_over_one_that_a_negation_takes_the_place_of_is_folded_into_it():
+    _, found = fates_of(lambda x: jnp.sum(jnp.sum(-jnp.sin(x), 1)[:, None], 1) * 1.5, jnp.ones((64, 64, 3)))
+    assert found["reduce_sum"][0].kernels
+    assert found["reduce_sum"][1].kind in ("folded into", "eliminated")
+
+
+def test_what_jax_makes_nothing_of_is_so_beside_an_argument_that_is_a_key():
+    """StableHLO constrains a key's sharding by an operation that no equation asks for."""
+    _, found = fates_of(lambda key, x: (key, x**1 * 2), jax.random.key(0), X)
+    assert repr(found["integer_pow"][0]) == "eliminated by lowering: JAX made no operation of it"
+
+
+def test_a_pass_that_puts_lines_in_another_order_makes_none_of_them_another():
+    """Newer XLAs put the loop of this program before what does not need it."""
+    strands = program(9)
+    _, found = fates_of(strands, *strands.arguments)
+    assert [fate.kind for fate in found["atan2"]] == ["fused", "merged", "merged"]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from jax import lax
 
 import explorer as ex
+from explorer.analysis.graphs import placed
 from explorer.analysis.outline.hierarchy import nest
-from explorer.analysis.placement import placed
 from explorer.model.types import elements
 from tests.support.functions import loss
 

@@ -6,7 +6,7 @@ import pytest
 
 import explorer as ex
 from explorer.analysis.attribution import attribute, attribute_in
-from explorer.analysis.placement import placed
+from explorer.analysis.graphs import placed
 from explorer.capture.readers.hlo import read_hlo
 
 X = jnp.ones((1, 1, 16, 16))

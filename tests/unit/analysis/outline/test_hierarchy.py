@@ -12,8 +12,7 @@ from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.outline.hierarchy import nest
 from explorer.analysis.outline.source_paths import named_scopes
 from explorer.capture.readers.graph_builder import GraphBuilder
-from explorer.model.graph import Frame, Graph, Group
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Frame, Graph, Group, Hierarchy
 from tests.examples.training import training_step
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.outline.hierarchy import nest
 from explorer.capture.readers.graph_builder import GraphBuilder
-from explorer.model.graph import Frame, Graph, Group
-from explorer.model.hierarchy import Hierarchy
+from explorer.model.graph import Frame, Graph, Group, Hierarchy
 from tests.examples.training import training_step
 
 LAYERS = 4

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.analysis.profile.attribution import segments, shares
 from explorer.analysis.profile.build import build_profile
-from explorer.analysis.profile.resolve import Instructions, resolve_ops
+from explorer.analysis.profile.recording import Instructions, resolve_ops
 from explorer.capture.open import open_hlo
 from explorer.measure.events import CALL, RESULT, events_of
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Op

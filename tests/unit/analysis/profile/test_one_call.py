@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from explorer.analysis.profile.attribution import Segments
-from explorer.analysis.profile.host import host_times, host_words
-from explorer.analysis.profile.overhead import undisturbed, without_overhead
-from explorer.analysis.profile.timeline import timeline_of
+from explorer.analysis.profile.attribution import Segments, timeline_of
+from explorer.analysis.profile.recording import host_times, host_words, undisturbed, without_overhead
 from explorer.model.results.profile_events import BETWEEN, HOST, REGION, THUNK, WAIT, Events, Op
 
 NAMES = ("Python", "call", "wait", "between")

@@ -5,13 +5,11 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.profile.roofline import build_roofline
-from explorer.analysis.profile.text import profile_text
-from explorer.analysis.profile.waste import with_peaks
+from explorer.analysis.profile.roofline import build_roofline, with_peaks
+from explorer.analysis.profile.views import profile_text
 from explorer.model.graph import Frame
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime, OpTime
+from explorer.model.results.profile import LineTime, OpTime, Profile
+from explorer.model.results.roofline import Peaks
 
 HERE = Frame("/home/ada/train.py", "step", 7)
 

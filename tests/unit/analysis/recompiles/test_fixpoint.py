@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.analysis.recompiles.reasons import Part, predictions
 from explorer.ledger.watch import watch
 from explorer.model.events.key import Function, Leaf
 

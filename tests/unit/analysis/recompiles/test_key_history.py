@@ -1,7 +1,6 @@
 """What a long session remembers of its functions."""
 
-from explorer.analysis.recompiles.key_history import History
-from explorer.analysis.recompiles.reasons import explain
+from explorer.analysis.recompiles.reasons import History, explain
 from explorer.model.events.key import Function, Key, Leaf
 from explorer.model.events.leaves import Contents, LeafColumns
 

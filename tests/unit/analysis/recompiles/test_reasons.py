@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from explorer.analysis.recompiles.reasons import explain
 from explorer.model.events.event import REASONS
-from explorer.model.events.key import Function, Key, Leaf, Static
-from explorer.model.events.pytree import LEAF, TreeNode
+from explorer.model.events.key import LEAF, Function, Key, Leaf, Static, TreeNode
 from tests.support.pytrees import call_tree, paths_of
 
 State = namedtuple("State", "a b")

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.analysis.recompiles.reasons import explain
-from explorer.model.events.key import Function, Key, Leaf
-from explorer.model.events.pytree import TreeNode
+from explorer.model.events.key import Function, Key, Leaf, TreeNode
 from tests.support.pytrees import call_tree
 
 

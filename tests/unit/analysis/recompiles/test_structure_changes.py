@@ -10,9 +10,8 @@ import optax
 import pytest
 
 import explorer as ex
-from explorer.analysis.recompiles.structure_changes import changes
-from explorer.model.events.key import Function, Key, Leaf
-from explorer.model.events.pytree import TreeNode
+from explorer.analysis.recompiles.nearest import changes
+from explorer.model.events.key import Function, Key, Leaf, TreeNode
 from tests.support.pytrees import call_tree, paths_of
 
 LAYERS = 24
@@ -172,7 +171,7 @@ def test_a_tree_deeper_than_pythons_stack_is_compared():
 
 def test_subtrees_that_are_the_same_are_not_entered(monkeypatch):
     entered = []
-    import explorer.analysis.recompiles.structure_changes as module
+    import explorer.analysis.recompiles.nearest as module
 
     real = module._pair_children
     monkeypatch.setattr(module, "_pair_children", lambda *args: entered.append(args[0].path) or real(*args))

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from explorer.analysis.recompiles.nearest import changes
 from explorer.analysis.recompiles.reasons import explain
-from explorer.analysis.recompiles.structure_changes import changes
-from explorer.model.events.key import Key, Leaf
-from explorer.model.events.pytree import LEAF, TreeNode
+from explorer.model.events.key import LEAF, Key, Leaf, TreeNode
 from tests.support.calls import STEP, TRACED
 from tests.support.pytrees import call_tree, paths_of
 

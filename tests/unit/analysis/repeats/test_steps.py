@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.analysis.repeats.steps import repeated_sequences
-from explorer.model.results.operations import Operation, Step
+from explorer.analysis.repeated_sequences import repeated_sequences
+from explorer.model.results.hot_paths import Operation, Step
 
 
 class Program:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.analysis.repeats.suffixes import Repeat, common_prefixes, find_repeats, suffix_array
+from explorer.analysis.repeated_sequences import Repeat, common_prefixes, find_repeats, suffix_array
 
 strings = st.text("abc", max_size=40) | st.builds(
     lambda parts: "".join(parts), st.lists(st.sampled_from(["abcd", "abd", "x", "y", "zz"]), max_size=12)

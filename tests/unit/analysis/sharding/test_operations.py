@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from explorer.analysis.sharding.operation import Operation
 from explorer.analysis.sharding.operations import spread_of
-from explorer.model.mesh import DeviceMesh
-from explorer.model.shardings import COMPUTED, CONSTANT, Spread
+from explorer.analysis.sharding.spread import Operation
+from explorer.model.shardings import COMPUTED, CONSTANT, DeviceMesh, Spread
 from explorer.model.types import parse_type
 
 MESH = DeviceMesh(("data", "model"), (4, 2))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from explorer.analysis.sharding.given import GivenArgument, spread_of_argument
-from explorer.analysis.sharding.reshaping import bitcast, reshaped
-from explorer.analysis.sharding.spread import joined, merged_dims, numbered, source_of, union
+from explorer.analysis.sharding.propagate import GivenArgument, spread_of_argument
+from explorer.analysis.sharding.spread import bitcast, joined, merged_dims, numbered, reshaped, source_of, union
 from explorer.model.shardings import COMPUTED, Spread
 from explorer.model.types import parse_type
 from tests.unit.analysis.sharding.test_operations import COLUMNS, ME, MESH, ROWS, TWO, WHOLE, D, M, split

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.sharding.given import given_arguments
-from explorer.analysis.sharding.propagate import propagate
-from explorer.analysis.sharding.reshaping import reshaped
-from explorer.model.mesh import DeviceMesh
+from explorer.analysis.sharding.propagate import given_arguments, propagate
+from explorer.analysis.sharding.spread import reshaped
+from explorer.model.shardings import DeviceMesh
 
 OUTPUTS = """
 import json

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 import explorer as ex
-from explorer.aot.dimensions import Bounds
-from explorer.aot.padding.ahead import _chosen, _gain, _sampled, _text, checked_sizes
-from explorer.aot.padding.buckets import Buckets, chosen_buckets, default_buckets, serves
-from explorer.aot.padding.demand import Demand, Wish
-from explorer.aot.padding.saved import _fill, _saved, _shape
+from explorer.aot.inputs import Bounds
+from explorer.aot.padding.padded_calls import Demand, Wish
+from explorer.aot.padding.report import _chosen, _gain, _sampled, checked_sizes
+from explorer.aot.padding.verdict import Buckets, chosen_buckets, default_buckets, serves
+from explorer.aot.saving import _fill, _saved_bucket, _shape
+from explorer.aot.symbols import sizes_text
 
 # Buckets ------------------------------------------------------------------------------------------------------------
 
@@ -182,7 +183,7 @@ def test_sizes_to_compile_ahead_are_of_all_that_varies_and_within_bounds():
         assert last == "  Hint: {'n': 8}."
     with pytest.raises(ex.OptionError, match="allowed is a dict with nothing"):
         checked_sizes(symbols(fixed=(3, 3, 3)), {"n": 3})
-    assert _text({"n": 4, "m": 5}) == "n = 4, m = 5"
+    assert sizes_text({"n": 4, "m": 5}) == "n = 4, m = 5"
 
 
 # Saved --------------------------------------------------------------------------------------------------------------
@@ -205,9 +206,9 @@ def test_a_saved_bucket_is_within_the_bounds(size, is_right):
     bounds = {"n": Bounds(4, 8, 48)}
     if not is_right:
         with pytest.raises(ValueError, match="is no bucket"):
-            _saved(entry, bounds, {}, str.upper)
+            _saved_bucket(entry, bounds, {}, str.upper)
         return
-    sizes, saved = _saved(entry, bounds, {"padded-0": b"program"}, str.upper)
+    sizes, saved = _saved_bucket(entry, bounds, {"padded-0": b"program"}, str.upper)
     assert (sizes, saved.module(), saved.constants()) == ({"n": size}, b"program", ["A", "B"])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.capture.machine import assembly, cubin, elf, records
+from explorer.capture.machine import binaries
 
 OBJDUMP = shutil.which("objdump")
 
@@ -34,7 +34,7 @@ def small_cubin(kernels: dict[str, tuple[int, int]]) -> bytes:
         body += data
         name_at += len(name) + 1
     head = b"\x7fELF\x02\x01\x01" + bytes(9)
-    head += struct.pack("<HHIQQQIHHHHHH", 2, elf.CUDA, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, len(parts), 4)
+    head += struct.pack("<HHIQQQIHHHHHH", 2, binaries.CUDA, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, len(parts), 4)
     return head + body + rows
 
 
@@ -79,32 +79,34 @@ def riegeli(values: bytes, packed: bytes | None) -> bytes:
 def test_records_are_unpacked_as_the_formats_say(pieces):
     values, packed = snappy(pieces)
     assert (
-        records.contents(b"head" + riegeli(values, packed) + b"what stands behind it, of any length at all" * 3)
+        binaries.records(b"head" + riegeli(values, packed) + b"what stands behind it, of any length at all" * 3)
         == values
     )
 
 
 def test_records_that_are_longer_than_a_block_and_not_packed_are_whole():
     values = bytes(range(256)) * 1000
-    assert records.contents(riegeli(values, None)) == values
+    assert binaries.records(riegeli(values, None)) == values
 
 
 def test_a_file_in_a_record_is_unpacked_too():
     inner = riegeli(b"the inside", None)
-    assert records.contents(riegeli(inner, None)) == b"the inside"
+    assert binaries.records(riegeli(inner, None)) == b"the inside"
 
 
 @given(st.binary(max_size=400))
 def test_what_is_no_such_file_or_a_broken_one_gives_nothing_or_bytes_and_raises_nothing(noise):
-    assert records.contents(noise) == b"" or noise
+    assert binaries.records(noise) == b"" or noise
     whole = riegeli(b"x" * 100, snappy([(b"x" * 100, 3)])[1])
-    assert isinstance(records.contents(whole[: 64 + len(noise)] + noise), bytes)
-    assert isinstance(cubin.resources(b"\x7fELF\x02\x01\x01" + noise + small_cubin({"f": (3, 0)})[: len(noise)]), dict)
+    assert isinstance(binaries.records(whole[: 64 + len(noise)] + noise), bytes)
+    assert isinstance(
+        binaries.resources(b"\x7fELF\x02\x01\x01" + noise + small_cubin({"f": (3, 0)})[: len(noise)]), dict
+    )
 
 
 def test_registers_and_stack_are_those_of_each_kernel():
     data = b"proto" + small_cubin({"add_1": (32, 0), "dot_2": (168, 0)}) + b"more" + small_cubin({"sort": (24, 40)})
-    of = cubin.resources(data)
+    of = binaries.resources(data)
     assert {name: (row.registers, row.stack) for name, row in of.items()} == {
         "add_1": (32, 0),
         "dot_2": (168, 0),
@@ -114,8 +116,8 @@ def test_registers_and_stack_are_those_of_each_kernel():
 
 def test_an_object_for_another_machine_has_no_registers_of_a_gpu():
     data = bytearray(small_cubin({"f": (3, 0)}))
-    data[18:20] = struct.pack("<H", elf.X86_64)
-    assert cubin.resources(bytes(data)) == {}
+    data[18:20] = struct.pack("<H", binaries.X86_64)
+    assert binaries.resources(bytes(data)) == {}
 
 
 SOURCE = """
@@ -141,7 +143,7 @@ def object_file(tmp_path_factory):
 
 def test_a_cpus_code_is_that_of_objdump_with_its_vectors_and_calls(object_file):
     pytest.importorskip("capstone", reason="needs capstone (the extra asm)")
-    functions = dict(assembly.functions(object_file.read_bytes()))
+    functions = dict(binaries.functions(object_file.read_bytes()))
     listing = subprocess.run([OBJDUMP, "-d", "--no-show-raw-insn", object_file], capture_output=True, text=True).stdout
     for name, made in functions.items():
         block = listing.partition(f"<{name}>:\n")[2].partition("\n\n")[0]
@@ -159,6 +161,6 @@ def test_a_cpus_code_is_that_of_objdump_with_its_vectors_and_calls(object_file):
 
 def test_a_file_that_is_cut_off_says_that_it_is_broken(object_file):
     pytest.importorskip("capstone", reason="needs capstone (the extra asm)")
-    with pytest.raises(elf.ElfError):
-        list(assembly.functions(object_file.read_bytes()[:200]))
-    assert list(assembly.functions(b"no object at all")) == []
+    with pytest.raises(binaries.ElfError):
+        list(binaries.functions(object_file.read_bytes()[:200]))
+    assert list(binaries.functions(b"no object at all")) == []

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from explorer.capture.readers.attribute_values import shorten_value, unescape
+from explorer.capture.readers.graph_builder import shorten_value, unescape
 from explorer.capture.readers.hlo_attributes import read_attributes, read_header
 from explorer.model.attributes import LONGEST_VALUE
 

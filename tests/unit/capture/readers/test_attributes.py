@@ -85,12 +85,13 @@ def test_attributes_of_a_module_and_of_its_nodes():
 
 
 def test_computations_written_out_inside_an_instruction_are_called_by_it():
-    graph = read_hlo(
+    capture = ex.open_hlo(
         "ENTRY main {\n  x = f32[8] parameter(0)\n  z = f32[] constant(0)\n"
         "  ROOT t = f32[] reduce(x, z), dimensions={0}, to_apply={\n"
         "    a = f32[] parameter(0)\n    b = f32[] parameter(1)\n"
         '    ROOT s = f32[] add(a, b)\n  }, metadata={op_name="sum"}\n}\n'
     )
+    graph = capture.hlo.graph
     assert [call.role for call in graph.calls] == ["to_apply"]
     assert graph["t"].attributes["dimensions"] == "{0}"
 

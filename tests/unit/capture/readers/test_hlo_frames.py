@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.capture.readers.hlo_frames import read_frames, read_metadata
-from explorer.capture.readers.user_frames import is_runner, users_frames, users_part
+from explorer.capture.readers.graph_builder import is_runner, users_frames, users_part
+from explorer.capture.readers.hlo_attributes import is_whole, read_frames, read_metadata
 from explorer.model.graph import Frame
 
 
@@ -137,3 +137,30 @@ def test_a_stack_that_stands_on_itself_again_is_cut():
 
 def test_a_parent_that_is_not_there_is_none():
     assert users_frames([frame("f.py", parent=7)])[0] == [frame("f.py")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "whole"),
+    [
+        ("", True),
+        (", a=1, b={0,1}, to_apply=%add", True),
+        (', s="x, {", m={op_name="a(" b=1}', True),
+        (", g=[2,4]<=[4,2]T(1,0)", True),
+        (", a={{{{{1}}}}}", True),
+        (", a=" + "{" * 20 + "}" * 20, True),
+        (", literal=s32[2]{0} {1, 2}", True),
+        (", backend_config={index = 0 : ui64}", True),
+        (", replica_groups=mesh['a'=1,'b'=4] {'b'}, dimensions={1}", True),
+        (", a=1 ", False),
+        (" x", False),
+        (", a=", False),
+        (", a={1", False),
+        (", to_apply={ ROOT %x = f32[] add()}", False),
+        (", to_apply={ x = f32[] add(y) }", False),
+        (", branch_computations={%a, %b}", True),
+        (", branch_computations={%a, /*index=1*/%b}", True),
+        (", branch_computations={%a, {%b}}", False),
+    ],
+)
+def test_a_pattern_takes_only_what_is_attributes_alone(attributes, whole):
+    assert is_whole(attributes) is whole

@@ -2,13 +2,15 @@
 
 import pytest
 
-from explorer.capture.readers.mlir_attributes import read_attributes, read_dictionary, skeleton
-from explorer.capture.readers.mlir_types import (
+from explorer.capture.readers.mlir_text import (
     loop_arguments,
     names_unread_arguments,
+    read_attributes,
+    read_dictionary,
     result_shardings,
     result_type,
     signature_of,
+    skeleton,
     unpaired,
 )
 

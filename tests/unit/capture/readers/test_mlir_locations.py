@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.capture.readers.mlir_locations import Locations
+from explorer.capture.readers.mlir_text import Locations
 from explorer.model.graph import Frame
 
 F = Frame("f.py", "f", 3, 8, 3, 20)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import explorer as ex
 from explorer import UnreadableTextError
 from explorer.capture.readers.stablehlo import read_stablehlo
 from tests.support.functions import FUNCTIONS
@@ -64,14 +65,15 @@ def test_a_function_of_another_name_hangs_under_its_call():
 
 
 def test_a_person_may_break_lines_and_comment():
-    graph = read_stablehlo(HAND_WRITTEN)
+    graph = ex.open_hlo(HAND_WRITTEN).stablehlo.graph
     assert graph.unread == ()
-    named = {node.name: node for node in graph.nodes}
-    assert named["%sum"].type == "tensor<2x4xf32>"
-    assert [o.name for o in named["%sum"].operands] == ["%x"]
-    assert named["%2"].op == "my_dialect.op"
-    assert [o.name for o in named["%2"].operands] == ["%sum", "%y"]
-    assert [o.name for o in named["%3"].operands] == ["%2", "%2"]
+    (total,), (own,), (both,) = (graph.where(f"op == '{op}'") for op in (
+        "stablehlo.all_reduce", "my_dialect.op", "stablehlo.concatenate",
+    ))  # fmt: skip
+    assert total.type == "tensor<2x4xf32>"
+    assert [o.op for o in total.operands] == ["parameter"]
+    assert [o.op for o in own.operands] == ["stablehlo.all_reduce", "parameter"]
+    assert [o.index for o in both.operands] == [own.index, own.index]
 
 
 def test_old_locations_and_fused_ones_are_read():
@@ -98,7 +100,7 @@ GENERIC = """
 """
 HAND_WRITTEN = """
 // CHECK-LABEL: func @main
-func.func @main(%x: tensor<2x4xf32>, %y: tensor<!quant.uniform<i8:f32, 0.1>>) -> tensor<2x4xf32> {
+func.func @main(%x: tensor<2x4xf32>, %y: tensor<2x!quant.uniform<i8:f32, 0.1>>) -> tensor<4x4xf32> {
   %sum = "stablehlo.all_reduce"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %0 = stablehlo.add %a, %b : tensor<f32>
@@ -107,8 +109,8 @@ func.func @main(%x: tensor<2x4xf32>, %y: tensor<!quant.uniform<i8:f32, 0.1>>) ->
     replica_groups = dense<[[0], [1]]> : tensor<2x1xi64>,
     channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>
   } : (tensor<2x4xf32>) -> tensor<2x4xf32>
-  %2:2 = my_dialect.op %sum, %y {key = "text with ) and %x"}
-      : (tensor<2x4xf32>, tensor<!quant.uniform<i8:f32, 0.1>>) -> (tensor<2x4xf32>, i32)
+  %2:2 = "my_dialect.op"(%sum, %y) {key = "text with ) and %x"}
+      : (tensor<2x4xf32>, tensor<2x!quant.uniform<i8:f32, 0.1>>) -> (tensor<2x4xf32>, i32)
   %3 = "stablehlo.concatenate"(%2#0,
       %2#0) <{dimension = 0 : i64}> : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
   func.return %3 : tensor<4x4xf32>

@@ -7,18 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.hotpath.proof.attributes import elements, item, values_in
-from explorer.hotpath.proof.binding import Arguments, parameters
-from explorer.hotpath.proof.conditions import truth
-from explorer.hotpath.proof.containers import method
-from explorer.hotpath.proof.operators import binary, comparison, may_change_in_place, unary
-from explorer.hotpath.proof.reads import Reads
-from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.attributes import elements, item, truth, values_in
+from explorer.hotpath.proof.builtin import method
+from explorer.hotpath.proof.expressions import binary, comparison, may_change_in_place, unary
 from explorer.hotpath.proof.values import (
     BUFFER,
     DATA,
     NONE,
     PLAIN,
+    Arguments,
     Buffer,
     Data,
     Either,
@@ -27,9 +24,12 @@ from explorer.hotpath.proof.values import (
     Items,
     Known,
     Made,
+    NotProven,
     Plain,
+    Reads,
     TooManyValues,
     join,
+    parameters,
 )
 
 LIST, OTHER = [1], [1]  # equal, and not the same

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.calls import suppress_recording
 from explorer.hotpath.sequences.recorder import Recorder
 
 X = jnp.arange(12.0).reshape(3, 4)

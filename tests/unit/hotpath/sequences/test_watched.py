@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from explorer.hotpath.auto import AutoCompile
-from explorer.hotpath.settings import checked
+from explorer.hotpath.auto import AutoCompile, checked
 from tests.unit.hotpath.sequences.cells import CELLS, PRELUDE
 from tests.unit.hotpath.sequences.test_cells import ran
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.model.events.compaction import Compactor, Leaves, forms_of
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.key import Function, Key, Leaf
+from explorer.model.events.leaves import Compactor, Leaves, forms_of
 
 SIZES = st.one_of(st.integers(0, 70_000), st.sampled_from([2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**70]))
 SHAPES = st.lists(st.one_of(SIZES, st.sampled_from(["b", "n+1"])), max_size=10).map(tuple)

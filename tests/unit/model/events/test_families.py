@@ -8,8 +8,7 @@ import pytest
 
 import explorer as ex
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.family_counts import FamilyCounts, Totals, by_frequency, family_key
-from explorer.model.events.family_names import families_of
+from explorer.model.events.family_counts import FamilyCounts, Totals, by_frequency, families_of, family_key
 from explorer.model.events.key import AHEAD, Function, Key
 
 KEY = Key(Function("f", "m.py", 3))

@@ -5,9 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from explorer.model.events.compaction import Compactor
 from explorer.model.events.key import Function, Key, Leaf
-from explorer.model.events.leaves import Content, Contents, LeafColumns, in_columns
+from explorer.model.events.leaves import Compactor, Content, Contents, LeafColumns, in_columns
 
 LEAVES = (
     Leaf("params['w']", (3, 4), "float32", committed=False, devices=("cpu:0",)),

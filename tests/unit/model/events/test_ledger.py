@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer import NotRecordedError
-from explorer.model.events.compaction import Compactor, Leaves
 from explorer.model.events.event import REASONS, Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf
+from explorer.model.events.leaves import Compactor, Leaves
 from explorer.model.events.ledger import Ledger
 from tests.support.ledger_events import FULL, call, first, storm
 

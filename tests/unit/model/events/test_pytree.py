@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.events import pytree
-from explorer.model.events.pytree import LEAF, NONE, TreeNode, split_path
+from explorer.model.events import key
+from explorer.model.events.key import LEAF, NONE, TreeNode, split_path
 from tests.support.pytrees import call_tree
 
 
@@ -24,12 +24,12 @@ def test_equal_trees_and_their_equal_subtrees_are_one_object():
 
 def test_a_tree_is_let_go_of_with_the_last_who_has_it():
     gc.collect()  # what other tests left behind
-    before = len(pytree._nodes)
+    before = len(key._nodes)
     tree = call_tree({"only here": [0, {"and": {"nowhere else": 0}}]})
-    assert len(pytree._nodes) > before
+    assert len(key._nodes) > before
     del tree
     gc.collect()
-    assert len(pytree._nodes) == before
+    assert len(key._nodes) == before
 
 
 def test_copies_and_pickles_are_the_same_object():

@@ -3,10 +3,8 @@
 import pytest
 
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.family_counts import Summary
-from explorer.model.events.stack_tree import StackTree
-from explorer.model.events.storm import Storm
-from explorer.model.events.variations import Value, Variation, Variations
+from explorer.model.events.family_counts import Storm, Summary
+from explorer.model.events.variations import StackTree, Value, Variation, Variations
 
 SIZES = Variation("x", "shape[0]", (Value("8", 1, ("[f/0]",)), Value("9", 3, ("[f/1]", "[f/2]", "[f/3]"))))
 TYPE = Variation("x", "dtype", (Value("float32", 4),))

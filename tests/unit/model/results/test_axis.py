@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.results.axis import Axis, Growth, growth_of
+from explorer.model.results.statistics import Axis, Growth, growth_of
 
 
 def test_a_kind_speaks_for_itself_and_a_number_has_its_name():

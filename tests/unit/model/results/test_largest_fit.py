@@ -4,7 +4,7 @@ from math import nan
 
 import pytest
 
-from explorer.model.results.largest_fit import LargestFit, Trial
+from explorer.model.results.targets import LargestFit, Trial
 
 MB = 10**6
 

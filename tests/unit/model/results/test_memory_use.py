@@ -4,8 +4,8 @@ from math import isnan, nan
 
 import pytest
 
-from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+from explorer.model.results.statistics import Axis
 
 MB = 1_000_000
 MOST = "The most is for temporaries, 3.0 MB."

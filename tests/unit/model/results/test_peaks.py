@@ -4,7 +4,7 @@ from math import isnan, nan
 
 import pytest
 
-from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Peaks
 
 MACHINE = Peaks(
     "a machine",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import nan
 
-from explorer.model.results.profile_rows import LineTime
+from explorer.model.results.profile import LineTime
 from tests.support.displays.values import VALUES
 
 

@@ -4,8 +4,7 @@ from math import isnan, nan
 
 import pytest
 
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 
 MACHINE = Peaks("a chip", bandwidth=1e9)
 BUSY = Peaks("a chip", bandwidth=1e9, is_provisional=True)

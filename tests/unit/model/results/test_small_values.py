@@ -5,13 +5,19 @@ from math import isnan
 import pytest
 
 import explorer as ex
-from explorer.model.count_limits import CountLimits
-from explorer.model.results.hot_paths import CallTimes, HotPaths, HotRow
-from explorer.model.results.operation_timeline import LoggedCompile, OperationTimeline, ThreadOperations
-from explorer.model.results.operations import Operation
-from explorer.model.results.sequences import RepeatedSequence
+from explorer.model.line_table import CountLimits
+from explorer.model.results.hot_paths import (
+    CallTimes,
+    HotPaths,
+    HotRow,
+    LoggedCompile,
+    Operation,
+    OperationTimeline,
+    RepeatedSequence,
+    ThreadOperations,
+)
 from explorer.model.results.session import SessionReport, SessionRow
-from explorer.model.source import library_of
+from explorer.model.stage import library_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.model.results.axis import Axis
-from explorer.model.results.sweep import Sweep, SweepRow, bar, text_table
+from explorer.model.results.statistics import Axis
+from explorer.model.results.sweep import Sweep, SweepRow, text_table
 from explorer.model.results.timing import Samples
 
 N = Axis("n", ("64", "16", "256"), (64.0, 16.0, 256.0))
@@ -64,23 +64,9 @@ def test_a_point_is_named_by_all_its_values_and_those_that_failed_are_known():
     assert (sweep.failed, len(sweep)) == ((points[1],), 2)
 
 
-@pytest.mark.parametrize(
-    ("value", "most", "drawn"),
-    [
-        (1.0, 1.0, "█" * 12),
-        (2.0, 1.0, "█" * 12),
-        (0.5, 1.0, "█" * 6),
-        (1.0, 96.0, "▏"),
-        (0.001, 1.0, "▏"),  # something is never nothing
-        (7.0, 96.0, "▉"),
-        (9.0, 96.0, "█▏"),
-        (0.0, 1.0, ""),
-        (1.0, 0.0, ""),
-        (float("nan"), 1.0, ""),
-    ],
-)
-def test_a_bar_has_twelve_characters_to_an_eighth(value, most, drawn):
-    assert bar(value, most) == drawn
+def test_what_took_no_time_has_no_bar():
+    text = repr(swept(ONE, rows=[replace(rows(ONE)[0], steady=Samples((0.0,)))]))
+    assert "▏" not in text
 
 
 def test_figures_stand_to_the_right_and_words_to_the_left():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.model.compilation import Durations
+from explorer.model.stage import Durations
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
 from tests.examples.training import training_step

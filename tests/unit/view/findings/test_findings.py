@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.files import capture as wire
 from explorer.files import container
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
 from explorer.view.findings import link, terminal, text_parts

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.model.findings.finding import Finding, Fix
-from explorer.model.findings.findings import Findings
+from explorer.model.findings import Finding, Findings, Fix
 from explorer.view.findings import text_parts
 from explorer.view.findings.text_parts import changed_lines, code_html, lines_of, split_code
 

@@ -6,8 +6,15 @@ from math import inf, nan
 
 import pytest
 
-from explorer.model.results.hot_paths import CallTimes, HotEvent, HotPaths, HotRow
-from explorer.model.results.operation_timeline import LoggedCompile, OperationTimeline, ThreadOperations
+from explorer.model.results.hot_paths import (
+    CallTimes,
+    HotEvent,
+    HotPaths,
+    HotRow,
+    LoggedCompile,
+    OperationTimeline,
+    ThreadOperations,
+)
 from explorer.view.figure import BLUE, ORANGE, Bars, Label, Path, Points
 from explorer.view.hotpath.curve import call_table, curve, describe, points_of, runs
 from explorer.view.hotpath.log import OperationTimelineView

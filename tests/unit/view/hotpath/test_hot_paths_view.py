@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotPaths, HotRow
-from explorer.model.results.operations import Operation
-from explorer.model.results.sequences import LeftStatement, ProposedFunction, RepeatedSequence
+from explorer.model.results.hot_paths import (
+    CallTimes,
+    HeldValue,
+    HotEvent,
+    HotPaths,
+    HotRow,
+    LeftStatement,
+    Operation,
+    ProposedFunction,
+    RepeatedSequence,
+)
 from explorer.view.figure_svg import svg_of
 from explorer.view.hotpath.curve import curve, describe, points_of
 from explorer.view.hotpath.html import content, fragment

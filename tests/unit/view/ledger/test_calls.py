@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 
 from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.family_counts import Storm
 from explorer.model.events.key import Function, Key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
-from explorer.model.events.storm import Storm
-from explorer.view.ledger import processes
+from explorer.model.text import bar
 from explorer.view.ledger.calls import calls_of, group_by_family
-from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import tables
-from explorer.view.ledger.message import notes_of
+from explorer.view.ledger.message import AGAIN, HIT, MISS, Tables, notes_of
 from explorer.view.ledger.picture import picture
 from explorer.view.ledger.terminal import tree
+from explorer.view.ledger.timeline import Clock
 from explorer.view.ledger.verdict import cause_of, cause_of_storm, cure_of, plain, varied, verdict_of
-from explorer.view.ledger.wire import AGAIN, HIT, MISS, Tables
-from explorer.view.rich_text import bar, render
+from explorer.view.results import process_ledger
+from explorer.view.rich_text import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 AT = Place("train.py", 12, "train.py", "y = f(x)")
@@ -321,7 +321,16 @@ def test_in_a_terminal_each_recompile_has_its_change_of_many_the_first_six_and_t
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0.0, "▏"), (0.5, "██████"), (1.0, "████████████"), (1 / 96, "▏"), (9 / 96, "█▏"), (7 / 96, "▉")],
+    [
+        (0.0, "▏"),
+        (0.5, "██████"),
+        (1.0, "████████████"),
+        (2.0, "████████████"),
+        (1 / 96, "▏"),
+        (9 / 96, "█▏"),
+        (7 / 96, "▉"),
+        (0.001, "▏"),
+    ],
 )
 def test_a_bar_in_a_terminal_is_twelve_letters_in_eighths_and_never_nothing(share, shown):
     assert bar(share) == shown
@@ -355,7 +364,7 @@ PROGRAM = ProcessProgram(
 
 def test_a_program_of_many_processes_is_a_row():
     ledger = ProcessLedger(("host0", "host1", "host2"), (PROGRAM,))
-    assert processes.program_row(ledger, PROGRAM) == (
+    assert process_ledger(ledger).tables[-1].rows[0] == (
         PROGRAM.place, "train.py, line 12", "x: float32[8], n: int32[]", f"{PROGRAM.count} of 3", "1,200", "6 s",
         "2.5 s in host1",
     )  # fmt: skip
@@ -364,7 +373,7 @@ def test_a_program_of_many_processes_is_a_row():
 @pytest.mark.parametrize(("count", "shown"), [(60, "x: " + "a" * 57), (61, "x: " + "a" * 56 + "…")])
 def test_long_arguments_are_cut(count, shown):
     program = ProcessProgram("f", arguments=(("x", "a" * (count - 3)),))
-    assert processes.program_row(ProcessLedger(("h",), (program,)), program)[2] == shown
+    assert process_ledger(ProcessLedger(("h",), (program,))).tables[-1].rows[0][2] == shown
 
 
 @pytest.mark.parametrize(
@@ -377,14 +386,14 @@ def test_long_arguments_are_cut(count, shown):
 def test_who_differs_is_a_row(given, row):
     other, what, usual, here, is_shared = given
     difference = ProcessDifference(0, other, ((1, 1),), 3, what, usual, here, is_shared, "a sentence")
-    shown = processes.difference_row(ProcessLedger(("h0", "h1"), (PROGRAM,), (difference,)), difference)
-    assert shown == ("process h1", PROGRAM.place, *row)
+    ledger = ProcessLedger(("h0", "h1"), (replace(PROGRAM, slowest_process=0),), (difference,))
+    assert process_ledger(ledger).tables[0].rows[0] == ("process h1", PROGRAM.place, *row)
 
 
 @pytest.mark.parametrize(("count", "more"), [(20, False), (21, True)])
 def test_as_text_twenty_programs_are_lines_and_the_rest_is_counted(count, more):
     ledger = ProcessLedger(("h0", "h1", "h2"), (PROGRAM,) * count, notes=("a note",))
-    lines = processes.process_text(ledger).splitlines()
+    lines = ledger.to_text().splitlines()
     assert sum("x: float32[8]" in line for line in lines) == 20
     assert lines[-1] == "a note"
     assert (lines[-2] == "1 more: .to_frame() has all of them.") == more

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 
 from explorer import MissingPackageError, NotRecordedError
-from explorer.files.ledger_frame import COLUMNS
+from explorer.files.frames import EVENT
 from explorer.model.events.event import Event, Place, Reason
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.pytree import TreeNode
 from tests.support.ledger_events import FULL, HERE, MAIN, call, first, storm
 
 # Frame ---------------------------------------------------------------------------------------------------------------
@@ -19,7 +18,7 @@ from tests.support.ledger_events import FULL, HERE, MAIN, call, first, storm
 
 def test_the_frame_has_a_row_for_each_event_and_all_columns():
     frame = storm(3).to_frame()
-    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame.columns) == [column.name for column in EVENT]
     assert len(frame) == 9
     row = frame.iloc[-1]
     assert (row["kind"], row["function"], row["file"], row["line"]) == ("compile", "step", "train.py", 3)
@@ -67,8 +66,9 @@ def test_without_pandas_the_way_out_is_named(monkeypatch):
 
 
 def test_every_column_is_documented():
-    assert all(len(text) > 5 for text, _ in COLUMNS.values())
-    assert all("seconds" in COLUMNS[name][0] for name in ("seconds", "saved", "total"))
+    meanings = {column.name: column.meaning for column in EVENT}
+    assert all(len(text) > 5 for text in meanings.values())
+    assert all("seconds" in meanings[name] for name in ("seconds", "saved", "total"))
 
 
 # Tree ----------------------------------------------------------------------------------------------------------------

@@ -18,12 +18,11 @@ from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
 from explorer.model.text import code_parts
 from explorer.view.ledger.calls import calls_of, group_by_family
-from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import fragment, static
-from explorer.view.ledger.message import message, tables_of
+from explorer.view.ledger.message import COLUMNS, Tables, encode_message, message, tables_of
 from explorer.view.ledger.picture import picture
+from explorer.view.ledger.timeline import Clock
 from explorer.view.ledger.verdict import flat, plain, varied, verdict_of
-from explorer.view.ledger.wire import COLUMNS, Tables, encode_message
 from tests.examples import ledgers
 
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse
+from explorer.model.results.statistics import Axis
 from explorer.view.figure import Bars, Label, Path, Points
 from explorer.view.measure.memory import MemoryView, is_curve
 

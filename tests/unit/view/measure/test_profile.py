@@ -18,20 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer._jax.uncached_traces import uncached_traces
+from explorer._jax.traces import uncached_traces
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.flame import flame
+from explorer.analysis.profile.views import flame
 from explorer.model.graph import Frame
-from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
+from explorer.model.results.profile_events import By, Flame
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.profile.chart import flame_picture
-from explorer.view.measure.profile.headline import headline, plain
 from explorer.view.measure.profile.html import fragment, static
 from explorer.view.measure.profile.link import html_of_program
 from explorer.view.measure.profile.message import message, packed
-from explorer.view.measure.profile.picture import picture
+from explorer.view.measure.profile.picture import headline, picture, plain
 from tests.examples.profiles import ops_of, profile_of
 
 

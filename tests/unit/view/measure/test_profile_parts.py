@@ -8,15 +8,13 @@ from math import nan
 
 import pytest
 
-from explorer.analysis.profile.flame import flame
+from explorer.analysis.profile.views import flame
 from explorer.model.graph import Frame
-from explorer.model.results.profile import Profile
-from explorer.model.results.profile_rows import LineTime
-from explorer.model.source import Source
+from explorer.model.results.profile import LineTime, Profile
+from explorer.model.stage import Source
 from explorer.view.measure.profile import message
 from explorer.view.measure.profile.chart import flame_picture
-from explorer.view.measure.profile.headline import headline, plain
-from explorer.view.measure.profile.picture import described, hot, picture
+from explorer.view.measure.profile.picture import described, headline, hot, picture, plain
 from tests.examples.profiles import ops_of
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import BOUNDS, Point, Roofline
+from explorer.model.results.roofline import BOUNDS, Peaks, Point, Roofline
+from explorer.model.results.statistics import Axis
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.memory import MemoryView, is_curve
 from explorer.view.measure.roofline import RooflineView

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.model.results.peaks import Peaks
-from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.view.measure.roofline_layout import HIGH, WIDE, Mark, Roof, _label, _side, layout_of, unknown_text
 
 MACHINE = Peaks("m", bandwidth=10e9, matmul={"f32": 100e9}, fma={"f32": 50e9}, overhead=1e-7)

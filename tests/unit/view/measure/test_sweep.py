@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.model.results.axis import Axis
+from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples
 from explorer.view.figure import GREY, INK, ORANGE, Bars, Label, Path, Points

@@ -4,11 +4,9 @@ import itertools
 
 import pytest
 
-from explorer.model.results.benchmark_comparison import Comparison
-from explorer.model.results.timing import Samples, Timing
+from explorer.model.results.timing import Comparison, Samples, Timing
 from explorer.view.figure import BLUE, GREY, ORANGE, Band, Bars, Label, Path, Points
-from explorer.view.measure.comparison import ComparisonView
-from explorer.view.measure.timing import TimingView, calls_shown, histogram
+from explorer.view.measure.timing import ComparisonView, TimingView, calls_shown, histogram
 
 STEADY = (0.99, 1.0, 1.01, 1.0, 0.99, 1.01, 1.0) * 3
 

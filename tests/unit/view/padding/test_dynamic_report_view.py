@@ -14,10 +14,8 @@ import explorer as ex
 from explorer.analysis.padding_summary import obstacles, total_waste
 from explorer.errors import ResultFileError
 from explorer.view.figure_svg import svg_of
-from explorer.view.padding.grid import grid_of
 from explorer.view.padding.html import content
-from explorer.view.padding.picture import figure
-from explorer.view.padding.plots import plots_of
+from explorer.view.padding.picture import figure, grid_of, plots_of
 from tests.unit.view.hotpath.test_hot_paths_view import ATTACK, Page
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

@@ -1,4 +1,4 @@
-// Which equations the nodes of a stage come from, and how sure that is: explorer/model/equation_sets.py.
+// Which equations the nodes of a stage come from, and how sure that is: explorer/model/links.py.
 
 import { type Buckets, buckets } from "./buckets";
 

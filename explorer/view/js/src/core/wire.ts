@@ -47,7 +47,7 @@ interface StageHeader {
   differ: Place;
   difference?: string[];
   one_iteration?: Place;
-  /** What fusions compute, in words, as indices into `kernel_texts`; explorer/analysis/cost/kernel_words.py. */
+  /** What fusions compute, in words, as indices into `kernel_texts`; explorer/analysis/cost/kernels.py. */
   kernel_words?: Record<"node" | "text", Place>;
   kernel_texts?: string[];
   twin: Place;

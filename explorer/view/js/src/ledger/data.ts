@@ -1,4 +1,4 @@
-// The ledger's tables, as explorer/view/ledger/wire.py writes them: they only grow, and each message is a slice of
+// The ledger's tables, as explorer/view/ledger/message.py writes them: they only grow, and each message is a slice of
 // each.
 
 import type { Sentence } from "../core/parts";

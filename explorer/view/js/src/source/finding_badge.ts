@@ -3,7 +3,7 @@
 import { element } from "../core/dom";
 import { coded } from "../core/parts";
 
-/** See explorer/model/findings/finding.py. */
+/** See explorer/model/findings.py. */
 export interface Finding {
   rule: string;
   severity: "error" | "warning" | "note";

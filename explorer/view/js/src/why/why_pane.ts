@@ -86,7 +86,7 @@ export class WhyPane {
         (this.session.capture.passes ? "" : " Which passes did it is not in this capture.")
       : "What became of the equations is known from the optimised program, which is not there.";
     this.#rows.clear();
-    const titles = ["equation", "fate", byPass ? "line" : "by"];
+    const titles = ["equation", "what happened", byPass ? "line" : "by"];
     const rows = this.#endings.groups(byPass).flatMap((group) => [this.#head(group), ...group.map(this.#row)]);
     this.#list.replaceChildren(
       element(

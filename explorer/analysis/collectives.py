@@ -1,0 +1,130 @@
+"""The collectives of an optimised program: who is joined, what is sent, for which line, and what runs meanwhile.
+
+What a device sends is that of a ring, the least that any algorithm sends: of `b` bytes that each of `n` devices gives,
+an all-reduce sends `2b(n − 1)/n`, a reduce-scatter and an all-to-all `b(n − 1)/n`, an all-gather `b(n − 1)`, and what
+is permuted or broadcast is sent once (NCCL tests, doc/PERFORMANCE.md; Patarasuk and Yuan, 2009).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from explorer.analysis.graphs import graph_of
+from explorer.model.capture import Capture
+from explorer.model.graph import Node
+from explorer.model.results.estimates import Collective, Collectives
+from explorer.model.shardings import Groups, axes_of, axes_of_pairs, parse_groups
+from explorer.model.types import parse_type
+
+_SENT: Mapping[str, Callable[[int, int], float]] = {
+    "all-reduce": lambda given, n: 2 * given * (n - 1) / n,
+    "all-gather": lambda given, n: given * (n - 1),
+    "reduce-scatter": lambda given, n: given * (n - 1) / n,
+    "all-to-all": lambda given, n: given * (n - 1) / n,
+    "ragged-all-to-all": lambda given, n: given * (n - 1) / n,
+    "collective-permute": lambda given, n: given,
+    "collective-broadcast": lambda given, n: given,
+}
+_START = "-start"
+
+
+def collectives(capture: Capture) -> Collectives:
+    """What the devices of a capture's program send each other; see `Capture.collectives`."""
+    if (graph := graph_of(capture, "hlo")) is None:
+        return Collectives(())
+    counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
+    devices = math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
+    kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
+    nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
+    mesh = mesh_of(capture) if nodes or devices > 1 else ()  # which reads a whole stage
+    rows = [_collective(capture, Node(graph, node), kinds[int(graph.op[node])], devices, mesh) for node in nodes]
+    rows.sort(key=lambda row: -row.wire * row.runs)
+    return Collectives(tuple(rows), devices, mesh)
+
+
+def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
+    """The axes that the program was sharded by: StableHLO says it where JAX partitions with Shardy."""
+    stablehlo = graph_of(capture, "stablehlo")
+    text = stablehlo.attributes.get("mesh", "") if stablehlo is not None else ""
+    axes = (axis.rpartition("=") for axis in text.split(",") if text)
+    return tuple((name, int(size)) for name, _, size in axes)
+
+
+def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Sequence[tuple[str, int]]) -> Collective:
+    graph, attributes = node.graph, node.attributes
+    is_permuted = kind == "collective-permute"
+    text = attributes.get("source_target_pairs" if is_permuted else "replica_groups", "")
+    groups = parse_groups(text)
+    if not groups and not is_permuted and not text.strip("{} "):
+        groups = (tuple(range(devices)),)  # `replica_groups={}` is all of them
+    size = len(groups[0]) if groups else 1
+    kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(node, size) else kind
+    given = sum(parse_type(operand.type).bytes for operand in node.operands)
+    runs = float(graph.measures["runs"][node.index])
+    file, line, text = _place(capture, node)
+    return Collective(
+        node=node,
+        kind=kind,
+        axes=axes_of_pairs(groups, mesh) if is_permuted else axes_of(groups, mesh),
+        groups=groups,
+        size=size,
+        bytes=given,
+        wire=round(_SENT[kind](given, size)),
+        runs=1.0 if np.isnan(runs) else runs,
+        file=file,
+        line=line,
+        text=text,
+        overlaps=_overlaps(node),
+    )
+
+
+def _is_scattered(sum_: Node, size: int) -> bool:
+    """Whether one kernel sums and each device keeps a part: so a TPU's compiler writes a reduce-scatter."""
+    if sum_.group is None or sum_.group.kind != "fusion" or len(sum_.users) != 1:
+        return False
+    (user,) = sum_.users
+    is_part = parse_type(user.type).elements * size == parse_type(sum_.type).elements
+    return is_part and user.op == "dynamic-slice" and user.operands[0] == sum_
+
+
+def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
+    """The line that it serves: its own, or where the compiler merged several, that of what it sends."""
+    for each in (node, *node.operands, *(user for operand in node.users for user in (operand, *operand.users))):
+        if (place := each.place) is not None:
+            source = capture.sources.get(place.file)
+            lines = source.text.splitlines() if source is not None else []
+            return place.file, place.line, lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+    return "", 0, ""
+
+
+def _overlaps(start: Node) -> tuple[Node, ...]:
+    """The kernels between a start and its end, in the order of the schedule."""
+    graph = start.graph
+    if not start.op.endswith(_START) or graph.attributes.get("is_scheduled") != "true" or _is_waited_for(start):
+        return ()
+    ends = [user.index for user in start.users if user.op.endswith("-done")]
+    if not ends:
+        return ()
+    between = np.arange(start.index + 1, min(ends))
+    runs = (graph.group[between] == graph.group[start.index]) & (graph.kernel[between] == between)
+    nodes = (Node(graph, at) for at in between[runs].tolist())
+    return tuple(node for node in nodes if not node.op.endswith(("-start", "-done")))
+
+
+def _is_waited_for(start: Node) -> bool:
+    """Whether a GPU's backend says that it runs it in step with all else, whatever the schedule looks like."""
+    try:
+        config = json.loads(start.attributes.get("backend_config", "{}"))
+        return bool(config["collective_backend_config"]["is_sync"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def group_text(groups: Groups, most: int = 2) -> str:
+    """`4 × {0,1}, {2,3}, …`."""
+    shown = ", ".join("{" + ",".join(map(str, group)) + "}" for group in groups[:most])
+    return f"{shown}{', …' if len(groups) > most else ''}"

@@ -1,1 +1,0 @@
-"""What the devices of a sharded program send each other, and what they need not."""

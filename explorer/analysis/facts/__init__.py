@@ -1,1 +1,0 @@
-"""What is most worth knowing of a capture: each finder gives facts that hold, the summary ranks them."""

@@ -1,0 +1,217 @@
+"""Answers about equations: which pass removed them, prints, precision, compiling again, recomputing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.facts import line_text, lines_of, operand_type, product_rows, run_type
+from explorer.analysis.graphs import graph_of
+from explorer.analysis.questions.catalogue import agree, joined, passes_hint, reply
+from explorer.model.answers import Answer
+from explorer.model.capture import Capture
+from explorer.model.fates import KINDS, Fate, Fates
+from explorer.model.graph import Graph
+from explorer.model.text import list_names
+from explorer.model.units import count_text
+
+_GONE = ("eliminated", "merged", "folded", "rewritten")
+_MOST = 4  # equations that an answer speaks of one by one
+_LINES = 400  # of a file: more answers make a page too large
+_STEPS = {"import": "XLA's import", "lowering": "JAX's lowering"}
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """The equations of a capture whose optimised program is there. A page asks of each line and each operation, so what
+    is said of a single equation is kept."""
+
+    capture: Capture
+    graph: Graph
+    fates: Fates
+    sentences: dict[int, str]
+
+    @classmethod
+    def of(cls, capture: Capture) -> _Equations | None:
+        graph = graph_of(capture, "jaxpr")
+        if graph is None or graph_of(capture, "hlo") is None:
+            return None
+        return cls(capture, graph, capture.all_fates["jaxpr"], {})
+
+    def sentence(self, row: int) -> str:
+        if row not in self.sentences:
+            fate = self.fates[row]
+            became = f"was {_ending(fate)}" if fate.kind in _GONE else f"is {fate}"
+            line = lines_of(self.capture, self.graph, [row])
+            name = self.graph.ops[int(self.graph.op[row])]
+            self.sentences[row] = f"{name}{' on ' * bool(line)}{line} {became}."
+        return self.sentences[row]
+
+
+def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
+    """What became of the equations of a line (0 for all) of a file, the function's own if not given, or of an operation
+    of the jaxpr, empty for all."""
+    equations = _Equations.of(capture)
+    if equations is None:
+        return reply("removed", "What became of the equations is not known: a stage is missing.", "unknown")
+    return _removed(equations, line, op, file or capture.file)
+
+
+def by_operation(capture: Capture, ops: Sequence[str]) -> Mapping[str, Answer]:
+    equations = _Equations.of(capture)
+    return {op: removed(capture) if equations is None else _removed(equations, op=op) for op in ops}
+
+
+def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
+    equations = _Equations.of(capture)
+    if equations is None:
+        return {}
+    attribution = equations.graph.attribution
+    places = [place for place, count in zip(attribution.places, np.diff(attribution.start), strict=True) if count]
+    chosen = sorted(places, key=lambda place: (place.file != capture.file, place.file, place.line))[:_LINES]
+    return {(place.file, place.line): _removed(equations, place.line, file=place.file) for place in chosen}
+
+
+def _removed(equations: _Equations, line: int = 0, op: str = "", file: str = "") -> Answer:
+    graph = equations.graph
+    chosen = graph.attribution.nodes(file, line) if line else np.arange(len(graph.names))
+    chosen = chosen[graph.is_equation[chosen]]
+    if op:
+        chosen = chosen[np.asarray([name == op for name in graph.ops], bool)[graph.op[chosen]]]
+    where = line_text(equations.capture, file, line) if line else ""
+    rows: list[int] = chosen.tolist()
+    return _answer(equations, rows, " of ".join(filter(None, (op, where))))
+
+
+def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
+    if not rows:
+        return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
+    fates = equations.fates
+    gone, lost, kept = _by_fate(fates, rows)
+    is_short = what and len(kept) <= _MOST
+    text = joined(
+        _gone(equations, gone, len(rows), what),
+        f"What became of {len(lost):,} is not known." * bool(lost),
+        *(equations.sentence(row) for row in kept if is_short),
+    )
+    certainty = "inferred" if fates.inferred[gone].any() else "exact"
+    if lost and not gone:
+        certainty = "unknown"
+    hint = passes_hint(equations.capture) if lost else ""
+    return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
+
+
+def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    codes: list[int] = fates.kind[list(rows)].tolist()
+    kinds = [(row, KINDS[code]) for row, code in zip(rows, codes, strict=True)]
+    gone = [row for row, kind in kinds if kind in _GONE]
+    lost = [row for row, kind in kinds if kind == "unknown"]
+    return gone, lost, [row for row, kind in kinds if kind not in (*_GONE, "unknown")]
+
+
+def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:
+    if not gone:
+        return f"Nothing {f'of {what} ' * bool(what)}was removed."
+    if len(gone) <= _MOST:
+        return joined(*map(equations.sentence, gone))
+    steps = Counter(_step(equations.fates[row]) for row in gone)
+    by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
+    whole = f"{len(gone):,} of {count_text(count, 'equation')}{f' of {what}' * bool(what)}"
+    return f"{whole} left no instruction as they were: {by}."
+
+
+def _ending(fate: Fate) -> str:
+    by = f" by {_step(fate)}" if fate.pass_name else ""
+    return f"{fate.kind}{by}" + (f": {fate.why}" if fate.why else "")
+
+
+def _step(fate: Fate) -> str:
+    return _STEPS.get(fate.pass_name) or fate.step or "no pass that is known"
+
+
+_PRINTS = frozenset(("debug_print", "debug_callback"))
+
+
+def printed(capture: Capture) -> Answer:
+    """Which prints ran while the function was traced, and which run with the program."""
+    findings = [finding for finding in capture.findings if finding.rule == "impure-print"]
+    traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
+    graph = graph_of(capture, "jaxpr")
+    rows = [] if graph is None else [row for row in range(len(graph)) if graph.ops[int(graph.op[row])] in _PRINTS]
+    if not rows or graph is None:
+        if traced:
+            return reply("printed", joined(*traced))
+        text = "No print was seen while the function was traced, and nothing in the program prints."
+        return reply("printed", text, "inferred", hint="explorer.lint(f, x) looks closer.")
+    where = lines_of(capture, graph, rows)
+    which = f"The jax.debug.{agree(rows, 'print', 'prints')}{f' on {where}' * bool(where)}"
+    runs = _running(capture, rows)
+    text = {
+        True: f"{which} {agree(rows, 'runs', 'run')} in every call.",
+        False: f"{which} {agree(rows, 'was', 'were')} removed.",
+        None: f"Whether {which[0].lower()}{which[1:]} {agree(rows, 'runs', 'run')} is not known.",
+    }[runs]
+    return reply("printed", joined(*traced, text), "unknown" if runs is None else "exact", "jaxpr", rows)
+
+
+def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
+    if graph_of(capture, "hlo") is None:
+        return None
+    kinds = {KINDS[int(capture.all_fates["jaxpr"].kind[row])] for row in rows}
+    return None if "unknown" in kinds else not kinds <= {"eliminated"}
+
+
+def precision(capture: Capture) -> Answer:
+    """In which dtype each matrix product is written, and in which it runs."""
+    graph = graph_of(capture, "jaxpr")
+    if graph is None:
+        return reply("precision", "There is no jaxpr in this capture.", "unknown")
+    products = product_rows(graph)
+    if not products:
+        return reply("precision", "There is no matrix product and no convolution in it.")
+    pairs: dict[tuple[str, str], list[int]] = {}
+    instructions: set[int] = set()
+    for row in products:
+        after, run = run_type(capture, row)
+        pairs.setdefault((operand_type(graph, row), after), []).append(row)
+        instructions.update(run)
+    text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
+    stage, shown = ("hlo", sorted(instructions)) if instructions else ("jaxpr", products)
+    if all(after for _, after in pairs):
+        return reply("precision", text, "exact", stage, shown)
+    return reply("precision", text, "unknown", stage, shown, passes_hint(capture))
+
+
+def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:
+    where = lines_of(capture, graph, rows)
+    subject = f"The {agree(rows, 'product', 'products')}{f' on {where}' * bool(where)}"
+    takes = f"{subject} {agree(rows, 'takes', 'take')} {before or 'operands of several types'}"
+    runs = agree(rows, "runs", "run")
+    if not after:
+        return f"{takes}; in which type {agree(rows, 'it runs', 'they run')} is not known."
+    return f"{takes} and {runs} in {after}." if before == after else f"{takes}, but {runs} in {after} here."
+
+
+def recompiled(capture: Capture) -> Answer:
+    """A capture is one compilation: that there were others only a ledger knows."""
+    text = "This is one compilation; whether there were others, and why, is not in it."
+    return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
+
+
+def takes_derivatives(capture: Capture) -> bool:
+    graph = graph_of(capture, "jaxpr")
+    return graph is not None and any("transpose(" in scope for scope in graph.scopes)
+
+
+def remat(capture: Capture) -> Answer:
+    """What recomputing would save takes another compilation; what keeps memory full is here."""
+    text = "That takes another compilation, which is not in this page."
+    saves = "of what is differentiated"
+    if takes_derivatives(capture):
+        text += " It takes derivatives itself: remat belongs around the function inside that is differentiated."
+        saves = "of that function"
+    hint = f"ex.what_if(f, x, remat=True, grad=True) compiles and measures both, {saves}."
+    return reply("remat", text, "unknown", hint=hint)

@@ -1,1 +1,0 @@
-"""What repeats in a stream of operations."""

@@ -1,0 +1,358 @@
+"""The code of a program's kernels: one more compilation, and what the compiler wrote to its folder meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from explorer._jax.calls import suppress_recording
+from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.least_time import GpuLimits, occupancy
+from explorer.capture.backends import Backend
+from explorer.capture.dump import dumps_in
+from explorer.capture.machine import binaries, listings
+from explorer.capture.readers.hlo import read_hlo
+from explorer.capture.recording import dump_place, nothing_cached, settle
+from explorer.errors import NotRecordedError
+from explorer.files.disk import LARGEST_DUMP, read_bytes, read_text
+from explorer.model.graph import Graph, Node
+from explorer.model.machine_code import KernelCode, MachineCode
+from explorer.model.stage import Stage
+from explorer.model.text import install_hint
+
+_EXECUTABLE = "executable"  # the file with what a GPU's compiler serialises
+_TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")
+# 1795413926822760910-convolution_multiply_fusion-01-final_bundles.txt
+_BUNDLES = re.compile(r"\d+-(?P<kernel>.+)-\d+-(?P<what>schedule-analysis_)?final_bundles\.txt")
+_NOT_A_NAME = re.compile(r"[^\w]")
+_NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
+_BYTES_OF_INSTRUCTION = 16_000  # of what is written for each
+# What makes no difference to the code: names, and where it is from.
+_NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_attributes|control-predecessors|root")
+
+
+def code_writer(
+    lowered: Any, hlo: Stage, backend: Backend, options: Mapping[str, Any] | None
+) -> Callable[[], MachineCode]:
+    """What compiles a program for its code when it is called.
+
+    Args:
+        lowered: The `jax.stages.Lowered`.
+        hlo: The optimised program as it is shown.
+        backend: What lowered and compiled it.
+        options: XLA's compiler options that it was compiled with.
+    """
+
+    def run() -> MachineCode:
+        with suppress_recording():
+            return _write_machine_code(lowered, hlo.graph, backend, options)
+
+    return run
+
+
+def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: Mapping[str, Any] | None) -> MachineCode:
+    """Compile a program once more, and read what the compiler wrote of its kernels.
+
+    Raises:
+        NotRecordedError: Compiled once more it is another program.
+    """
+    place = dump_place(len(graph.names) * _BYTES_OF_INSTRUCTION) or None
+    with TemporaryDirectory(prefix="explorer-code-", dir=place, ignore_cleanup_errors=True) as at:
+        folder = Path(at)
+        with nothing_cached():
+            compiled = backend.write_code(lowered, options, folder)
+        settle(folder)
+        again = read_hlo(compiled.text())
+        if again.names != graph.names or not _have_equal_types(again, graph):
+            raise NotRecordedError(
+                "compiled once more for its code, this is another program: its kernels would not be those of the "
+                "capture.\n  Hint: explore it anew, and look at `.machine_code` then."
+            )
+        return read_machine_code(folder, backend.environment()["backend"], graph, backend.gpu_limits)
+
+
+def _have_equal_types(one: Graph, other: Graph) -> bool:
+    pairs = ((one.op, one.ops, other.op, other.ops), (one.type, one.types, other.type, other.types))
+    return all([a[i] for i in codes] == [b[i] for i in others] for codes, a, others, b in pairs)
+
+
+@dataclass
+class _Code:
+    """What was found of each function, by its symbol."""
+
+    texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
+    kernels: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    notes: list[str] = field(default_factory=list[str])
+
+    def add(self, function: str, language: str, text: str) -> KernelCode:
+        self.texts.setdefault(function, {})[language] = text
+        return self.facts.setdefault(function, KernelCode(function, (), {}))
+
+
+def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
+    """The code of the kernels of a program.
+
+    Args:
+        folder: Of what the compiler wrote.
+        platform: `cuda`, `tpu`, `cpu`, …
+        graph: The optimised program, whose instructions the kernels are.
+        limits: What a multiprocessor of the GPU has; None where that isn't known.
+    """
+    code = _Code()
+    files = _files(folder)
+    if platform in _READERS:
+        _READERS[platform](code, folder, files)
+    else:
+        code.notes.append("What this compiler writes below HLO is not known here.")
+    kernels = _kernels_of(code, graph, shares=platform == "cpu")
+    rows: list[KernelCode] = []
+    for function, texts in code.texts.items():
+        row = replace(code.facts[function], kernels=kernels.get(function, ()), texts=texts)
+        if limits and row.block:
+            row = replace(row, occupancy=occupancy(limits, row.block, row.registers, row.shared))
+        rows.append(row)
+    order = {name: at for at, name in enumerate(graph.names)}
+    rows.sort(key=lambda row: (order.get(row.kernels[0], len(order)) if row.kernels else len(order), row.function))
+    return MachineCode(platform, tuple(rows), (*code.notes, *_without(graph, rows)))
+
+
+def _files(folder: Path) -> Sequence[Path]:
+    """Those of the program's own module: beside it a compiler may write smaller ones, of constants and candidates."""
+    dumps = dumps_in(folder)
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    return [path for path in paths if path.name.startswith(f"{dumps[0].prefix}.")] if dumps else paths
+
+
+def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
+    """By function, the instructions that run it: as its launches say, else the one whose name its symbol is made of.
+
+    Args:
+        shares: Whether the compiler makes code for one of equal kernels, and doesn't say for which others it is.
+    """
+    running = {graph.names[int(node)] for node in running_nodes(graph)}
+    symbols = _symbols(graph)
+    kernels: dict[str, tuple[str, ...]] = {}
+    for function in code.texts:
+        launched = tuple(dict.fromkeys(name for name in code.kernels.get(function, ()) if name in running))
+        kernels[function] = launched or symbols.get(_NOT_A_NAME.sub("_", function), ())
+    return _with_equal_ones(code, kernels, graph) if shares else kernels
+
+
+def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """The same, and for each function the kernels without code that are equal to its own."""
+    maker = {name: function for function, kernels in made.items() for name in kernels}
+    shared = {function: list(kernels) for function, kernels in made.items()}
+    for names in {id(names): names for names in equal_kernels(graph).values()}.values():
+        makers = [maker[name] for name in names if name in maker]
+        # Of several codes for what looks equal nobody says which one runs.
+        if len({code.texts[function]["llvm"].replace(function, "") for function in makers}) == 1:
+            shared[makers[0]] += [name for name in names if name not in maker]
+    return {function: tuple(kernels) for function, kernels in shared.items()}
+
+
+def _symbols(graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """By the symbol that XLA makes of a name, the kernel of that name, or that calls what has it, as a sort does.
+
+    A symbol that stands for several is left out.
+    """
+    kernels: dict[str, tuple[str, ...]] = {}
+    for node in map(int, running_nodes(graph)):
+        name = graph.names[node]
+        attributes = Node(graph, node).attributes
+        for symbol in {name, *(attributes[role] for role in ("to_apply",) if role in attributes)}:
+            key = _NOT_A_NAME.sub("_", symbol)
+            kernels[key] = (*kernels.get(key, ()), name)
+    return {key: names for key, names in kernels.items() if len(names) == 1}
+
+
+def _text(path: Path) -> str:
+    return read_text(path, largest=LARGEST_DUMP, errors="replace")
+
+
+def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    for path in files:
+        if path.suffix == ".ptx":
+            for name, text in listings.ptx_functions(_text(path)):
+                row = code.add(name, "ptx", text)
+                code.facts[name] = replace(
+                    row,
+                    block=listings.block_of(text),
+                    matrix_instructions=listings.ptx_matrix_instructions(text),
+                    calls=listings.ptx_calls(text),
+                )
+    _add_llvm(code, files, known=set(code.texts))
+    for path in files:
+        if (match := _TRITON.search(path.name)) and not path.name.endswith(".before_validation.ttir.txt"):
+            kernel = match["kernel"].partition(".")[2]  # in front of it stands the module's name
+            if (symbol := _NOT_A_NAME.sub("_", kernel)) in code.texts:
+                code.texts[symbol]["triton"] = _text(path)
+    _add_launches(code, files)
+    _add_resources(code, folder / _EXECUTABLE)
+
+
+def _add_llvm(code: _Code, files: Iterable[Path], known: set[str] | None = None) -> None:
+    for path in files:
+        if path.name.endswith(".ir-with-opt.ll"):
+            for name, text in listings.llvm_functions(_text(path)):
+                if known is None or name in known:
+                    code.add(name, "llvm", text)
+
+
+def _add_launches(code: _Code, files: Sequence[Path]) -> None:
+    thunks = [
+        next((_text(path) for path in files if path.name.endswith(f".thunk_{what}.txt")), "")
+        for what in ("sequence", "metadata")
+    ]
+    for launch in listings.launches(*thunks):
+        if row := code.facts.get(launch.function):
+            code.facts[launch.function] = replace(row, grid=launch.grid, block=launch.block, shared=launch.shared)
+            code.kernels.setdefault(launch.function, []).append(launch.kernel)
+
+
+def _add_resources(code: _Code, executable: Path) -> None:
+    of = binaries.resources(
+        binaries.records(read_bytes(executable, LARGEST_DUMP, "machine code") if executable.is_file() else b"")
+    )
+    for name, row in code.facts.items():
+        if name in of:
+            code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
+    if any(row.registers is None for row in code.facts.values()):
+        code.notes.append("registers: what the assembler gave some kernels is not known; PTX has any number of them.")
+
+
+def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    _add_llvm(code, files)
+    for name, texts in code.texts.items():
+        row, text = code.facts[name], texts["llvm"]
+        code.facts[name] = replace(row, vector_bits=listings.vector_bits(text), calls=listings.llvm_calls(text))
+    if not binaries.can_disassemble():
+        code.notes.append(_NO_CAPSTONE)
+        return
+    for path in files:
+        if path.suffix == ".o":
+            _add_assembly(code, read_bytes(path, LARGEST_DUMP, "machine code"))
+    # What has no code of its own was put into another function.
+    inlined = [name for name, texts in code.texts.items() if "assembly" not in texts]
+    if len(inlined) < len(code.texts):
+        for name in inlined:
+            del code.texts[name]
+
+
+def _add_assembly(code: _Code, data: bytes) -> None:
+    try:
+        for name, made in binaries.functions(data):
+            if name in code.texts:
+                code.texts[name]["assembly"] = made.text
+                code.facts[name] = replace(
+                    code.facts[name],
+                    vector_bits=made.vector_bits,
+                    spills=made.spills,
+                    stack=made.stack,
+                    calls=made.calls,
+                )
+    except binaries.ElfError as error:
+        code.notes.append(f"assembly: an object file can't be read ({error}).")
+
+
+def _read_tpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
+    for path in sorted(folder.iterdir()):
+        match = _BUNDLES.fullmatch(path.name)
+        if match is None or match["kernel"] == "TLP" or match["kernel"].startswith("<"):
+            continue  # the program that calls the kernels, and what runs around it
+        name = match["kernel"]
+        row = code.facts.setdefault(name, KernelCode(name, (), {}))
+        if match["what"]:
+            code.facts[name] = replace(row, bundles=listings.bundle_count(_text(path)))
+            continue
+        text = _text(path)
+        code.texts[name] = {"bundles": text}
+        code.kernels[name] = [name]
+        code.facts[name] = replace(
+            row, spills=listings.tpu_spills(text), matrix_instructions=listings.tpu_matrix_instructions(text)
+        )
+    if not code.texts:
+        code.notes.append("The TPU's compiler wrote no bundles.")
+
+
+_READERS: Mapping[str, Callable[[_Code, Path, Sequence[Path]], None]] = {
+    "cuda": _read_gpu,
+    "gpu": _read_gpu,
+    "rocm": _read_gpu,
+    "tpu": _read_tpu,
+    "cpu": _read_cpu,
+}
+
+
+def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
+    """Which kernels have no code here, and where theirs is."""
+    having = {name for row in rows for name in row.kernels}
+    missing: dict[str, int] = {}
+    for node in running_nodes(graph).tolist():
+        if graph.names[node] not in having:
+            where = _library(Node(graph, node))
+            missing[where] = missing.get(where, 0) + 1
+    return [f"{count} of {where}." for where, count in missing.items()]
+
+
+def _library(node: Node) -> str:
+    """What runs an instruction that has no code in the program."""
+    if target := node.attributes.get("custom_call_target"):
+        return f"the library behind {target.strip(chr(34))}: no code here"
+    if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
+        return f"the library {kind[1].upper()}: no code here"
+    if node.op == "fusion":
+        return "kind fusion: which of several codes they run, nobody says"
+    return f"kind {node.op}: no code of their own"
+
+
+def equal_kernels(graph: Graph) -> Mapping[str, Sequence[str]]:
+    """By the name of a fusion, the names of all, itself included, that compute the same from arrays of the same types.
+
+    Code that may overwrite what it reads is other code: the kernels that read an array last are told from the others.
+    """
+    inside: dict[int, list[int]] = {}
+    kernels = graph.kernel.tolist()
+    for node, kernel in enumerate(kernels):
+        if kernel != node and kernel >= 0:
+            inside.setdefault(kernel, []).append(node)
+    alike: dict[object, list[str]] = {}
+    for node in map(int, running_nodes(graph)):
+        if node in inside:
+            alike.setdefault(_content(graph, node, inside[node]), []).append(graph.names[node])
+    return {name: names for names in alike.values() for name in names}
+
+
+def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
+    at = {node: index for index, node in enumerate(nodes)}
+    rows = [
+        (
+            *_head(graph, node),
+            tuple(at.get(operand, -1) for operand in _operands(graph, node)),
+            tuple((key, value) for key, value in Node(graph, node).attributes.items() if not _NAMES.fullmatch(key)),
+        )
+        for node in nodes
+    ]
+    operands = tuple((_head(graph, each)[1], _is_last_use(graph, each, kernel)) for each in _operands(graph, kernel))
+    return (_head(graph, kernel), operands, Node(graph, kernel).attributes.get("kind", ""), tuple(rows))
+
+
+def _is_last_use(graph: Graph, operand: int, kernel: int) -> bool:
+    """Whether a kernel is the last that reads an array which the program made itself."""
+    while (op := _head(graph, operand)[0]) == "bitcast":
+        operand = _operands(graph, operand)[0]
+    start, users = graph.user_columns
+    return op != "parameter" and int(users[start[operand] : start[operand + 1]].max(initial=kernel)) <= kernel
+
+
+def _head(graph: Graph, node: int) -> tuple[str, str]:
+    return graph.ops[int(graph.op[node])], graph.types[int(graph.type[node])]
+
+
+def _operands(graph: Graph, node: int) -> Sequence[int]:
+    start, end = graph.operand_start[node : node + 2].tolist()
+    return graph.operand[start:end].tolist()

@@ -1,0 +1,360 @@
+"""The text of an MLIR operation: its attributes, its types, and the locations that it refers to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
+from typing import NamedTuple, TypeVar
+
+from explorer.capture.readers.graph_builder import shorten_value
+from explorer.model.graph import Frame
+
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+_TOKEN = re.compile(rf"{_STRING}|->|[(){{}}\[\]<>,]|[^\"(){{}}\[\]<>,\-]++|-")
+_STEP = dict.fromkeys("({[<", 1) | dict.fromkeys(")}]>", -1)
+_REFERENCE = re.compile(r"%[\w$.]++(?:#(\d++))?")
+SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*+"|[\w$.\-]++)')
+_ESCAPED = re.compile(r"\\(.)")
+_SCALAR = re.compile(r"(-?\d[\w.+\-]*|true|false) : [a-z]\w*")
+_SYMBOL_KEY = {"custom_call": "call_target_name"}
+# What the pretty form has without a key: by operation, the keys in order.
+_POSITIONAL = {
+    "constant": ("value",),
+    "compare": ("comparison_direction", "compare_type"),
+    "slice": ("slice",),
+    "rng": ("rng_distribution",),
+    "composite": ("name",),
+}
+
+
+def skeleton(body: str) -> tuple[str, str]:
+    """What follows an operation's name without types and names of values, equal for most; and `operand_results`.
+
+    `operand_results` says which result of its operation each operand is, `0,2`; empty if all are first ones.
+    """
+    head = body.rstrip().removesuffix("({").removesuffix("{")
+    before, _, type_ = head.rpartition(" : ")
+    if before and type_.count("}") <= type_.count("{"):  # else the colon is inside a dictionary: `{dim = 0 : i64}`
+        head = before
+    results = ""
+    if "#" in head and any(numbers := _REFERENCE.findall(head)):
+        results = ",".join(number or "0" for number in numbers)
+    return _REFERENCE.sub("%", head), results
+
+
+def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
+    """The pairs of a skeleton: of its dictionaries, of `dims = [0]`, and of what stands there without a key."""
+    pairs: dict[str, str] = {}
+    short = op.rpartition(".")[2]
+    positional = chain(_POSITIONAL.get(short, ()), repeat("arguments"))
+    for piece in _pieces(_take_dictionaries(text, pairs)):
+        before, is_keyed, value = piece.partition(" = ")
+        words = before.replace("%", " ").split()
+        if not words:
+            continue
+        if words[0] == "applies" and len(words) > 1:  # `applies stablehlo.add across dimensions = [0]`
+            pairs["applies"] = words[1]
+        if is_keyed:
+            pairs[words[-1]] = value.strip()
+        elif symbol := SYMBOL.match(piece.strip()):
+            pairs[_SYMBOL_KEY.get(short, "callee")] = _plain(symbol[1])
+        elif words[0] != "applies":
+            key, value = next(positional), " ".join(words)
+            pairs[key] = f"{pairs[key]}, {value}" if key in pairs else value
+    return [(key, shorten_value(_plain(value))) for key, value in pairs.items()]
+
+
+def read_dictionary(text: str) -> dict[str, str]:
+    """The pairs of `a = 1 : i64, b = "x", c`; one without a value is `unit`."""
+    pairs = (piece.partition(" = ") for piece in _pieces(text))
+    return {key.strip(): _plain(value.strip()) if sign else "unit" for key, sign, value in pairs if key.strip()}
+
+
+def _plain(value: str) -> str:
+    """Without a string's quotes and a scalar's type."""
+    if value.startswith('"') and value.endswith('"') and len(value) > 1:
+        return _ESCAPED.sub(r"\1", value[1:-1])
+    scalar = _SCALAR.fullmatch(value)
+    return scalar[1] if scalar else value
+
+
+def _take_dictionaries(text: str, pairs: dict[str, str]) -> str:
+    """Put what `{…}` and `<{…}>` hold into `pairs`, and give the rest, without the parentheses around operands."""
+    rest = ""
+    for item in _items(text):
+        is_value = rest.rstrip().endswith("=")
+        if item.startswith(("<{", "{")) and not is_value:
+            pairs |= read_dictionary(item.strip("<>")[1:-1])
+        elif not (item.startswith("(") and not is_value and ("%" in item or item == "()")):
+            rest += item
+    return rest
+
+
+def _items(text: str) -> list[str]:
+    """The brackets that are inside no others, each with what it holds, and what stands between them."""
+    items, depth = [""], 0
+    for token in _TOKEN.findall(text):
+        step = _STEP.get(token, 0)
+        if step > 0 and depth == 0:
+            items.append("")
+        items[-1] += token
+        depth = max(depth + step, 0)
+        if step < 0 and depth == 0:
+            items.append("")
+    return items
+
+
+def _pieces(text: str) -> list[str]:
+    """The text between the commas that are in no brackets and no string."""
+    pieces, depth = [""], 0
+    for token in _TOKEN.findall(text):
+        if token == "," and depth == 0:
+            pieces.append("")
+        else:
+            depth = max(depth + _STEP.get(token, 0), 0)
+            pieces[-1] += token
+    return pieces
+
+
+# Types of results, and of the values that regions begin with ----------------------------------------------------------
+
+_T = TypeVar("_T")
+_IN_ANGLES = r"(?:[^<>\-]++|->|-"  # an arrow closes none
+_TYPES = re.compile(rf"(?:[^,<>()]++|<{_IN_ANGLES}|<{_IN_ANGLES}|<(?:[^<>\-]++|->|-)*+>)*+>)*+>|\([^()]*+\))++")
+_ITERATION = re.compile(r"%([\w$.]++) = (%?[\w$.]++)")
+_BEGINS_WITH = re.compile(r"%[\w$.]++\)? = ")
+_CARRIED = re.compile(r"-> \(?(.*?)\)?(?: : [^:]*)?$")
+# Operations whose type, as it is printed, is that of an operand.
+_GIVEN = {"tensor.dim": "index", "tensor.rank": "index", "shape.cstr_broadcastable": "!shape.witness"}
+_BRACKET = re.compile(r'[()]|"(?:[^"\\]|\\.)*+"')
+# Of an argument or a result, by Shardy or by what was before it.
+_SHARDING = re.compile(r'\bsdy\.sharding = #sdy\.sharding(<[^>]*+>)|\bmhlo\.sharding = "([^"]*+)"')
+_ELEMENT = re.compile(r"tensor<(?:[\d?]++x)*+(.*?)(?:, .*)?>")
+
+
+class LoopArgument(NamedTuple):
+    """What a loop carries or counts: its name inside, the value that it starts from; its type, empty if unread."""
+
+    name: str
+    start: str
+    type: str
+
+
+def loop_arguments(op: str, body: str) -> list[LoopArgument]:
+    """The arguments that a loop's own line names, `(%i = %start, …)`; none of other operations."""
+    if not op.endswith((".while", "scf.for")):
+        return []
+    pairs = _ITERATION.findall(body)
+    if op == "scf.for":
+        carried = _CARRIED.search(body.rstrip(" {"))
+        _, colon, type_ = body.rstrip(" {").rpartition(" : ")
+        types = [type_ if colon else "index", *_types_in(carried[1] if carried else "")]
+    else:
+        type_ = body.rpartition(" : ")[2].partition(" attributes {")[0]
+        types = _types_in(type_.partition(") -> ")[0].lstrip("(") if op == "scf.while" else type_) if pairs else []
+    if len(types) != len(pairs):
+        types = [""] * len(pairs)
+    return [LoopArgument(name, start.lstrip("%"), of) for (name, start), of in zip(pairs, types, strict=True)]
+
+
+def names_unread_arguments(op: str, body: str) -> bool:
+    """Whether a line that opens a region names arguments of it in a way that is not known: `(%i, %j) = (%a, %b) …`."""
+    return not op.endswith((".while", "scf.for")) and _BEGINS_WITH.search(body) is not None
+
+
+def result_type(op: str, body: str, *, is_single: bool = False) -> str:
+    """`tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't say it.
+
+    Args:
+        op: The operation.
+        body: What follows its name, without its location.
+        is_single: Whether it has one result.
+    """
+    _, colon, type_ = body.rpartition(" : ")
+    if op in _GIVEN or not colon:
+        return _GIVEN.get(op) or _carried(op, body)
+    if op.endswith("constant") and "->" in type_ and "@" in body:  # of a function
+        return type_
+    result = _last_type(type_, is_single=is_single)
+    if op == "tensor.extract":
+        element = _ELEMENT.fullmatch(result)
+        return element[1] if element else ""
+    return "" if result == "()" else result
+
+
+def _carried(op: str, body: str) -> str:
+    """The types of what a loop carries on: `… iter_args(%a = %b) -> (tensor<f32>) {`."""
+    carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
+    return carried[1] if carried else ""
+
+
+def _last_type(text: str, *, is_single: bool) -> str:
+    """The types behind an operation's last colon that are of its results."""
+    result = text.rpartition("->")[2].strip().rstrip("{").strip()
+    if "}" in result and result.count("}") > result.count("{"):  # of a number in a dictionary: `{dim = 0 : i64}`
+        return ""
+    if " " in result:
+        result = result.partition(" attributes {")[0].rpartition(" to ")[2]
+    if is_single and " -> " not in text:  # `select` names an operand's type too; the result's is the last
+        result = (_types_in(result) or [result])[-1].strip()
+    return result
+
+
+def _types_in(types: str) -> list[str]:
+    return [piece.strip() for piece in _TYPES.findall(types)]
+
+
+def signature_of(line: str) -> str:
+    """A function's line up to the parenthesis that ends its arguments: `map = (d0) -> (d0 …)` may stand in a type."""
+    if line.count(" -> ") < 2:
+        return line.partition(" -> ")[0]
+    depth = 0
+    for bracket in _BRACKET.finditer(line):
+        depth += {"(": 1, ")": -1}.get(bracket[0], 0)
+        if depth == 0 and bracket[0] == ")":
+            return line[: bracket.end()]
+    return line
+
+
+def result_shardings(results: str) -> str:
+    """The shardings that a function's results were given, `|` between; empty where none was.
+
+    Example:
+        >>> result_shardings('-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>)')
+        '<@mesh, [{"x"}]>|'
+    """
+    shardings: list[str] = []
+    for result in results.split("tensor<")[1:]:
+        given = _SHARDING.search(result)
+        shardings.append((given[1] or given[2]) if given else "")
+    return "|".join(shardings) if any(shardings) else ""
+
+
+def unpaired(pairs: Sequence[_T]) -> list[_T]:
+    """In order what a reduction of several prints in pairs, `(%a init: %b), (%c init: %d)`: firsts, then seconds."""
+    return [*pairs[0::2], *pairs[1::2]]
+
+
+# Locations: `loc(…)` of an operation → the scope path and the Python stack that it stands for -------------------------
+
+_QUOTED = r'"((?:[^"\\]|\\.)*+)"'
+_DEFINITION = re.compile(r"#(loc\d*) = loc\((.*)\)\s*$")
+_FILE = re.compile(_QUOTED + r":(\d{1,9}):(\d{1,9})(?: to (\d{0,9}):(\d{1,9}))?")
+_NAME = re.compile(_QUOTED)
+_ALIAS = re.compile(r"#(loc\d*)")
+_SEPARATOR = re.compile(r",\s*| at ")
+_FUSED = re.compile(r"fused(?:<[^<>]*+>)?\[")
+_DEEPEST = 100  # locations inside each other on one line
+_LONGEST = 1000  # frames of a stack: a file can name one location twice in another, again and again
+
+Place = tuple[str, tuple[Frame, ...]]
+_NOWHERE: Place = ("", ())
+
+
+class Locations:
+    """The locations that a module defines by name (`#loc3 = loc(…)`), and those written out.
+
+    Args:
+        lines: The module's text.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._definitions = {m[1]: m[2] for line in lines if line.startswith("#loc") and (m := _DEFINITION.match(line))}
+        self._known: dict[str, Place] = {}
+
+    def read(self, text: str) -> Place:
+        """The scope path and the stack, innermost first, of what stands between the parentheses of `loc(…)`."""
+        return _Reading(self, text).location(0)
+
+    def named(self, alias: str) -> Place:
+        """The same of `#loc3`, given as `loc3`."""
+        if alias not in self._known:
+            self._resolve(alias)
+        return self._known[alias]
+
+    def _resolve(self, alias: str) -> None:
+        """Read a definition after those it is made of, without recursion: a stack is as deep as the user's program."""
+        todo = [alias]
+        while todo:
+            at = todo[-1]
+            text = self._definitions.get(at, "")
+            if at not in self._known:
+                self._known[at] = _NOWHERE  # what a location that refers to itself gets
+                missing = [other for other in _ALIAS.findall(text) if other not in self._known]
+                if missing:
+                    todo += missing
+                    continue
+            todo.pop()
+            self._known[at] = self.read(text)
+
+
+class _Reading:
+    """One location's text, read from left to right."""
+
+    def __init__(self, locations: Locations, text: str) -> None:
+        self.locations, self.text = locations, text
+        self.at: int = 0
+
+    def location(self, depth: int) -> Place:
+        text, at = self.text, self.at
+        if depth > _DEEPEST:
+            self.at = len(text)
+            return _NOWHERE
+        if alias := _ALIAS.match(text, at):
+            self.at = alias.end()
+            return self.locations.named(alias[1])
+        if file := _FILE.match(text, at):
+            self.at = file.end()
+            # MLIR prints `-` where what it read had no location.
+            return "", (_frame(file),) if file[1] != "-" else ()
+        if name := _NAME.match(text, at):
+            self.at = name.end()
+            return self.named(_ESCAPED.sub(r"\1", name[1]), self.inner("(", ")", depth)[:1])
+        if text.startswith("callsite(", at):
+            self.at = at + len("callsite")
+            return _call_site(self.inner("(", ")", depth))
+        if fused := _FUSED.match(text, at):
+            self.at = fused.end() - 1
+            return _fused(self.inner("[", "]", depth))
+        self.at = len(text)
+        return _NOWHERE
+
+    def inner(self, opening: str, closing: str, depth: int) -> list[Place]:
+        """The locations between brackets, separated by `at` or a comma; none where there are no brackets."""
+        places: list[Place] = []
+        if not self.text.startswith(opening, self.at):
+            return places
+        self.at += 1
+        while self.at < len(self.text) and not self.text.startswith(closing, self.at):
+            places.append(self.location(depth + 1))
+            separator = _SEPARATOR.match(self.text, self.at)
+            self.at = separator.end() if separator else self.at
+            if separator is None and not self.text.startswith(closing, self.at):
+                self.at = len(self.text)
+        self.at += 1
+        return places
+
+    def named(self, name: str, inside: list[Place]) -> Place:
+        scope, frames = inside[0] if inside else _NOWHERE
+        if len(frames) == 1 and not frames[0].function and "/" not in name and "(" not in name:
+            # JAX wraps a file location in its function's name; an operation's own name comes around that.
+            return scope, (replace(frames[0], function=name),)
+        return name, frames
+
+
+def _frame(file: re.Match[str]) -> Frame:
+    """Of `"f.py":3:8 to :20`, whose end may be on the same line or not there."""
+    line, end_line = int(file[2]), int(file[4] or file[2])
+    return Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0))
+
+
+def _call_site(places: list[Place]) -> Place:
+    """The stack of `callsite(callee at caller)`."""
+    return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
+
+
+def _fused(places: list[Place]) -> Place:
+    """Of the places of several operations that became one: the first that has a stack."""
+    return next((place for place in places if place[1]), places[0] if places else _NOWHERE)

@@ -1,0 +1,227 @@
+"""Columns of rows: one description, from which a data frame, a JSON object and its schema follow.
+
+Most columns are fields or properties of a row's class: their type is its annotation, their meaning its documentation.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from functools import cache
+from inspect import cleandoc
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from explorer.errors import MissingPackageError
+from explorer.model.text import install_hint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SIMPLE: Mapping[Any, Mapping[str, Any]] = {
+    str: {"type": "string"}, int: {"type": "integer"}, bool: {"type": "boolean"}, datetime: {"type": "string"},
+    float: {"type": ["number", "null"]},  # what isn't known is null
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: of a data frame, or a key of a JSON object.
+
+    Args:
+        name: The column's.
+        value: How to have it of a row.
+        type: Of the value, as an annotation; `Columns` of an object, and a list of them of a list of objects.
+        meaning: What it is, for the schema.
+        is_optional: Whether an object may be missing: null then.
+    """
+
+    name: str
+    value: Callable[[Any], Any]
+    type: Any = str
+    meaning: str = ""
+    is_optional: bool = False
+
+
+Columns = Sequence[Column]
+
+
+def own(kind: type, *names: str, **named: str) -> tuple[Column, ...]:
+    """Columns for attributes of a class: for those of these names, else for all fields of a dataclass.
+
+    Args:
+        kind: The class of the rows.
+        names: Of fields and properties.
+        named: Columns that have another name than their attribute.
+    """
+    attributes = {name: name for name in names} | named
+    attributes = attributes or {field.name: field.name for field in fields(kind)}
+    return tuple(Column(name, attrgetter(of), _Attribute(kind, of)) for name, of in attributes.items())
+
+
+def of_part(part: Callable[[Any], Any], columns: Columns) -> tuple[Column, ...]:
+    """The columns of something that a row has, as columns of the row."""
+
+    def value_of(column: Column) -> Callable[[Any], Any]:
+        return lambda row: column.value(part(row))
+
+    return tuple(replace(column, value=value_of(column)) for column in columns)
+
+
+def record(row: object, columns: Columns) -> dict[str, Any]:
+    """A row in JSON's terms."""
+    return {column.name: _cell(column.value(row), column.type) for column in columns}
+
+
+def _cell(value: Any, kind: Any) -> Any:
+    if isinstance(kind, list):
+        return [record(row, cast("list[Columns]", kind)[0]) for row in value]
+    if isinstance(kind, tuple) and value is not None:
+        return record(value, cast("Columns", kind))
+    return plain(value)
+
+
+def plain(value: object) -> Any:
+    """A value in JSON's terms; NaN and infinities, for which it has no word, are null: not known."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return as_json(value, plain)
+
+
+def as_json(value: object, inner: Callable[[object], Any]) -> Any:
+    """A value as JSON has it: scalars, moments, lists, objects of mappings and of dataclasses' fields.
+
+    Args:
+        value: Any but a float.
+        inner: Does the same with what is in it.
+    """
+    if isinstance(value, str | bool | int | None):
+        return value
+    if isinstance(value, np.generic):
+        return inner(cast("np.generic[Any]", value).item())
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): inner(each) for key, each in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, Sequence):
+        return list(map(inner, cast("Sequence[object]", value)))
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: inner(getattr(value, field.name)) for field in fields(value)}
+    raise TypeError(f"a {type(value).__name__} is nothing that a report can hold")
+
+
+# Data frames --------------------------------------------------------------------------------------------------------
+
+
+def frame_of(rows: Iterable[object], columns: Sequence[Column | str] | None = None) -> pd.DataFrame:
+    """A DataFrame with one row for each of `rows`.
+
+    Args:
+        rows: Mappings from column to value, or objects that have an attribute for each column.
+        columns: Which columns, in order; a table of no rows has them too. None takes those of the mappings.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+
+    Example:
+        >>> frame_of([{"line": 3, "seconds": 0.5}, {"line": 4, "seconds": 0.25}])["seconds"].sum().item()
+        0.75
+    """
+    pandas = import_pandas()
+    named = [each if isinstance(each, Column) else Column(each, attrgetter(each)) for each in columns or ()]
+    records: list[Any] = [
+        row if isinstance(row, Mapping) else {each.name: each.value(row) for each in named} for row in rows
+    ]
+    return pandas.DataFrame(records, columns=None if columns is None else [each.name for each in named])
+
+
+def import_pandas() -> Any:
+    """The module pandas, an optional dependency.
+
+    Raises:
+        MissingPackageError: It is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise MissingPackageError(
+            "to_frame() makes a DataFrame of pandas, which is not installed.\n"
+            f"  Hint: {install_hint('pandas', 'lab')}; the rows themselves need nothing."
+        ) from None
+    return pandas
+
+
+# Schemas ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """The type and the meaning of an attribute, looked up when a schema is wanted."""
+
+    kind: type
+    name: str
+
+    @property
+    def type(self) -> Any:
+        member = getattr(self.kind, self.name, None)
+        function = getattr(member, "fget", None) or getattr(member, "func", None)
+        return get_type_hints(function)["return"] if function else get_type_hints(self.kind)[self.name]
+
+    @property
+    def meaning(self) -> str:
+        member = getattr(self.kind, self.name, None)
+        is_property = hasattr(member, "fget") or hasattr(member, "func")
+        return (member.__doc__ or "").partition("\n")[0] if is_property else _meanings(self.kind).get(self.name, "")
+
+
+@cache
+def _meanings(kind: type) -> Mapping[str, str]:
+    """What the documentation of a class says of each of its arguments."""
+    arguments = cleandoc(kind.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^    (\w[\w, ]*): ((?:.|\n(?!    \S))*)", arguments, re.MULTILINE)
+    return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
+
+
+def object_schema(columns: Columns) -> dict[str, Any]:
+    """The JSON Schema of an object with these columns."""
+    properties: dict[str, Any] = {}
+    for column in columns:
+        is_attribute = isinstance(column.type, _Attribute)
+        kind, meaning = (column.type.type, column.type.meaning) if is_attribute else (column.type, "")
+        meaning = column.meaning or meaning
+        described = {"description": meaning} if meaning else {}
+        schema = type_schema(kind)
+        properties[column.name] = (_nullable(schema) if column.is_optional else schema) | described
+    return {
+        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
+    }  # fmt: skip
+
+
+def type_schema(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a value of an annotated type, or of an object's columns."""
+    if isinstance(kind, list):
+        return {"type": "array", "items": object_schema(cast("list[Columns]", kind)[0])}
+    if isinstance(kind, tuple):
+        return object_schema(cast("Columns", kind))
+    if is_dataclass(kind):
+        return object_schema(own(cast("type", kind)))
+    if kind in _SIMPLE:
+        return dict(_SIMPLE[kind])
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return {"type": "string", "enum": list(arguments)}
+    if origin in (Union, types.UnionType):  # of a type and None
+        return _nullable(type_schema(arguments[0]))
+    if issubclass(cast("type", origin), Mapping):
+        return {"type": "object", "additionalProperties": type_schema(arguments[1])}
+    return {"type": "array", "items": type_schema(arguments[0])}
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    return schema if isinstance(schema["type"], list) else schema | {"type": [schema["type"], "null"]}

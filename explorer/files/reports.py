@@ -1,0 +1,144 @@
+"""Reports of the shell: `--format text` for a person, `--format json` for a program.
+
+A JSON report is an object that names its schema, `"schema": "explorer/lint/1"`, as `python -m explorer schema lint`
+prints it. A field that is added leaves the version as it is, so a reader passes over what it doesn't know; what is
+renamed, removed or means something else gets the next version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO
+
+from explorer.errors import UnknownNameError
+from explorer.files.columns import Column, object_schema, plain, record
+
+_JSON = "json"
+_VERSIONS = {
+    **{"explore": 1, "diff": 1, "recompiles": 1, "processes": 1, "lint": 1, "padding": 1, "time": 1, "profile": 1},
+    **{"hot": 1, "timeline": 1, "targets": 1, "record": 1, "check": 1, "bisect": 1, "error": 1},
+}
+KINDS = tuple(_VERSIONS)
+_FILES = Column(
+    "files", iter, [(Column("path", str), Column("bytes", int, int))], "What was written, as -o and the like say."
+)
+
+
+def schema_name(kind: str) -> str:
+    """`explorer/lint/1`, as the field `schema` of a report has it.
+
+    Raises:
+        UnknownNameError: There is no such report.
+    """
+    if kind not in _VERSIONS:
+        raise UnknownNameError(f"there is no report {kind!r}; there are: {', '.join(KINDS)}.")
+    return f"explorer/{kind}/{_VERSIONS[kind]}"
+
+
+def _report(kind: str) -> Any:
+    """The columns of a report, loaded where one is wanted: they know all results there are."""
+    return import_module("explorer.files.report_columns").REPORTS[kind]
+
+
+def schema_text(kind: str) -> str:
+    """The JSON Schema of a report, as text.
+
+    Raises:
+        UnknownNameError: There is no such report.
+    """
+    name, report = schema_name(kind), _report(kind)
+    schema = object_schema((*report.columns, *[_FILES] * report.has_files))
+    schema["properties"] = {"schema": {"const": name}, **schema["properties"]}
+    schema["required"] = ["schema", *schema["required"]]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, "description": report.about}
+    return json.dumps({**head, **schema, "additionalProperties": True}, indent=1)
+
+
+def report_json(kind: str, value: object, **besides: object) -> str:
+    """A report as text.
+
+    Args:
+        kind: One of `KINDS`.
+        value: What it is of.
+        besides: Fields in place of those that the value gives, and more.
+
+    Example:
+        >>> print(report_json("error", ValueError("--runs is 0")))
+        {
+         "schema": "explorer/error/1",
+         "error": "ValueError",
+         "message": "--runs is 0"
+        }
+    """
+    # ASCII alone: names of files may hold what is no Unicode text.
+    body = {"schema": schema_name(kind), **record(value, _report(kind).columns), **plain(besides)}
+    return json.dumps(body, indent=1, allow_nan=False)
+
+
+def add_format(verb: Any, *others: str) -> None:
+    """Add `--format` to a verb: text, JSON, and what else it has."""
+    verb.add_argument(
+        "--format", choices=("text", _JSON, *others), default="text",
+        help="text if not given; json is for programs: see `schema`",
+    )  # fmt: skip
+
+
+def is_json(given: argparse.Namespace) -> bool:
+    """Whether a program reads the answer."""
+    return getattr(given, "format", "") == _JSON
+
+
+def present(
+    given: argparse.Namespace,
+    kind: str,
+    value: object,
+    show: Callable[[], object],
+    files: Sequence[Path] = (),
+    to: TextIO | None = None,
+    **besides: object,
+) -> None:
+    """Print the answer in the format that was chosen.
+
+    Args:
+        given: The command line.
+        kind: Of the report.
+        value: What it is of.
+        show: Prints the same for a person.
+        files: What was written: a line for each, or the report's `files`.
+        to: Where those lines go; standard output if not given.
+        besides: Fields of the report, in place of those that the value gives.
+    """
+    sizes = [(path, path.stat().st_size) for path in files]
+    if is_json(given):
+        written = [{"path": str(path), "bytes": size} for path, size in sizes]
+        print(report_json(kind, value, **besides, files=written))
+        return
+    show()
+    for path, size in sizes:
+        print(f"{path}: {size:,} bytes", file=to)
+
+
+@contextmanager
+def script_output(given: argparse.Namespace) -> Generator[None]:
+    """What a script prints stays what it is; where a program reads the answer, it goes to standard error instead."""
+    with redirect_stdout(sys.stderr) if is_json(given) else nullcontext():
+        yield
+
+
+def add_schema(verbs: Any) -> None:
+    """Add `schema` to the command line."""
+    about = "Print the JSON Schema of a verb's `--format json`; without one, the names of all."
+    verb = verbs.add_parser("schema", help="say what --format json gives", description=about)
+    verb.add_argument("kind", metavar="REPORT", nargs="?", choices=KINDS, help=", ".join(KINDS))
+    verb.set_defaults(run=_schema)
+
+
+def _schema(given: argparse.Namespace) -> int:
+    print(schema_text(given.kind) if given.kind else "\n".join(map(schema_name, KINDS)))
+    return 0

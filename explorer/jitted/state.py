@@ -1,0 +1,493 @@
+"""Captured state: what it is made of, and what it is at the moment of a call.
+
+Three sorts of values. A *holder* can be changed (a list, a dict, an object with attributes) and keeps its identity. A
+*branch* can't (a tuple, a registered pytree without attributes of its own), so it is rebuilt. All else is a leaf: an
+array, or a constant. A state is its arrays, and all else as a key that says when to trace anew.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
+from dataclasses import FrozenInstanceError, dataclass
+from enum import Enum
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import jax
+import jax.core
+import numpy as np
+
+from explorer.capture.sources import called_at
+from explorer.errors import StateError
+
+Labels = Sequence[Any]
+_LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "ml_dtypes", "explorer"}
+_ATOMS = (int, float, complex, str, bytes, set, frozenset, type, Enum, ModuleType, BaseException)
+_NO_NUMBERS = "OUSmM"  # NumPy's objects, texts and times: no arrays to JAX
+
+
+class Holder:
+    """A kind of value that can be changed in place."""
+
+    def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
+        """What it holds, and under which labels."""
+        raise NotImplementedError
+
+    def fill(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
+        """Make it hold just this."""
+        raise NotImplementedError
+
+    def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
+        """The same, where it has these labels already."""
+        self.fill(value, labels, items)
+
+    def empty(self, value: Any) -> Any:
+        """A new one of its class that holds nothing."""
+        hollow = copy(value)
+        hollow.clear()
+        return hollow
+
+    def path(self, label: Any) -> str:
+        return f"[{label!r}]"
+
+
+class Items(Holder):
+    """Lists and deques; the labels are positions."""
+
+    def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
+        return range(len(value)), value
+
+    def fill(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
+        if isinstance(value, list):
+            value[:] = items
+        else:
+            items = tuple(items)
+            value.clear()
+            value.extend(items)
+
+
+class Entries(Holder):
+    """Dicts, and what is derived from them. As to JAX, the order of keys says nothing: jax.tree.map sorts them."""
+
+    def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
+        entries: dict[Any, Any] = value
+        try:
+            labels = tuple(entries) if issubclass(type(value), OrderedDict) else tuple(sorted(entries))
+        except TypeError:  # keys of several types
+            labels = tuple(entries)
+        return labels, [entries[label] for label in labels]
+
+    def fill(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
+        entries: dict[Any, Any] = value
+        if issubclass(type(value), OrderedDict):
+            entries.clear()
+        for label in entries.keys() - set(labels):
+            del entries[label]
+        self.put(value, labels, items)
+
+    def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
+        value.update(zip(labels, items))  # noqa: B905 - each call comes by here, and strict costs
+
+
+class Attributes(Holder):
+    """Objects of the user's own classes and of libraries for models, also frozen ones.
+
+    The attributes are written below `__setattr__`: a frozen object gets its traced values for the time of a trace, so
+    that everybody who refers to it sees them, and what guards attributes has checked them when the function ran.
+    """
+
+    def __init__(self, cls: type[Any]) -> None:
+        self.slots = _slots(cls)
+        self.has_dict = any("__dict__" in vars(base) for base in cls.__mro__[:-1])
+
+    def open(self, value: object) -> tuple[Labels, Collection[Any]]:
+        slots = self.slots.items()
+        attributes: dict[str, Any] = {name: slot.__get__(value) for name, slot in slots if is_set(slot, value)}
+        if self.has_dict:
+            attributes.update(vars(value))
+        # In which order they were set says nothing, and libraries change it.
+        labels = tuple(sorted(attributes))
+        return labels, [attributes[name] for name in labels]
+
+    def fill(self, value: object, labels: Labels, items: Iterable[Any]) -> None:
+        values = dict(zip(labels, items, strict=True))
+        for name, slot in self.slots.items():
+            if name in values:
+                slot.__set__(value, values.pop(name))
+            elif is_set(slot, value):
+                slot.__delete__(value)
+        if self.has_dict:
+            attributes: dict[str, Any] = vars(value)
+            for name in attributes.keys() - values:
+                del attributes[name]
+            attributes.update(values)
+
+    def empty(self, value: object) -> Any:
+        return object.__new__(type(value))
+
+    def path(self, label: Any) -> str:
+        return "" if label == "_raw_value" else f".{label}"  # an nnx variable's value goes by the variable's name
+
+
+class Branch:
+    """A kind of value that is put together anew when something in it changes."""
+
+    def open(self, value: Any) -> tuple[Any, Collection[Any]]:
+        """Its form, and what is in it."""
+        raise NotImplementedError
+
+    def build(self, cls: type[Any], form: Any, items: Iterable[Any]) -> Any:
+        raise NotImplementedError
+
+
+class Tuples(Branch):
+    """Tuples, named or not."""
+
+    def open(self, value: Any) -> tuple[Any, Collection[Any]]:
+        return len(value), value
+
+    def build(self, cls: type[Any], form: Any, items: Iterable[Any]) -> Any:
+        return tuple.__new__(cls, items)
+
+
+class Pytrees(Branch):
+    """What JAX knows how to take apart, and nobody else."""
+
+    def open(self, value: Any) -> tuple[Any, Collection[Any]]:
+        flat = cast("tuple[Any, Any]", jax.tree.flatten(value, is_leaf=lambda inner: inner is not value))
+        return flat[1], flat[0]
+
+    def build(self, cls: type[Any], form: Any, items: Iterable[Any]) -> Any:
+        return jax.tree.unflatten(form, items)
+
+
+_ITEMS, _ENTRIES, _TUPLES, _PYTREES = Items(), Entries(), Tuples(), Pytrees()
+_MANY = 1024  # classes to remember: in a notebook a class may be defined again and again
+_UNKNOWN: Any = object()
+_kinds: dict[type[Any], Holder | Branch | None] = {}
+
+
+def kind_of(value: object) -> Holder | Branch | None:
+    """How a value is opened; None for leaves."""
+    cls = type(value)
+    kind = _kinds.get(cls, _UNKNOWN)
+    if kind is _UNKNOWN:
+        if len(_kinds) >= _MANY:
+            _kinds.clear()
+        kind = _kinds[cls] = _classify(cls, value)
+    return kind
+
+
+def _classify(cls: type[Any], value: object) -> Holder | Branch | None:
+    if issubclass(cls, (jax.Array, np.ndarray, np.generic, *_ATOMS)) or is_trace_state(cls):
+        return None
+    if issubclass(cls, tuple):
+        return _TUPLES
+    if issubclass(cls, (list, deque)):
+        return _ITEMS
+    if issubclass(cls, dict):
+        return _ENTRIES
+    if cls.__module__.partition(".")[0] in _LIBRARIES and not issubclass(cls, SimpleNamespace):
+        return None if value is None or jax.tree_util.all_leaves([value]) else _PYTREES
+    attributes = Attributes(cls)
+    return attributes if attributes.slots or attributes.has_dict else None
+
+
+def is_array(value: Any) -> bool:
+    """Whether JAX takes it as an array; Python's own numbers count as constants here."""
+    if isinstance(value, np.ndarray):
+        return cast("np.ndarray[Any, Any]", value).dtype.kind not in _NO_NUMBERS
+    return isinstance(value, (jax.Array, np.generic))
+
+
+def is_trace_state(cls: type[Any]) -> bool:
+    """Whether it is flax nnx's mark of the trace that made a module or variable.
+
+    Only code in that same trace may change them. So while a function is traced they carry a new mark, made by the
+    mark's own class, as flax itself does when it splits a module and merges it again inside.
+    """
+    return cls.__name__ == "TraceState" and cls.__module__.startswith("flax.nnx")
+
+
+def _slots(cls: type[Any]) -> dict[str, Any]:
+    """The descriptors behind `__slots__`, the base's first."""
+    slots: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        names = vars(base).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            private = name.startswith("__") and not name.endswith("__")
+            name = f"_{base.__name__.lstrip('_')}{name}" if private else name
+            slot = vars(base).get(name)
+            if name not in ("__dict__", "__weakref__") and hasattr(slot, "__set__"):
+                slots[name] = slot
+    return slots
+
+
+def is_set(slot: Any, value: Any) -> bool:
+    """Whether an object has a value in a slot."""
+    try:
+        slot.__get__(value)
+    except AttributeError:
+        return False
+    return True
+
+
+_ARRAY, _ARRAYS, _AGAIN, _MARK = "array", "arrays", "again", "mark"
+_PLAIN = frozenset((type(None), bool, int, str, bytes, FunctionType))
+# The class of the arrays that a call gives, once one has come by: jax.Array is abstract, and isinstance() of it slow.
+JAX_ARRAY: set[type[Any]] = set()
+
+
+class Same:
+    """Equal to itself only: for what can't be hashed, so that nothing is ever taken for another by its address."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def read(roots: Sequence[object]) -> tuple[tuple[Any, ...], list[Any], Sequence[Any]]:
+    """The state below some roots: its key, its arrays, and the holders, in the order in which a trace meets them too.
+
+    Each call of a function with captured state comes by here. A list or dict of arrays costs a look at its types, not a
+    step per array.
+    """
+    if len(roots) == 1:
+        root = cast(Any, roots[0])
+        cls = type(roots[0])
+        if cls is dict and JAX_ARRAY.issuperset(map(type, root.values())):
+            labels, arrays = cast(Holder, kind_of(root)).open(root)
+            return (cls, labels, _ARRAYS), cast(list[Any], arrays), roots
+        if cls is list and JAX_ARRAY.issuperset(map(type, root)):
+            return (cls, range(len(root)), _ARRAYS), list(root), roots
+    reading = _Reading()
+    for root in roots:
+        reading.read(root)
+    return tuple(reading.key), reading.arrays, reading.holders
+
+
+class _Reading:
+    __slots__ = ("arrays", "holders", "key", "seen")
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+        self.holders: list[Any] = []
+        self.key: list[Any] = []
+        self.seen: dict[int, int] = {}  # by address, while `holders` keeps each one alive
+
+    def read(self, value: object) -> None:
+        cls = type(value)
+        key = self.key
+        if cls in _PLAIN:
+            key += (cls, value)
+            return
+        kind = kind_of(value)
+        if kind is None:
+            self.read_leaf(cls, value)
+            return
+        if isinstance(kind, Holder):
+            index = self.seen.setdefault(id(value), len(self.holders))
+            if index < len(self.holders):
+                key += (_AGAIN, index)
+                return
+            self.holders.append(value)
+        form, items = kind.open(value)
+        if JAX_ARRAY.issuperset(map(type, items)) or all(map(is_array, items)):
+            self.arrays += items
+            JAX_ARRAY.update(map(type, filter(_is_concrete, items)))
+            key += (cls, form, _ARRAYS)
+            return
+        key += (cls, form)
+        for item in items:
+            self.read(item)
+
+    def read_leaf(self, cls: type[object], value: object) -> None:
+        if is_array(value):
+            self.arrays.append(value)
+            self.key.append(_ARRAY)
+        elif is_trace_state(cls):
+            self.key.append(_MARK)
+        else:
+            self.key += (cls, constant(value))
+
+
+def paths(roots: Iterable[tuple[str, object]]) -> list[str]:
+    """The paths of the arrays, in the order of `read`."""
+    array_paths: list[str] = []
+    seen: set[int] = set()
+
+    def walk(path: str, value: object) -> None:
+        kind = kind_of(value)
+        if kind is None:
+            if is_array(value):
+                array_paths.append(path)
+            return
+        if isinstance(kind, Holder):
+            if id(value) in seen:
+                return
+            seen.add(id(value))
+        form, items = kind.open(value)
+        labels = form if isinstance(kind, Holder) else range(len(items))
+        for label, item in zip(labels, items, strict=True):
+            walk(path + (kind.path(label) if isinstance(kind, Holder) else f"[{label}]"), item)
+
+    for name, root in roots:
+        walk(name and f".{name}", root)
+    return array_paths
+
+
+def _is_concrete(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+
+
+def constant(value: object) -> Any:
+    """What a constant is compared by. Its class is compared beside it: True is not 1."""
+    if isinstance(value, (float, complex)):
+        return repr(value)  # nan is the same each time, and -0.0 is another than 0.0
+    if isinstance(value, (set, frozenset)):
+        return frozenset((type(item), constant(item)) for item in cast("set[object]", value))
+    try:
+        hash(value)
+    except TypeError:
+        return Same(value)
+    return value
+
+
+Reference = Callable[[], Any]
+
+
+class Ref(weakref.ref[Any]):
+    """A weak reference that equals another only if both mean the same living object."""
+
+    __slots__ = ("_hash",)
+
+    def __new__(cls, value: Any, callback: Callable[[Any], None] | None = None) -> Ref:
+        self = super().__new__(cls, value, callback)
+        self._hash = id(value)
+        return self
+
+    def __init__(self, value: Any, callback: Callable[[Any], None] | None = None) -> None:
+        super().__init__(value, callback)  # pyright: ignore[reportCallIssue] - the stubs have only __new__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Ref) and (value := self()) is not None and value is other())
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True)
+class Method:
+    """A bound method, which is a new object at each access: the same if its object and its function are."""
+
+    owner: Reference
+    function: Reference
+
+    def __call__(self) -> Any:
+        owner, function = self.owner(), self.function()
+        return None if owner is None or function is None else MethodType(function, owner)
+
+
+def reference(value: Any, on_death: Callable[[Any], None] | None = None) -> Reference:
+    """A function that gives the value while it lives. What can't be referred to weakly is kept alive."""
+    if isinstance(value, MethodType):
+        return Method(reference(value.__self__, on_death), reference(value.__func__, on_death))
+    try:
+        return Ref(value, on_death)
+    except TypeError:
+        return Same(value)
+
+
+def is_dead(reference: Reference) -> bool:
+    return not isinstance(reference, Same) and reference() is None
+
+
+_ALLOWED = "a list, a dict, or an object with attributes, such as a module"
+
+
+def check_root(option: str, root: Any) -> None:
+    """Refuse what could not be read at each call or, as outputs, not be written."""
+    if root is None:
+        return
+    kind = kind_of(root)
+    if kind is None and not is_array(root):
+        _refuse(option, f"is {type(root).__name__}, which holds no arrays")
+    if _has_bare_array(root):
+        _refuse(option, f"is {_describe(root)}, and nothing in it can be changed", f"[{option}]")
+    if isinstance(kind, Branch) and not _has_holder(root):
+        _refuse(option, f"is an empty {type(root).__name__}, and can't be changed", "[]")
+    if option == "outputs" and isinstance(kind, Holder) and _is_frozen(root, kind):
+        _refuse(
+            option, f"is {type(root).__name__}, whose attributes can't be set", "[module], and read module = state[0]"
+        )
+
+
+def _refuse(option: str, what: str, instead: str = "") -> None:
+    hint = (
+        f"  Hint: put it in a list: state = {instead}." if instead else "  Hint: jit(f, inputs=state, outputs=state)."
+    )
+    raise StateError(f"{option} {what}; allowed is {_ALLOWED}.\n{called_at()}{hint}")
+
+
+def _describe(root: Any) -> str:
+    return "an array" if is_array(root) else f"a {type(root).__name__} with an array in it"
+
+
+def _has_bare_array(value: Any) -> bool:
+    kind = kind_of(value)
+    if isinstance(kind, Branch):
+        return any(map(_has_bare_array, kind.open(value)[1]))
+    return kind is None and is_array(value)
+
+
+def _has_holder(value: Any) -> bool:
+    kind = kind_of(value)
+    return isinstance(kind, Holder) or (isinstance(kind, Branch) and any(map(_has_holder, kind.open(value)[1])))
+
+
+def _is_frozen(root: Any, kind: Holder) -> bool:
+    """Whether no attribute can be set, nor what is inside of one be changed."""
+    if not isinstance(kind, Attributes):
+        return False
+    labels, items = kind.open(root)
+    if not labels or any(map(_has_holder, items)):
+        return False
+    name, value = next(zip(labels, items, strict=True))
+    try:
+        setattr(root, name, value)  # to what it is: nothing changes
+    except FrozenInstanceError:
+        return True
+    except Exception:  # a check of the user's own may like another value
+        return False
+    return False
+
+
+def name_of(root: Any, function: Any, otherwise: str) -> str:
+    """The variable by which a function knows a container."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    closure = getattr(function, "__closure__", None) or ()
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    for name, cell in zip(names, closure, strict=False):
+        try:
+            if root is not None and cell.cell_contents is root:
+                return name
+        except ValueError:  # a variable that has no value yet
+            continue
+    variables: dict[str, Any] = getattr(function, "__globals__", {})
+    used = getattr(getattr(function, "__code__", None), "co_names", ())
+    return next((name for name in used if root is not None and variables.get(name) is root), otherwise)

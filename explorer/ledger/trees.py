@@ -1,0 +1,373 @@
+"""Arguments as their author wrote them: the tree of a call, with the names that classes and wrappers hide.
+
+JAX keeps what a class holds beside its arrays as one value, `aux_data`, that only the class can read, and
+`equinox.filter_jit` hands all of a call to a `jax.jit` of its own. Here both get back the names that the user wrote;
+neither Flax nor Equinox is needed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from hashlib import blake2b
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+from jax import tree_util
+
+from explorer.ledger.functions import Equals, argument_name, clean
+from explorer.model.events.event import WrittenCall
+from explorer.model.events.key import LEAF, NONE, TreeNode, split_path
+
+_trees: Any = tree_util  # its annotations are partial
+_LONGEST = 2_000  # characters of what one class keeps beside its arrays
+_values = Equals(4_096)  # what classes keep beside their arrays; JAX's own caches hold it as well
+
+
+def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
+    """The structure of some arguments.
+
+    Nothing of the user's runs but the `repr` of dictionary keys and of what classes keep beside their arrays, and no
+    error of those comes out.
+
+    Args:
+        treedef: Its `PyTreeDef`.
+        paths: Of its leaves, in order: they alone say how a class names its children.
+    """
+    rest: list[Any] = [treedef]
+    preorder: list[tuple[Any, int]] = []
+    while rest:  # containers of containers may be nested deeper than Python's stack
+        node = rest.pop()
+        children: Sequence[Any] = node.children() if node.num_nodes > 1 else ()
+        preorder.append((node, len(children)))
+        rest += reversed(children)
+    # Backwards each node comes after its children, which lie on top of the stack, the first one uppermost.
+    built: list[TreeNode] = []
+    at = treedef.num_leaves  # index of the first leaf at or behind the node
+    for node, count in reversed(preorder):
+        if count == 0 and node.num_leaves:
+            at -= 1
+            built.append(LEAF)
+            continue
+        children = tuple(reversed(built[len(built) - count :]))
+        del built[len(built) - count :]
+        own_paths = paths[at:] if len(paths) == treedef.num_leaves else ()
+        built.append(_read_graph(node, children) or _read_node(node.node_data(), children, own_paths))
+    return built[0]
+
+
+def argument_paths(function: Any, treedef: Any, is_whole: bool) -> tuple[str, ...]:
+    """The paths of the leaves of (positional arguments, keyword arguments), with the names of `function`'s parameters.
+
+    Args:
+        is_whole: The arguments are all that the function takes; else it isn't known which of them they are.
+    """
+    parameters = _parameters(function) if is_whole else []
+    leaves: list[tuple[Any, Any]] = _trees.tree_leaves_with_path(treedef.unflatten(range(treedef.num_leaves)))
+    return tuple(_argument_path(parameters, *path) for path, _ in leaves)
+
+
+def _argument_path(parameters: list[inspect.Parameter], which: Any, argument: Any, *inside: Any) -> str:
+    name = argument_name(parameters, argument.idx) if which.idx == 0 else str(argument.key)
+    return name + _trees.keystr(inside)
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin's
+        return []
+
+
+def named_paths(treedef: Any, paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths of leaves as their author wrote them: `model.layers[0].kernel`, for the n-th array of an nnx object."""
+    renamed = list(paths)
+    rest: list[tuple[Any, int]] = [(treedef, 0)]  # each with the index of its first leaf
+    while rest:
+        node, at = rest.pop()
+        children: Sequence[Any] = node.children() if node.num_nodes > 1 else ()
+        graph = graph_states(node.node_data()[0], _graphdef(children)) if len(children) == 2 else None
+        if graph is not None and len(graph.paths) == node.num_leaves:
+            root = paths[at].partition(".states[")[0] if graph.paths else ""
+            renamed[at : at + node.num_leaves] = [root + path for path in graph.paths]
+            continue
+        for child in children:
+            rest.append((child, at))
+            at += child.num_leaves
+    return tuple(renamed)
+
+
+def _graphdef(children: Sequence[Any]) -> Any:
+    data = children[0].node_data()
+    return data[1] if data is not None else None
+
+
+def _read_graph(node: Any, children: tuple[TreeNode, ...]) -> TreeNode | None:
+    """The node of an nnx object, whose arrays `nnx.jit` hands over as a list; None if it is none."""
+    if len(children) != 2:
+        return None
+    graph = graph_states(node.node_data()[0], _graphdef(node.children()))
+    arrays = children[1].children[0].children if graph is not None and len(children[1].children) == 1 else ()
+    if graph is None or len(graph.paths) != len(arrays):
+        return None
+    return TreeNode("class", graph.name, graph.paths, "", arrays, _fields(graph.fields))
+
+
+def _fields(values: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str, int], ...]:
+    return tuple((step, _print(value), _values.of(value)) for step, value in values)
+
+
+def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:
+    """The node of one container; `paths` begins with its own leaves'."""
+    kind, data = node
+    if kind is type(None):
+        return NONE
+    if kind is tuple or kind is list:
+        return TreeNode(kind.__name__, steps=_indices(len(children)), children=children)
+    if kind is dict:
+        return TreeNode("dict", steps=_keys(data), children=children)
+    fields: tuple[str, ...] = getattr(kind, "_fields", ())
+    if data is None and issubclass(kind, tuple) and len(fields) == len(children):
+        return TreeNode("namedtuple", kind.__name__, tuple(f".{name}" for name in fields), children=children)
+    if kind is OrderedDict:
+        steps = _keys(cast("Any", data))
+    elif kind is defaultdict:
+        _, keys = cast("tuple[Any, Any]", data)
+        steps = _keys(keys)
+    else:
+        steps = _named_by_leaves(children, paths)
+    named = _fields(static_fields(cast("type[Any]", kind), data, steps)) if data is not None else ()
+    return TreeNode("class", kind.__name__, steps, "" if data is None else _print(data), children, named)
+
+
+def _indices(count: int) -> tuple[str, ...]:
+    return tuple(f"[{i}]" for i in range(count))
+
+
+def _keys(keys: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(f"[{key!r}]" if type(key) is str else f"[{_print(key)}]" for key in keys)
+
+
+def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tuple[str, ...]:
+    """The step to each child, from the path of the first leaf below it; empty where there is none."""
+    steps: list[str] = []
+    at = 0
+    for child in children:
+        parts = split_path(paths[at]) if child.leaves and paths else []
+        depth = len(child.steps_to_leaf()) + 1
+        steps.append(parts[-depth] if len(parts) > depth else "")
+        at += child.leaves
+    return tuple(steps)
+
+
+def _print(value: Any) -> str:
+    """Its repr without addresses. Of a long one the start, and a digest: what differs in it still differs."""
+    try:
+        text = clean(repr(value), len(repr(value)))
+    except Exception:  # the user's own
+        return f"<{type(value).__qualname__}>"
+    if len(text) <= _LONGEST:
+        return text
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+    return f"{text[:_LONGEST]}… ({len(text):,} characters, {digest})"
+
+
+_INTERNAL = "_pytree__"  # how nnx names what it keeps for itself
+
+
+class GraphStates(NamedTuple):
+    """An nnx object as `nnx.jit` hands it to `jax.jit`.
+
+    Args:
+        name: Its class's.
+        paths: The way from the object to each of its arrays, in order: `.layers[0].kernel`.
+        fields: All else: (way, value).
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    fields: list[tuple[str, Any]]
+
+
+def static_fields(kind: type, data: Any, children: tuple[str, ...]) -> list[tuple[str, Any]]:
+    """(step, value) of each field in `data`, which a class of `kind` keeps; empty where their names can't be known.
+
+    Args:
+        kind, data: As `PyTreeDef.node_data()` gives them.
+        children: The steps to its children.
+    """
+    if isinstance(data, dict):
+        named = list(cast("dict[Any, Any]", data).items())
+    elif isinstance(data, tuple | list):
+        named = _pairs(kind, tuple(cast("tuple[Any, ...]", data)), children)
+    else:
+        named = _pairs(kind, (data,), children)
+    if not all(isinstance(name, str) for name, _ in named):
+        return []
+    return [(f".{name}", value) for name, value in named if not name.startswith(_INTERNAL)]
+
+
+def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list[tuple[str, Any]]:
+    if _is_of(kind, "flax.") and data and all(_is_pair(item) for item in data):
+        return list(data)  # nnx.Variable: its metadata as (name, value)
+    # nnx.Pytree: names of its arrays; names of all else, and their values
+    if len(data) == 3 and isinstance(data[1], tuple) and isinstance(data[2], tuple):
+        names, values = cast("tuple[tuple[Any, ...], tuple[Any, ...]]", data[1:])
+        return list(zip(names, values, strict=True)) if len(names) == len(values) else []
+    if not is_dataclass(kind):
+        return []
+    names = [field.name for field in fields(kind) if _is_static(field.metadata)]
+    names = names or [field.name for field in fields(kind) if f".{field.name}" not in children]
+    # Equinox puts what it keeps of wrapped functions before the fields.
+    first = 1 if _is_of(kind, "equinox.") else 0
+    return list(zip(names, data[first:], strict=True)) if len(names) == len(data) - first else []
+
+
+def _is_of(kind: type, library: str) -> bool:
+    """Whether it is a library's class or derived from one: in another's, pairs may be anything."""
+    return any(base.__module__.startswith(library) for base in kind.__mro__)
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(cast("tuple[Any, ...]", item)) == 2
+
+
+def _is_static(metadata: Any) -> bool:
+    return bool(metadata.get("static", False)) or metadata.get("pytree_node", True) is False
+
+
+def graph_states(kind: type, graphdef: Any) -> GraphStates | None:
+    """What `nnx.jit` made of an object: `kind` is the container's class, `graphdef` its first part.
+
+    None if it is no such thing, or of a Flax that does it differently.
+    """
+    if kind.__name__ != "NodeStates" or not kind.__module__.startswith("flax."):
+        return None
+    try:
+        return _Graph(graphdef).read()
+    except Exception:  # another Flax's: then it is described as JAX sees it
+        return None
+
+
+class _Graph:
+    """Reads the nodes and the attributes of a `GraphDef`, which lists both in the order of a walk through the object.
+
+    A node's attributes follow it: a static value, or the next node in its place.
+    """
+
+    def __init__(self, graphdef: Any) -> None:
+        self._nodes = iter(graphdef.nodes)
+        self._attributes = iter(graphdef.attributes)
+        self._paths: list[str] = []
+        self._fields: list[tuple[str, Any]] = []
+        self._name = graphdef.nodes[0].type.__name__ if graphdef.nodes else ""
+
+    def read(self) -> GraphStates:
+        self._node("")
+        return GraphStates(self._name, tuple(self._paths), self._fields)
+
+    def _node(self, path: str) -> None:
+        node = next(self._nodes)
+        kind = type(node).__name__
+        if kind == "VariableDef":
+            self._paths.append(path)
+            self._fields.append((path, (node.type.__name__, node.metadata)))
+            return
+        if kind == "NodeRef":  # an object that stands there a second time
+            self._fields.append((path, ("again", node.index)))
+            return
+        at = len(self._fields)
+        steps: list[str] = []
+        for _ in range(node.num_attributes):
+            name, attribute = next(self._attributes)
+            is_internal = isinstance(name, str) and name.startswith(_INTERNAL)
+            step = f".{name}" if isinstance(name, str) and name.isidentifier() else f"[{name!r}]"
+            steps += [] if is_internal else [step]
+            kind = type(attribute).__name__
+            if kind == "Static":
+                self._fields += [] if is_internal else [(f"{path}{step}", attribute.value)]
+            elif kind == "LeafAttr":
+                self._paths.append(f"{path}{step}")
+            else:
+                self._node(f"{path}{step}")
+        if steps or not path.endswith("state"):
+            # Before its attributes: with one more of them it is the object that changed.
+            self._fields.insert(at, (path, (node.type.__name__, *steps)))
+
+
+_NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")
+_ORDER = ("first", "rest", "fun")
+_MANY = 4_096  # leaves
+
+
+def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) -> WrittenCall | None:
+    """None if it is no such call, or of an Equinox that does it differently."""
+    if not str(getattr(function, "__module__", "")).startswith("equinox.") or len(args) != 3 or len(paths) > _MANY:
+        return None
+    try:
+        return _read(function, args[2], paths)
+    except Exception:  # then it is described as JAX sees it
+        return None
+
+
+def _read(function: Any, static: Any, paths: tuple[str, ...]) -> WrittenCall | None:
+    fun, first, rest = static
+    own = _own_function(fun[0])
+    parameters = list(inspect.signature(own).parameters.values()) if own is not None else []
+    named = {
+        "first": _named(argument_name(parameters, 0), first),
+        "rest": [_path_of_rest(parameters, path) for path in _paths(rest)],
+        "fun": _named(function.__name__, fun),
+    }
+    numbered = [_NUMBERED.fullmatch(path) for path in paths]
+    places = [(match[1], int(match[2])) for match in numbered if match is not None]
+    if len(places) < len(paths):
+        return None
+    leaves = {"first": first[0], "rest": rest[0], "fun": [None if leaf is own else leaf for leaf in fun[0]]}
+    pairs = chain.from_iterable(zip(named[part], leaves[part], strict=False) for part in _ORDER)
+    return WrittenCall(
+        function if own is None else own,
+        tuple(named[part][at] for part, at in places),
+        tuple(sorted(range(len(places)), key=lambda i: (_ORDER.index(places[i][0]), places[i][1]))),
+        _tree(first, rest),
+        tuple((path, value) for path, value in pairs if value is not None),
+    )
+
+
+def _own_function(leaves: Any) -> Any:
+    """The function that is called, or that `filter_grad` or its like was given; None if that isn't clear.
+
+    A method's object has arrays, which are None here.
+    """
+    functions = [leaf for leaf in leaves if callable(leaf)]
+    return functions[0] if len(functions) == 1 and all(leaf is not None for leaf in leaves) else None
+
+
+def _named(name: str, part: Any) -> list[str]:
+    return [name + _trees.keystr(path) for path in _paths(part)]
+
+
+def _paths(part: Any) -> list[Any]:
+    leaves, tree = part
+    return [path for path, _ in _trees.tree_leaves_with_path(tree.unflatten(range(len(leaves))))]
+
+
+def _arrays(part: Any) -> Any:
+    """The part, its arrays as leaves and all else as None."""
+    leaves, tree = part
+    return tree.unflatten([0 if leaf is None else None for leaf in leaves])
+
+
+def _tree(first: Any, rest: Any) -> Any:
+    args, kwargs = _arrays(rest)
+    # One None is added behind the arguments, so that there is always a first one.
+    return _trees.tree_structure(((_arrays(first), *args[:-1]) if args else (), kwargs))
+
+
+def _path_of_rest(names: list[inspect.Parameter], path: Any) -> str:
+    which, argument, *inside = path
+    within = _trees.keystr(tuple(inside))
+    return (argument_name(names, argument.idx + 1) if which.idx == 0 else str(argument.key)) + within

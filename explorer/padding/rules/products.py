@@ -1,0 +1,233 @@
+"""Contractions, convolutions, windows and linear algebra.
+
+Where a padded axis is summed over, both operands are 0 there, for 0 · NaN is NaN. What a window reaches beyond the
+valid part is what the function itself pads with. Of whole matrices and signals there may be any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from explorer.padding.interpreter import Call
+from explorer.padding.sizes import Refused, is_symbolic
+from explorer.padding.values import Value, identity, rule
+
+
+@rule("dot_general", "dimension_numbers precision preferred_element_type", absent="out_sharding", shrinks=True)
+def dot(call: Call) -> Value:
+    (contracting_left, contracting_right), (batch_left, batch_right) = call.params["dimension_numbers"]
+    left, right = call.aligned(call.inputs, [(*contracting_left, *batch_left), (*contracting_right, *batch_right)])
+    arrays = call.masked(left, 0, contracting_left), call.masked(right, 0, contracting_right)
+    free = [
+        value.layout[axis]
+        for value, used in ((left, (*contracting_left, *batch_left)), (right, (*contracting_right, *batch_right)))
+        for axis in range(value.rank)
+        if axis not in used
+    ]
+    batch = [left.layout[one] or right.layout[other] for one, other in zip(batch_left, batch_right, strict=True)]
+    return call.value(call.bind(*arrays), (*batch, *free))
+
+
+@rule("ragged_dot_general", "ragged_dot_dimension_numbers precision preferred_element_type", absent="group_offset")
+def ragged_dot(call: Call) -> Value:
+    raise Refused("a ragged product's groups are counted along a padded axis")
+
+
+_FRONT = "the padding in front depends on the size"
+_FRONT_HINT = "give the padding as numbers, or use stride 1"
+
+
+# Convolution ------------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "conv_general_dilated",
+    "window_strides padding lhs_dilation rhs_dilation dimension_numbers feature_group_count batch_group_count precision"
+    " preferred_element_type",
+    absent="out_sharding",
+)
+def convolution(call: Call) -> Value:
+    numbers = call.params["dimension_numbers"]
+    image, kernel = call.inputs[0], call.inputs[1]
+    (batch, feature, *space), (out_feature, in_feature, *kernel_space) = numbers.lhs_spec, numbers.rhs_spec
+    _check_groups(call, image, kernel, (batch, feature, out_feature))
+    if any(is_symbolic(low) for low, _ in call.params["padding"]):
+        raise Refused(_FRONT, _FRONT_HINT)
+    image = call.unmerged(image, [feature, *space])
+    kernel = call.unmerged(kernel, [in_feature, *kernel_space])
+    if any(image.is_padded(a) for a in (feature, *space)) or any(kernel.is_padded(a) for a in kernel_space):
+        # Both, for 0 · NaN is NaN, and a window that hangs over is summed wholly.
+        arrays = call.masked(image, 0, [feature, *space]), call.masked(kernel, 0, [in_feature, *kernel_space])
+    else:
+        arrays = image.array, kernel.array
+    out_batch, out_channel, *_ = numbers.out_spec
+    layout: list[Any] = [(size,) for size in call.shape]
+    layout[out_batch], layout[out_channel] = image.layout[batch], kernel.layout[out_feature]
+    return call.value(call.bind(*arrays), tuple(layout))
+
+
+def _check_groups(call: Call, image: Value, kernel: Value, axes: tuple[int, int, int]) -> None:
+    """Groups of channels or images are counted from the start of an axis, so it mustn't be padded."""
+    batch, feature, out_feature = axes
+    features, batches = call.params["feature_group_count"], call.params["batch_group_count"]
+    padded_features = image.is_padded(feature) or kernel.is_padded(out_feature)
+    padded_batches = image.is_padded(batch) or kernel.is_padded(out_feature)
+    if is_symbolic(features) or is_symbolic(batches):
+        raise Refused("a convolution in as many groups as an axis is long")
+    if (features != 1 and padded_features) or (batches != 1 and padded_batches):
+        raise Refused("a convolution in groups along a padded axis")
+
+
+# Windows ----------------------------------------------------------------------------------------------------------
+
+_WINDOW = "window_dimensions window_strides padding base_dilation window_dilation"
+_KINDS = {"reduce_window_sum": "sum", "reduce_window_max": "max", "reduce_window_min": "min"}
+
+
+@rule("reduce_window_sum reduce_window_max reduce_window_min", _WINDOW, absent="out_sharding")
+def window(call: Call) -> Value:
+    (value,) = call.inputs
+    reached = _reached(call, value)
+    value = call.unmerged(value, reached)
+    array = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), reached)
+    return call.value(call.bind(array), call.in_one_piece(value, reached))
+
+
+@rule("reduce_window", f"{_WINDOW} jaxpr consts")
+def any_window(call: Call) -> Sequence[Value]:
+    values = call.inputs[: len(call.inputs) // 2]
+    starts = [value.array for value in call.inputs[len(values) :]]
+    for value in values:
+        if any(value.is_padded(axis) for axis in _reached(call, value)):
+            raise Refused("windows along a padded axis, reduced by a function of which no neutral element is known")
+    values = call.aligned(values, [range(value.rank) for value in values])
+    arrays = call.bind(*(value.array for value in values), *starts)
+    return call.values(arrays, call.in_one_piece(values[0], _reached(call, values[0])))
+
+
+def _reached(call: Call, value: Value) -> list[int]:
+    """The axes along which a window takes in more than one position.
+
+    Raises:
+        Refused: Where windows lie depends on the size.
+    """
+    settings = [call.params[key] for key in _WINDOW.split() if key in call.params]
+    return [axis for axis, values in enumerate(zip(*settings, strict=True)) if _is_reached(value.shape[axis], *values)]
+
+
+def _is_reached(size: Any, length: Any, stride: Any, padding: tuple[Any, Any], *dilations: Any) -> bool:
+    if is_symbolic(padding[0]):
+        raise Refused(_FRONT, _FRONT_HINT)
+    if length == size and padding == (0, 0):  # one window that takes in all
+        return True
+    if any(map(is_symbolic, (length, stride, *dilations))):
+        raise Refused("the length of a window or its stride depends on the size")
+    return (length, stride, *padding, *dilations) != (1, 1, 0, 0, *[1] * len(dilations))
+
+
+@rule("select_and_scatter_add", "select_prim window_dimensions window_strides padding")
+def scatter_to_selected(call: Call) -> Value:
+    source, operand = call.inputs
+    # The padding loses against everything, as what JAX itself puts around does, and gives 0.
+    kind: Any = {"ge": "max", "le": "min"}.get(call.params["select_prim"].name)
+    reached = _reached(call, operand)
+    if kind is None:
+        raise Refused("the gradient of windows of which another element than an extreme is selected")
+    source, operand = call.unmerged(source, reached), call.unmerged(operand, reached)
+    others = [axis for axis in range(operand.rank) if axis not in reached]
+    source, operand = call.aligned([source, operand], [others, others])
+    arrays = call.masked(source, 0, reached), call.masked(operand, identity(kind, operand.aval.dtype), reached)
+    return call.value(call.bind(*arrays), call.in_one_piece(operand, reached))
+
+
+@rule("select_and_gather_add", f"select_prim {_WINDOW}")
+def gather_from_selected(call: Call) -> Value:
+    tangents, operand = call.inputs
+    reached = _reached(call, operand)
+    if any(operand.is_padded(axis) for axis in reached):
+        raise Refused("the derivative of windows along a padded axis")
+    tangents, operand = call.aligned([tangents, operand], [range(operand.rank)] * 2)
+    return call.value(call.bind(tangents.array, operand.array), operand.layout)
+
+
+_MATRICES = """
+cholesky_update eig eigh geqrf geqp3 hessenberg householder_product ormqr qr schur svd symmetric_product tridiagonal
+tridiagonal_solve
+"""
+_HINT = "pad to a fixed size, or keep it out of the function"
+_PARAMETERS = """
+symmetrize_input lower sort_eigenvalues subset_by_index algorithm compute_left_eigenvectors compute_right_eigenvectors
+implementation pivoting full_matrices use_magma compute_uv left_side transpose_a conjugate_a unit_diagonal
+compute_schur_vectors sort_eig_vals select_callable perturbation_m perturbation_eps left transpose enable_eigvec_derivs
+"""
+
+
+@rule(_MATRICES, _PARAMETERS)
+def of_matrices(call: Call) -> Sequence[Value]:
+    return _batched(call, 2)
+
+
+@rule("cholesky lu", "symmetrize_input")
+def square_factors(call: Call) -> Sequence[Value]:
+    return call.values(_results(call, [_extended(call, call.inputs[0])]))
+
+
+@rule("triangular_solve", "left_side lower transpose_a conjugate_a unit_diagonal")
+def triangular_solve(call: Call) -> Sequence[Value]:
+    matrix, right = call.inputs
+    return call.values(_results(call, [_extended(call, matrix), call.masked(call.unmerged(right), 0)]))
+
+
+def _extended(call: Call, value: Value) -> Any:
+    """A matrix, or many, extended by the identity: nothing of that mixes with what is valid.
+
+    Raises:
+        Refused: It may not be square.
+    """
+    rows, columns = value.shape[-2:]
+    array = call.masked(call.unmerged(value), 0)
+    if not is_symbolic(rows) and not is_symbolic(columns):
+        return array
+    if not rows == columns:
+        raise Refused(f"`{call.name}` of a matrix that isn't square, along a padded axis", _HINT)
+    shape, last = array.shape, array.ndim - 1
+    row, column = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (last - 1, last))
+    is_new = (row == column) & (row >= jnp.int32(call.sizes.true(rows)))
+    return lax.select(is_new, lax.full(shape, 1, array.dtype), array)
+
+
+@rule("lu_pivots_to_permutation", "permutation_size")
+def of_vectors(call: Call) -> Sequence[Value]:
+    return _batched(call, 1)
+
+
+@rule("fft", "fft_type fft_lengths")
+def fft(call: Call) -> Sequence[Value]:
+    return _batched(call, len(call.params["fft_lengths"]))
+
+
+def _batched(call: Call, inner: int) -> Sequence[Value]:
+    """An operation on the last axes of each operand, which mustn't be padded."""
+    for value in call.inputs:
+        if any(axis >= value.rank - inner for axis in value.padded_axes):
+            raise Refused(f"`{call.name}` along a padded axis", _HINT)
+    # Of zeros an iteration converges, of NaN it may not.
+    return call.values(_results(call, [call.masked(call.unmerged(value), 0) for value in call.inputs]))
+
+
+def _results(call: Call, arrays: Sequence[Any]) -> list[Any]:
+    results: Any = call.bind(*arrays)
+    return results if call.equation.primitive.multiple_results else [results]
+
+
+@rule("custom_linear_solve", "const_lengths jaxprs")
+def linear_solve(call: Call) -> Sequence[Value]:
+    lengths = call.params["const_lengths"]
+    before = lengths.matvec + lengths.vecmat
+    after = before + lengths.solve + lengths.transpose_solve
+    operands = [*call.inputs[before : before + lengths.solve], *call.inputs[after:]]
+    return call.interpreter.run(call.params["jaxprs"].solve, operands)

@@ -1,0 +1,482 @@
+"""Values from outside that a function reads and writes, and the lines that may change them later."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from explorer.capture.safe_reading import class_variables, is_a, is_exactly, is_plain, is_tracer, kind_of, mro
+from explorer.capture.sources import Span, label, later_cells, parse
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource, last_name, parameters_of
+from explorer.pitfalls.state import Change, Snapshot, named_in, same
+
+
+@dataclass(frozen=True, repr=False)
+class Read:
+    """A value from outside that a function read while it was traced.
+
+    Args:
+        function: That read it.
+        node: The name, or the attribute or item of a name.
+        path: As the snapshots around the trace name it; its text where they don't.
+        value: What it was.
+        holder: The object or container whose attribute or item it is; None for a name.
+    """
+
+    function: FunctionSource
+    node: ast.expr
+    path: str
+    value: Any
+    holder: Any = None
+
+    @property
+    def span(self) -> Span:
+        return Span.of(self.node)
+
+    @property
+    def text(self) -> str:
+        return ast.unparse(self.node)
+
+    @property
+    def root(self) -> str:
+        """The name that it starts with."""
+        node = self.node
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        return node.id if isinstance(node, ast.Name) else ""
+
+
+def reads(evidence: Evidence) -> Iterator[Read]:
+    """Each value once, where it was first read."""
+    seen: set[str] = set()
+    for function in evidence.functions:
+        for node in function.walk(ast.Name, ast.Attribute, ast.Subscript):
+            if not isinstance(node.ctx, ast.Load) or _is_inner(function, node):
+                continue
+            data = _innermost_data(function, node)
+            if data is None or not function.reached(data[0]):
+                continue
+            read = _read(function, *data, evidence.before)
+            if read is not None and read.path not in seen and not _is_state(read, evidence):
+                seen.add(read.path)
+                yield read
+
+
+def _is_state(read: Read, evidence: Evidence) -> bool:
+    return bool({id(read.value), id(read.holder)} & evidence.captured)
+
+
+def _is_inner(function: FunctionSource, node: ast.AST) -> bool:
+    """Whether more of the same path follows."""
+    outer = function.parents.get(node)
+    return isinstance(outer, (ast.Attribute, ast.Subscript)) and outer.value is node and isinstance(outer.ctx, ast.Load)
+
+
+def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr, Any] | None:
+    """The longest path to data: of `scale.sum()` that is `scale`."""
+    root: ast.AST = node
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    while isinstance(root, ast.Name):
+        value = function.value(node)
+        if value is not ... and not is_exactly(value, FunctionType, MethodType):
+            return (node, value) if is_data(value) else None
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return None
+        node = node.value
+    return None
+
+
+def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
+    """What was read, as it was before the trace, not as it is when this is asked; None if the trace itself made it."""
+    if isinstance(node, ast.Name):
+        is_free = node.id in function.executed.free
+        own = named_in(node.id, str(function.executed.globals.get("__name__")))
+        path = own if not is_free and own in before.values else node.id
+        was = before.values.get(path, ...)
+        return None if was is ... or (is_free and not same(was, value)) else Read(function, node, path, was)
+    assert isinstance(node, (ast.Attribute, ast.Subscript))
+    holder = function.value(node.value)
+    path = before.path_of(holder) + _own(node) if before.path_of(holder) else ast.unparse(node)
+    if path not in before.values and not before.path_of(holder):
+        return None
+    return Read(function, node, path, before.values.get(path, value), holder)
+
+
+def _own(node: ast.Attribute | ast.Subscript) -> str:
+    """How the path of an attribute or item goes on from what holds it."""
+    if isinstance(node, ast.Attribute):
+        return f".{node.attr}"
+    return f"[{node.slice.value!r}]" if isinstance(node.slice, ast.Constant) else ""
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value goes into a program as numbers, or decides what is in it: not functions, classes or modules."""
+    if is_a(value, np.generic, np.ndarray, jax.Array):
+        return not is_tracer(value)
+    return value is not None and (is_plain(value) or is_exactly(value, list, dict, set))
+
+
+def holds_data(value: Any, depth: int = 0) -> bool:
+    """Whether a list or dict has something in it that goes into a program: no registry of functions."""
+    if not is_exactly(value, list, dict):
+        return is_data(value)
+    items: Iterator[Any] = iter(value.values() if is_exactly(value, dict) else value)
+    return depth < 4 and any(holds_data(item, depth + 1) for item in islice(items, 8))
+
+
+def is_constant(name: str) -> bool:
+    """Whether its author calls it a constant."""
+    return name.isupper() or (name.startswith("__") and name.endswith("__"))
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_CHANGING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Call, ast.For, ast.AsyncFor)
+# Those run before an object is used.
+_BUILDERS = ("__init__", "__post_init__", "__new__", "__set_name__", "setup", "build", "reset_parameters")
+
+
+@dataclass(frozen=True)
+class LaterAssignment:
+    """A statement that changes a value: its text, and where it stands as a person finds it."""
+
+    text: str
+    place: str
+
+
+def later_assignments(read: Read, evidence: Evidence) -> Iterator[LaterAssignment]:
+    """The statements that may change a value after a function was traced that read it."""
+    text = read.function.text
+    here = [function.node for function in evidence.functions if function.text == text]
+    end = max(getattr(node, "end_lineno", 0) for node in here)
+    for node, way in _that_name(text, read):
+        # What runs in the trace itself is for `state-write` to say.
+        in_trace = any(outer is ran for outer in way for ran in here)
+        if not in_trace and _changes_read(node, way, read) and _is_later(node, way, read, end):
+            yield LaterAssignment(_first_line(text, node), f"line {node.lineno}")
+    # A cell that was run later is later for certain, wherever in it the line stands.
+    for file, later in later_cells(read.function.file):
+        for node, way in _that_name(later, read):
+            if _changes_read(node, way, read):
+                yield LaterAssignment(_first_line(later, node), f"{label(file)}, line {node.lineno},")
+
+
+def _first_line(text: str, node: ast.AST) -> str:
+    return (ast.get_source_segment(text, node) or "").split("\n")[0]
+
+
+def _that_name(text: str, read: Read) -> Iterator[tuple[Any, tuple[ast.AST, ...]]]:
+    """What may change something of a name, in the order of the text, and what that stands in, from the outside."""
+    names = {read.root, *(node.attr for node in ast.walk(read.node) if isinstance(node, ast.Attribute))}
+    by_name = _changing(text)
+    nodes = {id(node): node for name in names for node in by_name.get(name, ())}
+    yield from ((node, _way(text, node)) for node in sorted(nodes.values(), key=lambda one: one.lineno))
+
+
+def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
+    """What a node stands in, from the outside."""
+    parents = _parents(text)
+    way: list[ast.AST] = []
+    while (outer := parents.get(node)) is not None:
+        way.append(outer)
+        node = outer
+    return tuple(reversed(way))
+
+
+@lru_cache(maxsize=32)
+def _changing(text: str) -> dict[str, list[Any]]:
+    """The statements and calls of a text that may change something, by the names and attributes that they change."""
+    by_name: dict[str, list[Any]] = {}
+    tree = parse(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, _CHANGING):
+            targets = [node.func] if isinstance(node, ast.Call) else list(targets_of(node))
+            for name in filter(None, (last_name(part) for target in targets for part in ast.walk(target))):
+                by_name.setdefault(name, []).append(node)
+    return by_name
+
+
+@lru_cache(maxsize=32)
+def _parents(text: str) -> dict[ast.AST, ast.AST]:
+    tree = parse(text)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+
+
+def _changes_read(node: Any, way: Sequence[ast.AST], read: Read) -> bool:
+    if isinstance(node, ast.Call):
+        called = node.func
+        return isinstance(called, ast.Attribute) and called.attr in MUTATORS and _is_same(called.value, way, read, True)
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return False
+    return any(_sets_read(target, way, read) for target in targets_of(node))
+
+
+def _sets_read(target: ast.expr, way: Sequence[ast.AST], read: Read) -> bool:
+    if isinstance(target, ast.Subscript) and _may_be(target, read) and _is_same(target.value, way, read, True):
+        return True
+    return _is_same(target, way, read, False)
+
+
+def _may_be(target: ast.Subscript, read: Read) -> bool:
+    """Whether `d[key] = …` may change what was read of `d`."""
+    key = read.node.slice if isinstance(read.node, ast.Subscript) else None
+    if isinstance(key, ast.Constant) and isinstance(target.slice, ast.Constant):
+        return key.value == target.slice.value
+    return True
+
+
+def _is_same(target: ast.AST | None, way: Sequence[ast.AST], read: Read, inside: bool) -> bool:
+    """Whether a target is what was read, or (`inside`) the container that it was read from."""
+    if isinstance(target, ast.Name):
+        is_container = isinstance(read.node, ast.Name | ast.Subscript) or not inside
+        return target.id == read.root != "self" and is_container and _is_same_scope(target.id, way, read)
+    node = read.node.value if isinstance(read.node, ast.Subscript) and inside else read.node
+    if not isinstance(target, ast.Attribute) or not isinstance(node, ast.Attribute) or target.attr != node.attr:
+        return False
+    if isinstance(target.value, ast.Name) and target.value.id == "self":
+        return _is_same_class(way, read)
+    return not _is_frozen(read.holder) and _is_holder(target.value, way[0], read)
+
+
+def _is_same_class(way: Sequence[ast.AST], read: Read) -> bool:
+    """Whether a method's `self` is the object that was read from, in a method that runs after the object was built."""
+    builds = any(isinstance(outer, ast.FunctionDef) and outer.name in _BUILDERS for outer in way)
+    outer = next((outer for outer in reversed(way) if isinstance(outer, ast.ClassDef)), None)
+    return not builds and outer is not None and outer.name in _class_names(read.holder)
+
+
+def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
+    """Whether an expression elsewhere in the file is the object that an attribute was read from."""
+    if not isinstance(node, ast.Name):
+        return False
+    value = read.function.executed.lookup(node.id)
+    if value is read.holder or is_exactly(read.holder, kind_of(value)):
+        return value is read.holder
+    return any(made in _class_names(read.holder) for made in _makers(tree, node.id))
+
+
+def _makers(tree: ast.AST, name: str) -> Iterator[str]:
+    """The classes of `name = Class(…)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[*_, ast.Name(id=named)], value=ast.Call(func=called)) if named == name:
+                yield ast.unparse(called).rpartition(".")[2]
+            case _:
+                continue
+
+
+def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
+    """Whether a name means the same variable as in the function that read it: the innermost that binds it is one."""
+    function = read.function
+    return _binder(name, way) is _binder(name, (*_way(function.text, function.node), function.node))
+
+
+def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
+    """What binds a name for a statement that stands in all of `way`: a function, a class, …; None for the module."""
+    for i, outer in reversed(list(enumerate(way))):
+        if isinstance(outer, _FUNCTIONS):
+            names = _names_of(outer)
+            if name in names.declared_global:
+                return None
+            if name in names.own:
+                return outer
+        is_class = isinstance(outer, ast.ClassDef) and i == len(way) - 1  # whose names its methods don't see
+        if is_class or (isinstance(outer, _COMPREHENSIONS) and name in _targets(outer)):
+            return outer
+    return None
+
+
+class _Names(NamedTuple):
+    """What a function binds itself, and what it says is global."""
+
+    own: frozenset[str]
+    declared_global: frozenset[str]
+
+
+@lru_cache(maxsize=256)  # each read is looked up in the functions around it, and around each line that may change it
+def _names_of(function: Any) -> _Names:
+    own, elsewhere, declared = {parameter.arg for parameter in parameters_of(function)}, set[str](), set[str]()
+    bound = set[str]()
+    for node in _inside(function):
+        match node:
+            case ast.Global():
+                declared.update(node.names)
+            case ast.Nonlocal():
+                elsewhere.update(node.names)
+            case ast.FunctionDef() | ast.ClassDef():
+                bound.add(node.name)
+            case ast.Name() if not isinstance(node.ctx, ast.Load):
+                bound.add(node.id)
+            case _:
+                continue
+    return _Names(frozenset(own | (bound - declared - elsewhere)), frozenset(declared))
+
+
+def _inside(function: Any) -> Iterator[ast.AST]:
+    """The nodes of a function's own scope: without those of functions, classes and comprehensions inside it."""
+    waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, _COMPREHENSIONS):
+            # A walrus in a comprehension binds for the function around it.
+            waiting += [part for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
+        elif not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _targets(comprehension: Any) -> set[str]:
+    """The names that a comprehension binds for itself."""
+    targets = (generator.target for generator in comprehension.generators)
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+
+
+def _is_later(node: Any, way: Sequence[ast.AST], read: Read, end: int) -> bool:
+    """Whether a line may run after the function was defined: it stands below, in another function, or in a loop."""
+    if node.lineno > end:
+        return True
+    around = _way(read.function.text, read.function.node)
+    return any(isinstance(outer, _FUNCTIONS) and not any(outer is one for one in around) for outer in way) or any(
+        isinstance(outer, _LOOPS) and any(outer is one for one in around) for outer in way
+    )
+
+
+def _class_names(holder: Any) -> set[str]:
+    return {base.__name__ for base in mro(holder)}
+
+
+def _is_frozen(holder: Any) -> bool:
+    settings = (class_variables(base).get("__dataclass_params__") for base in mro(holder))
+    return any(getattr(one, "frozen", False) for one in settings if one is not None)
+
+
+MUTATORS = frozenset[str]().union(
+    ("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update"),
+    ("setdefault", "popitem", "add", "discard", "appendleft", "popleft", "extendleft", "rotate"),
+    ("fill", "put", "resize", "itemset", "partition", "subtract", "move_to_end", "difference_update"),
+    ("intersection_update", "symmetric_difference_update", "__setitem__", "__delitem__"),
+    ("__setattr__", "__iadd__"),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Write:
+    """A piece of the user's text that changed something outside of its function.
+
+    Args:
+        function: That it stands in.
+        node: The call or the assignment.
+        span: Of it.
+        count: How often it ran; 0 where that isn't known.
+    """
+
+    function: FunctionSource
+    node: ast.AST
+    span: Span
+    count: int = 0
+
+    @property
+    def text(self) -> str:
+        """Its first line."""
+        return self.function.source(self.node).split("\n")[0].strip()
+
+
+def write_of(evidence: Evidence, change: Change) -> Write | None:
+    """What in the functions that ran made a change; None where that can't be told."""
+    return next(_calls(evidence, change), None) or _assignment(evidence, change)
+
+
+def _calls(evidence: Evidence, change: Change) -> Iterator[Write]:
+    for call, function, node in evidence.call_nodes():
+        is_own = call.receiver is change.holder is not None and call.callee.rpartition(".")[2] in MUTATORS
+        if is_own or (call.callee in ("builtins.setattr", "builtins.delattr") and _sets(function, node, change)):
+            yield Write(function, node, call.span, call.count)
+
+
+def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
+    """Whether `setattr(holder, "name", …)` is what made a change."""
+    match node.args:
+        case [holder, name, *_] if change.holder is not None and function.resolve(holder) is change.holder:
+            return not isinstance(name, ast.Constant) or change.path == f"{change.holder_path}.{name.value}"
+        case _:
+            return False
+
+
+def _assignment(evidence: Evidence, change: Change) -> Write | None:
+    """The assignment to just that; else the only one that could be to it."""
+    possible: list[Write] = []
+    # A constructor's come last: it ran when the object was made, which was mostly before what changed was looked at.
+    for function in sorted(evidence.functions, key=lambda function: function.executed.code.co_name == "__init__"):
+        for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.For, ast.NamedExpr):
+            for target in targets_of(node):
+                fits = _fits(function, target, node, change)
+                if fits is not False and function.reached(node):
+                    write = Write(function, node, Span.of(node))
+                    if fits:
+                        return write
+                    possible.append(write)
+    return possible[0] if len(possible) == 1 else None
+
+
+def targets_of(node: Any) -> Iterator[ast.expr]:
+    """What an assignment, a `del` or a `for` sets, those in tuples one by one."""
+    waiting: list[ast.expr] = list(getattr(node, "targets", None) or [node.target])
+    while waiting:
+        target = waiting.pop()
+        if isinstance(target, (ast.Tuple, ast.List)):
+            waiting += target.elts
+        elif isinstance(target, ast.Starred):
+            waiting.append(target.value)
+        else:
+            yield target
+
+
+def _fits(function: FunctionSource, target: ast.expr, node: ast.AST, change: Change) -> bool | None:
+    """Whether an assignment made a change; None where that can't be excluded."""
+    if isinstance(target, ast.Name) and target.id in function.declared:
+        return change.path == target.id
+    if change.holder is None:
+        return False
+    # `log += […]` changes a list in place.
+    if isinstance(node, ast.AugAssign) and function.resolve(target) is change.holder:
+        return True
+    match target:
+        case ast.Attribute(attr=name) if change.path != f"{change.holder_path}.{name}":
+            return False
+        case ast.Subscript(slice=key) if not _may_be_at(key, change):
+            return False
+        case ast.Attribute(value=owner) | ast.Subscript(value=owner):
+            holder = function.resolve(owner)
+            return None if holder is ... else holder is change.holder
+        case _:
+            return False
+
+
+def _may_be_at(key: ast.expr, change: Change) -> bool:
+    """Whether `holder[key]` may be where a change was."""
+    if change.path.startswith(f"{change.holder_path}."):
+        return False
+    if isinstance(key, ast.Constant) and is_a(change.holder, dict):
+        return change.path == f"{change.holder_path}[{key.value!r}]"
+    return True
+
+
+def holds_tracer(evidence: Evidence, value: Any) -> bool:
+    """Whether a value is traced, or a list, tuple or dict with such a value."""
+    if evidence.is_traced(value):
+        return True
+    if is_a(value, list, tuple):
+        return any(map(evidence.is_traced, list[Any].__iter__(value) if is_a(value, list) else tuple(value)))
+    return is_a(value, dict) and any(map(evidence.is_traced, dict[Any, Any].values(value)))

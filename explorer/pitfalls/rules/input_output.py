@@ -1,0 +1,148 @@
+"""Rules about files, the environment, the network and iterators: read while a function is traced."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.capture.safe_reading import class_name, class_variables, kind_of, mro
+from explorer.capture.sources import Span
+from explorer.model.findings import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource, last_name
+from explorer.pitfalls.recorder import Call
+from explorer.pitfalls.rule import rule
+
+_OPEN = ("builtins.open", "io.open", "_io.open")
+_ENVIRONMENT = ("os.getenv", "os.putenv", "os.unsetenv", "os._Environ.", "collections.abc.", "_collections_abc.")
+_NETWORK = ("socket.", "_socket.", "urllib.request.", "requests.", "httpx.", "http.client.", "aiohttp.", "ssl.")
+_PROCESSES = ("subprocess.", "os.system", "posix.system", "nt.system", "os.popen")
+_PATHS = ("pathlib.", "posix.", "nt.", "genericpath.", "posixpath.", "ntpath.", "shutil.", "tempfile.", "glob.")
+_NUMPY = ("numpy.",)
+_TOUCHES = frozenset[str]().union(
+    ("read_text", "read_bytes", "write_text", "write_bytes", "open", "exists", "is_file", "is_dir"),
+    ("stat", "lstat", "unlink", "mkdir", "rmdir", "rename", "replace", "touch", "iterdir", "glob"),
+    ("rglob", "isfile", "isdir", "getsize", "getmtime", "listdir", "scandir", "remove", "makedirs"),
+    ("copy", "copyfile", "move", "rmtree", "mkstemp", "mkdtemp", "NamedTemporaryFile"),
+    ("TemporaryDirectory", "TemporaryFile", "iglob", "copytree"),
+)
+_ARRAYS = frozenset(("load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile"))
+_FILES = frozenset(("read", "readline", "readlines", "write", "writelines", "seek", "truncate", "flush"))
+
+
+@rule("impure-io", "EX004", "warning", "external-callbacks.html")
+def impure_io(evidence: Evidence) -> Iterator[Finding]:
+    """Files, the environment and the network are asked while a function is traced, and not when it runs.
+
+    Files, the environment, processes and the network: asked while the function is traced, and never again.
+    """
+    calls = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
+    # Who opens a file reads it: that is said once.
+    opened = {call.code for call, _, _ in calls if call.callee in _OPEN or call.callee.endswith("Path.open")}
+    for call, function, what in calls:
+        if call.callee in _OPEN or call.code not in opened or not call.callee.startswith("_io."):
+            yield _finding(evidence, function, call.span, what, call.times)
+    for function in evidence.functions:
+        for node in function.walk(ast.Subscript):
+            if function.value(node.value) is os.environ and function.reached(node):
+                yield _finding(evidence, function, Span.of(node), "the environment", "once")
+
+
+def _touches(call: Call) -> str:
+    """What a call asks or changes outside of the program; empty if nothing."""
+    if _touches_file(call):
+        return "a file"
+    if call.callee.startswith(_ENVIRONMENT):
+        return "the environment" if call.callee.startswith("os.") or call.receiver is os.environ else ""
+    if call.callee.startswith(_PROCESSES):
+        return "another process"
+    return "the network" if call.callee.startswith(_NETWORK) else ""
+
+
+def _touches_file(call: Call) -> bool:
+    callee, name = call.callee, call.callee.rpartition(".")[2]
+    if callee.startswith("_io.") and name in _FILES:
+        return not callee.startswith(("_io.StringIO", "_io.BytesIO")) and not _is_standard(call.receiver)
+    if callee.startswith(_NUMPY) and name in _ARRAYS:
+        return "npyio" in callee or callee.count(".") == 1
+    return callee in _OPEN or (callee.startswith(_PATHS) and name in _TOUCHES)
+
+
+def _is_standard(file: Any) -> bool:
+    return any(file is stream for stream in (sys.stdout, sys.stderr, sys.stdin, sys.__stdout__, sys.__stderr__))
+
+
+def _finding(evidence: Evidence, function: FunctionSource | None, span: Span, what: str, times: str) -> Finding:
+    node: Any = function.at(span) or function.call_at(span) if function is not None else None
+    shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
+    shown = shown if len(shown) < 60 and "\n" not in shown else "this"
+    return impure_io.finding(
+        f"{shown} asks {what} while {evidence.name} is traced, and in no call after that: what it gave is baked in",
+        at=(function, span),
+        evidence=f"it ran {times} in the trace",
+        fix=f"do it outside of {evidence.name} and pass what it gives as an argument, or call it with "
+        "jax.experimental.io_callback in each run",
+    )
+
+
+# What takes items from an iterator, by its place among the arguments: all of them for `zip`.
+_TAKERS = frozenset(
+    ("next", "zip", "enumerate", "map", "filter", "list", "tuple", "set", "dict", "sum", "max", "min", "sorted")
+).union(("any", "all", "islice", "takewhile", "chain", "reduce", "deque"))
+
+
+@rule("iterator", "EX008", "warning", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
+def iterator(evidence: Evidence) -> Iterator[Finding]:
+    """An iterator that a compiled function goes through is gone through once, while it is traced.
+
+    Iterators, generators and files that are gone through while a function is traced: later calls get no next item.
+    """
+    outside = {id(value) for value in evidence.before.values.values()}
+    if evidence.recording is not None:
+        outside |= {id(value) for value in evidence.recording.arguments_before.values.values()}
+    for function in evidence.functions:
+        for node, source in _gone_through(function):
+            value = function.resolve(source)
+            # One that was made in the trace is made anew in the next.
+            if value is not ... and id(value) in outside and _is_iterator(value) and function.reached(source):
+                yield _found(evidence, function, node, source, value)
+
+
+def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Each piece of the text that takes items, and what it takes them from."""
+    for node in function.walk(ast.For, ast.AsyncFor):
+        yield node.iter, node.iter
+    for node in function.walk(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
+        yield from ((part.iter, part.iter) for part in node.generators)
+    for node in function.walk(ast.Call):
+        match node.func:
+            case ast.Attribute(attr="__next__", value=owner):
+                yield node, owner
+            case called if last_name(called) in _TAKERS:
+                yield from ((node, argument) for argument in node.args)
+            case _:
+                continue
+    for node in function.walk(ast.Starred, ast.YieldFrom):
+        yield node, node.value
+
+
+def _is_iterator(value: Any) -> bool:
+    return any("__next__" in class_variables(base) for base in mro(value))
+
+
+def _found(evidence: Evidence, function: FunctionSource, node: ast.AST, source: ast.expr, value: Any) -> Finding:
+    name = function.source(source)
+    is_next = isinstance(node, ast.Call) and last_name(node.func) in ("next", "__next__")
+    took, passed = ("the next item", f"next({name})") if is_next else ("items", f"list({name})")
+    return iterator.finding(
+        f"`{function.source(node)}` takes {took} of {name} while {evidence.name} is traced: "
+        f"calls after that get the same again, and {name} goes no further",
+        at=(function, node),
+        evidence=f"{name} is a {class_name(kind_of(value)).removeprefix('builtins.')} from outside of the trace",
+        fix=f"take {'the item' if is_next else 'the items'} where {evidence.name} is called, and pass "
+        f"{'it' if is_next else 'them'}: {evidence.name}(…, {passed}); the body of a compiled loop takes an "
+        "array with an item for each turn",
+    )

@@ -1,0 +1,324 @@
+"""Rules about globals, closures and attributes that a function reads and writes while it is traced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from keyword import iskeyword
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer.capture.hot_functions import hot_status
+from explorer.capture.safe_reading import is_a, is_exactly
+from explorer.errors import NotRecordedError
+from explorer.model.findings import Finding, Findings
+from explorer.model.graph import Frame
+from explorer.pitfalls.equations import is_literal
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.outside import (
+    MUTATORS,
+    LaterAssignment,
+    Read,
+    Write,
+    holds_data,
+    holds_tracer,
+    is_constant,
+    later_assignments,
+    reads,
+    write_of,
+)
+from explorer.pitfalls.rule import rule
+from explorer.pitfalls.rules.large_constant import same_array
+from explorer.pitfalls.state import Change, reachable, safe_text, same, snapshot
+
+
+@rule("stale-closure", "EX005", "warning", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
+def stale_closure(evidence: Evidence) -> Iterator[Finding]:
+    """What a compiled function reads from outside is read once, while it is traced.
+
+    Globals, closures and attributes that a function reads: the compiled program keeps the values of its trace.
+    """
+    if not evidence.is_jitted and is_guarded(evidence.function):
+        return
+    for read in reads(evidence):
+        if _is_written(evidence, read):
+            continue  # `state-write` says so
+        if _is_own_stack(evidence, read):
+            continue
+        # What an author keeps to themselves is theirs to know, as long as no number of it is in the program.
+        if is_private(read.text) and not reaches_program(evidence, read.function, read.value):
+            continue
+        # What never changes is as good as a constant: saying so for each would hide what matters.
+        assignment = next(later_assignments(read, evidence), None)
+        is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))
+        if assignment is not None and is_data:
+            yield _changed_later(evidence, read, assignment)
+        elif _is_changeable(read):
+            yield _may_change(evidence, read)
+
+
+def is_guarded(function: Any) -> bool:
+    """Whether hot paths are on and compile this function, if anybody does: they check at each call what it reads."""
+    status = hot_status(function)
+    return status is not None and status.is_on and status.row.state != "eager"
+
+
+def _is_written(evidence: Evidence, read: Read) -> bool:
+    paths = (change.path for change in evidence.changes)
+    return any(path == read.path or path.startswith((f"{read.path}[", f"{read.path}.")) for path in paths)
+
+
+def _is_own_stack(evidence: Evidence, read: Read) -> bool:
+    """Whether what is in it is what the trace put there: it is empty before and after, and is pushed to meanwhile."""
+    is_empty = is_exactly(read.value, list, dict, set) and not read.value
+    return is_empty and any(
+        call.receiver is read.value and call.callee.rpartition(".")[2] in MUTATORS for call, _ in evidence.calls()
+    )
+
+
+def _is_changeable(read: Read) -> bool:
+    """Whether it is in a list or a dict, which are there to be changed, unless they are called constants."""
+    container = read.holder if is_exactly(read.holder, list, dict) else read.value
+    return is_exactly(container, list, dict) and not is_constant(read.root) and holds_data(container)
+
+
+def _may_change(evidence: Evidence, read: Read) -> Finding:
+    return stale_closure.finding(
+        f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: if it is changed, a "
+        f"compiled {evidence.name} doesn't see it",
+        at=(read.function, read.span),
+        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}; nothing in this file changes it later",
+        fix=_fix(evidence.name, read),
+        severity="note",
+    )
+
+
+def _changed_later(evidence: Evidence, read: Read, assignment: LaterAssignment) -> Finding:
+    return stale_closure.finding(
+        f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: "
+        f"`{assignment.text}` in {assignment.place} is not seen by a compiled {evidence.name}",
+        at=(read.function, read.span),
+        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}, which is a constant of the program now",
+        fix=_fix(evidence.name, read),
+    )
+
+
+def stale(name: str, read: Read, now: object) -> Finding:
+    """The finding about a value that has changed since the trace."""
+    return stale_closure.finding(
+        f"stale now: a compiled {name} still uses the `{read.text}` of its trace, which has changed since",
+        at=(read.function, read.span),
+        evidence=_changed(read, now),
+        fix=_fix(name, read),
+        severity="error",
+    )
+
+
+def _changed(read: Read, now: object) -> str:
+    before, after = safe_text(read.value), safe_text(now)
+    if now is read.value:
+        return f"what is in `{read.text}` is not what it was at the trace"
+    if before == after:  # an array's numbers may be on a device, and aren't in its text
+        return f"`{read.text}` was {before} at the trace, and another {after} is there now"
+    return f"`{read.text}` was {before} at the trace and is {after} now"
+
+
+def _fix(name: str, read: Read) -> str:
+    argument = _argument(read)
+    instead = "" if argument == read.text else f", with {argument} in the place of {read.text}"
+    return (
+        f"pass it as an argument: def {name}(…, {argument}){instead}, called as {name}(…, {read.text}); "
+        f"or hold it as state: explorer.jit({name}, inputs=…)"
+    )
+
+
+def _argument(read: Read) -> str:
+    """A name for what was read: `rate` of `settings["rate"]`, `rates_0` of `rates[0]`."""
+    match read.node:
+        case ast.Subscript(slice=ast.Constant(value=str() as key)) if key.isidentifier() and not iskeyword(key):
+            return key
+        case ast.Subscript(slice=ast.Constant(value=int() as key)) if key >= 0:
+            return f"{_last(read.text)}_{key}"
+        case ast.Subscript():
+            return f"{_last(read.text)}_item"
+        case _:
+            return _last(read.text)
+
+
+def _last(path: str) -> str:
+    return path.partition("[")[0].rpartition(".")[2]
+
+
+def recheck(findings: Findings) -> Findings:
+    """`stale_values` of the trace that the findings are about."""
+    if findings.record is None:
+        raise NotRecordedError(
+            f"what {findings.function} read while it was traced is not known any more.\n"
+            "  Hint: keep what explorer.lint(f, x) gives, and ask that."
+        )
+    return stale_values(findings.record.evidence)
+
+
+def stale_values(evidence: Evidence) -> Findings:
+    """The values that a function read while it was traced and that have changed since.
+
+    Nothing is traced or run: two snapshots are compared, in milliseconds.
+
+    Args:
+        evidence: Of `explorer.pitfalls.lint.gather`.
+
+    Returns:
+        A finding `stale-closure` of severity *error* for each: calls compute with what it was.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from explorer.pitfalls.tracing import gather
+        >>> scale = [2.0]
+        >>> evidence = gather(lambda x: x * scale[0], [jnp.ones(3)], {})
+        >>> stale_values(evidence)
+        Findings(<lambda>: nothing found)
+    """
+    now = snapshot(reachable(evidence.function))
+    changes = list(evidence.after.changes(now))
+    values = now.values
+    findings = (
+        stale(evidence.name, read, values.get(read.path, ...))
+        for read in (reads(evidence) if changes else ())
+        if any(_concerns(change, read, values) for change in changes)
+    )
+    return Findings(findings, evidence.name)
+
+
+def _concerns(change: Change, read: Read, values: dict[str, Any]) -> bool:
+    if change.path == read.path or change.path.startswith((f"{read.path}[", f"{read.path}.")):
+        return True
+    # What holds it is another one: its own value may be the same.
+    is_around = read.path.startswith((f"{change.path}[", f"{change.path}."))
+    return is_around and not same(values.get(read.path, ...), read.value)
+
+
+@rule("state-write", "EX006", "warning", "stateful-computations.html")
+def state_write(evidence: Evidence) -> Iterator[Finding]:
+    """What a compiled function writes outside of itself is written once, while it is traced.
+
+    Writes to globals, closures, `self` and containers: they happen while the function is traced, and not again.
+    """
+    by_place: dict[tuple[str, object], list[tuple[Change, Write]]] = {}
+    leaked = {path for path, _, _ in evidence.after.tracers()}
+    for change in evidence.changes:
+        write = write_of(evidence, change)
+        if write is not None and not _is_same_number(change):
+            by_place.setdefault((write.function.file, write.span), []).append((change, write))
+    for made in by_place.values():
+        # What was left behind traced is an error of its own: `leaked-tracer` says so.
+        if not any(change.path in leaked or holds_tracer(evidence, change.after) for change, _ in made):
+            yield _found(evidence, *made[0])
+
+
+def _found(evidence: Evidence, change: Change, write: Write) -> Finding:
+    name = change.holder_path if isinstance(write.node, ast.Call) or change.how == "content" else change.path
+    before, after = safe_text(change.before), safe_text(change.after)
+    seen = f"`{change.path}` was {before} before the trace and is {after} after it"
+    if change.before is ...:
+        seen = f"the trace left `{change.path}` = {after}"
+    elif change.after is ...:
+        seen = f"the trace took `{change.path}` away, which was {before}"
+    elif change.how == "content":
+        seen = f"the trace changed what is in `{change.path}`"
+    return state_write.finding(
+        f"`{write.text}` changes {name} while {evidence.name} is traced, and in no call after that",
+        at=(write.function, write.span),
+        evidence=seen,
+        fix=f"return the new value from {evidence.name}, and set {name} where it is called; arrays that it should keep "
+        f"can be state of explorer.jit({evidence.name}, inputs=…, outputs=…)",
+        severity="note" if _is_memo(write) or _is_bookkeeping(evidence, change, write) else None,
+    )
+
+
+def _is_same_number(change: Change) -> bool:
+    """Whether it is the same number in another type: 100 and 100.0."""
+    before, after = change.before, change.after
+    return type(before) in (int, float) and type(after) in (int, float) and before == after
+
+
+def _is_bookkeeping(evidence: Evidence, change: Change, write: Write) -> bool:
+    """Whether an author counts or keeps something for themselves, and the program has nothing of it."""
+    values = change.before, change.after
+    return is_private(change.path) and not reaches_program(evidence, write.function, *values)
+
+
+def _is_memo(write: Write) -> bool:
+    """Whether it is done only where it wasn't yet: `if x is None`, `if key not in cache`, `setdefault`.
+
+    A value kept for the next time, made once: tracing once does no harm.
+    """
+    match write.node:
+        case ast.Call(func=ast.Attribute(attr="setdefault")):
+            return True
+        case _:
+            pass
+    tests = [outer.test for outer in write.function.around(write.node) if isinstance(outer, ast.If)]
+    absences = (ast.Is, ast.NotIn)
+    return any(isinstance(test, ast.Compare) and isinstance(test.ops[0], absences) for test in tests)
+
+
+_MOST = 8  # items of a container
+
+
+def is_private(path: str) -> bool:
+    """Whether the author keeps a value to themselves: a name of its path starts with an underscore.
+
+    Example:
+        >>> is_private("self._state.depth"), is_private("self.rate"), is_private("__version__")
+        (True, False, False)
+    """
+    names = path.replace("[", ".").split(".")
+    return any(name.startswith("_") and not name.startswith("__") for name in names)
+
+
+def reaches_program(evidence: Evidence, function: FunctionSource, *values: Any) -> bool:
+    """True if a program has one of some values as a constant, or the function computes with one of them as a number.
+
+    What decides an `if`, is counted or names something isn't there: then this is False, though it mattered to Python.
+    """
+    return any(_is_in(evidence, function, part) for value in values for part in _parts(value))
+
+
+def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
+    if is_exactly(value, list, tuple, dict):
+        items: Any = dict[Any, Any].values(value) if is_exactly(value, dict) else value
+        for item in islice(items, _MOST) if depth < 3 else ():
+            yield from _parts(item, depth + 1)
+    else:
+        yield value
+
+
+def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
+    if is_a(value, np.ndarray, jax.Array):
+        return any(const is value or same_array(const, value) for const in _constants(evidence))
+    if type(value) not in (int, float, complex):  # True and False decide what Python does
+        return False
+    return any(
+        is_literal(atom) and _is_number(atom, value) and _is_of(evidence.program.stack(equation), function)
+        for equation in evidence.program.equations
+        for atom in equation.inputs
+    )
+
+
+def _constants(evidence: Evidence) -> Iterator[Any]:
+    return (const for body in evidence.program.bodies for const in body.consts.values())
+
+
+def _is_number(literal: Any, value: complex) -> bool:
+    is_scalar = literal.aval.shape == () and getattr(literal.aval.dtype, "kind", "") in "iufc"
+    return is_scalar and bool(np.isclose(np.asarray(literal.val).item(), value, rtol=1e-6))
+
+
+def _is_of(stack: Sequence[Frame], function: FunctionSource) -> bool:
+    """Whether an equation was made by a function, or by what that called."""
+    first, last = function.node.lineno, getattr(function.node, "end_lineno", 0) or 0
+    return any(frame.file == function.file and first <= frame.line <= last for frame in stack)

@@ -1,0 +1,320 @@
+"""Rules about the compiled program of several devices: what is gathered, replicated or not split at all."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import jax
+from jax.errors import InconclusiveDimensionOperation
+
+from explorer._jax.traces import is_of_one_device
+from explorer.analysis.sharding.program import Waste
+from explorer.analysis.sharding.waste import find_waste
+from explorer.capture.backends import Backend
+from explorer.capture.explore import CompileRequest, compile_stages, partitions_of
+from explorer.capture.safe_reading import is_a
+from explorer.capture.sources import Span
+from explorer.model.capture import Capture
+from explorer.model.findings import Finding
+from explorer.model.graph import Node
+from explorer.model.units import amount_text, bytes_text
+from explorer.pitfalls.evidence import Evidence, parameter_location
+from explorer.pitfalls.function_source import root_of, span_location
+from explorer.pitfalls.rule import Rule, rule
+
+
+@rule("gathered-operand", "EX033", "warning", "parallel.html", passive=True, compiles=True)
+def gathered_operand(evidence: Evidence) -> Iterator[Finding]:
+    """An array that is split over devices is gathered whole on each of them, though parts would do.
+
+    An array that was split is gathered whole on each device, though parts would do.
+    """
+    for waste in wastes(evidence, "repeated", "contracted", "gathered"):
+        message, fix = _TEXTS[waste.kind](evidence, waste)
+        yield finding_of(gathered_operand, evidence, waste, message, fix)
+
+
+def _repeated(evidence: Evidence, waste: Waste) -> tuple[str, str]:
+    lines = lines_of(evidence, waste)
+    of = f" of {lines}" if lines else ""
+    return (
+        f"an array that is split along {along(waste)} is gathered whole here, and each of the {waste.devices} devices "
+        f"then computes the same products{of}",
+        _keep(waste),
+    )
+
+
+def _contracted(evidence: Evidence, waste: Waste) -> tuple[str, str]:
+    weight = argument_path(evidence, waste.number)
+    what = f"`{weight}`" if weight else "the other operand"
+    return (
+        f"an operand of this product is gathered whole along {along(waste)}, because {what} is split along its other "
+        "dimension",
+        f"give {what} the sharding {waste.spec}: each device then sums over its part, and the sums are added"
+        if waste.spec
+        else f"split {what} along the dimension that is summed over",
+    )
+
+
+def _gathered(evidence: Evidence, waste: Waste) -> tuple[str, str]:
+    op = waste.node.scope.rpartition("/")[2] if waste.node is not None else ""
+    what = f" for `{op}`" if op else ""
+    return f"an array that is split along {along(waste)} is gathered whole on each device{what}", (
+        f"{_keep(waste)}; or split another dimension before this line, of which each part can be computed by itself"
+    )
+
+
+def _keep(waste: Waste) -> str:
+    request = constraint(waste.spec)
+    return (
+        f"keep it split: {request} on what this line gives"
+        if request
+        else "keep it split by a sharding constraint here"
+    )
+
+
+_TEXTS = {"repeated": _repeated, "contracted": _contracted, "gathered": _gathered}
+
+
+_LARGE = 1_000_000  # bytes
+
+
+@rule("replicated-output", "EX034", "warning", "parallel.html", passive=True, compiles=True)
+def replicated_output(evidence: Evidence) -> Iterator[Finding]:
+    """An output comes back whole on each device, or on one of them, though nobody asked for that.
+
+    An output that comes back whole on each device though nobody asked for that.
+    """
+    for waste in wastes(evidence, "output", "made output"):
+        path = output_path(evidence, waste.number)
+        if waste.kind == "output":
+            message = f"`{path}` comes back whole on each of the {waste.devices} devices along {along(waste)}: its "
+            message += "parts are gathered, and nobody asked for that"
+        else:
+            message = f"`{path}` is made of nothing that is split, so each of the {waste.devices} devices has all of it"
+        spec = waste.spec or "P(…)"
+        fix = f"ask for it: jax.jit(f, out_shardings=NamedSharding(mesh, {spec}))"
+        yield finding_of(replicated_output, evidence, waste, message, fix)
+    yield from _on_one_device(evidence)
+
+
+def _on_one_device(evidence: Evidence) -> Iterator[Finding]:
+    """Nothing of what is split is used, so the program is one for a single device: `zeros_like` of sharded weights."""
+    if evidence.capture is not None or evidence.traced is None:
+        return
+    leaves: list[Any] = jax.tree.leaves((tuple(evidence.args), evidence.kwargs))
+    devices = max((_devices(leaf) for leaf in leaves), default=1)
+    outputs: list[Any] = jax.tree.leaves(evidence.traced.out_info)
+    size = sum(_bytes(output) for output in outputs)
+    if devices < 2 or size < _LARGE or _uses_any(evidence) or _is_requested(evidence, outputs):
+        return
+    yield replicated_output.finding(
+        f"nothing that is split over the {devices} devices is used here, so all outputs come back on one device",
+        evidence=f"{bytes_text(size)} of outputs, on one device",
+        fix="say where they belong: jax.jit(f, out_shardings=jax.tree.map(lambda x: x.sharding, params))",
+    )
+
+
+def _uses_any(evidence: Evidence) -> bool:
+    raw = evidence.program.main.raw
+    used = {id(operand) for equation in raw.eqns for operand in equation.invars} | set(map(id, raw.outvars))
+    return any(id(variable) in used for variable in raw.invars)
+
+
+def _is_requested(evidence: Evidence, outputs: Sequence[Any]) -> bool:
+    """Whether the function or its `jax.jit` names a sharding: then the program has a mesh of its own."""
+    lowered = evidence.lowered
+    return lowered is None or "sdy.mesh" in lowered.as_text() or "mhlo.sharding" in lowered.as_text()
+
+
+def _devices(leaf: Any) -> int:
+    if not is_a(leaf, jax.Array, jax.ShapeDtypeStruct):
+        return 1
+    return len(getattr(getattr(leaf, "sharding", None), "device_set", ()))
+
+
+def _bytes(output: Any) -> int:
+    try:
+        return int(output.size) * int(output.dtype.itemsize)
+    except (AttributeError, TypeError, InconclusiveDimensionOperation):  # a key; a size that has no number yet
+        return 0
+
+
+@rule("replicated-argument", "EX035", "warning", "parallel.html", passive=True, compiles=True)
+def replicated_argument(evidence: Evidence) -> Iterator[Finding]:
+    """An argument is whole on each device where a part of it would do.
+
+    An argument that each device has whole where a part would do, or where all of its like are split.
+    """
+    for waste in wastes(evidence, "argument", "unsplit", "unlike"):
+        path = waste.node.scope if waste.node is not None else ""
+        whole = f"`{path}` is whole on each of the {waste.devices} devices along {along(waste)}"
+        if waste.kind == "argument":
+            message = f"{whole}, and each uses its part of it alone"
+        elif waste.kind == "unsplit":
+            message = f"{whole} where other weights are split, and each computes all of its product"
+        else:
+            message = f"{whole}; others of its tree and shape are split there"
+        spec = waste.spec or "P(…)"
+        fix = f"pass it split: jax.device_put({path or 'x'}, NamedSharding(mesh, {spec}))"
+        yield finding_of(
+            replicated_argument, evidence, waste, message, fix, **parameter_location(evidence, argument_root(path))
+        )
+
+
+@rule("idle-axis", "EX036", "warning", "parallel.html", passive=True, compiles=True)
+def idle_axis(evidence: Evidence) -> Iterator[Finding]:
+    """Nothing is split along an axis of the mesh: all devices along it do the same.
+
+    An axis of the mesh that nothing is split along: all devices along it do the same.
+    """
+    for waste in wastes(evidence, "idle"):
+        message = f"nothing is split along {along(waste)} of the mesh: {waste.devices} devices each do the same"
+        fix = f"split the batch or the weights along {along(waste)}, or take a mesh without it"
+        yield finding_of(idle_axis, evidence, waste, message, fix, **_head(evidence))
+
+
+def _head(evidence: Evidence) -> dict[str, Any]:
+    capture = evidence.capture
+    return {} if capture is None or not capture.line else span_location(capture.file, Span(capture.line, 0, 0, 0))
+
+
+@rule("replicated-intermediate", "EX037", "warning", "parallel.html", passive=True, compiles=True)
+def replicated_intermediate(evidence: Evidence) -> Iterator[Finding]:
+    """Each device makes an array whole, and uses its part of it alone.
+
+    An array that each device makes whole, and uses its part of alone.
+    """
+    for waste in wastes(evidence, "made whole"):
+        message = f"each of the {waste.devices} devices along {along(waste)} makes this array whole, and uses its part"
+        request = constraint(waste.spec)
+        fix = (
+            f"make it split: {request} on what this line gives"
+            if request
+            else "make it split, by a sharding constraint"
+        )
+        yield finding_of(replicated_intermediate, evidence, waste, message + " alone", fix)
+
+
+DOCUMENTATION = "https://docs.jax.dev/en/latest/parallel.html"
+
+SHARDED = ("gathered-operand", "replicated-output", "replicated-argument", "idle-axis", "replicated-intermediate")
+
+
+def compile_if_sharded(evidence: Evidence) -> Capture | None:
+    """The capture of a traced function that spans several devices; None for one device, or if it can't be compiled."""
+    if evidence.traced is None or is_of_one_device(evidence.traced):
+        return None
+    lowered = evidence.lowered
+    if lowered is None or partitions_of(lowered) < 2:
+        return None
+    request = CompileRequest(evidence.function, tuple(evidence.args), evidence.kwargs, traced=evidence.traced)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what JAX warns of, rules say
+            return compile_stages(request).capture
+    except Exception:  # lint says what can be said of the trace; explore() says why it doesn't compile
+        return None
+
+
+def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | None:
+    """The capture of a traced function for other hardware; None where it couldn't be traced.
+
+    Args:
+        evidence: Of its trace.
+        plain: Its arguments at one size, where the trace was of all sizes at once: then it is traced once more.
+        backend: What compiles it.
+
+    Raises:
+        ExploreError: That refused it.
+    """
+    __tracebackhide__ = True
+    if evidence.traced is None:
+        return None
+    args, kwargs = plain
+    is_plain = evidence.args is args
+    request = CompileRequest(evidence.target, tuple(args), kwargs, traced=evidence.traced if is_plain else None)
+    return compile_stages(replace(request, backend=backend)).capture
+
+
+def wastes(evidence: Evidence, *kinds: str) -> Iterator[Waste]:
+    """What of some kinds is wasted in the compiled program; nothing where there is none."""
+    if evidence.capture is None:
+        return
+    if evidence.waste is None:
+        evidence.waste = tuple(find_waste(evidence.capture))
+    yield from (waste for waste in evidence.waste if waste.kind in kinds)
+
+
+def finding_of(rule: Rule, evidence: Evidence, waste: Waste, message: str, fix: str, **place: Any) -> Finding:
+    """A finding; a note where it is not waste for certain."""
+    line = place or place_of(evidence, waste.node)
+    severity = None if waste.is_proven else "note"
+    if evidence.try_cure is not None:
+        fix = f"{fix}; {evidence.try_cure(evidence, waste, line.get('line', 0))}"
+    return rule.finding(message, evidence=evidence_text(waste), fix=fix, severity=severity, **line)
+
+
+def evidence_text(waste: Waste) -> str:
+    """`2.1 MB on each of 4 devices; each sends 1.6 MB for it`."""
+    sent = f"; each sends {bytes_text(waste.wire)} for it" if waste.wire else ""
+    work = f"; {amount_text(waste.flops)}FLOP on each" if waste.flops else ""
+    return f"{bytes_text(waste.bytes)} on each of {waste.devices} devices{sent}{work}"
+
+
+def along(waste: Waste) -> str:
+    """The axes of the mesh: "`data`", "`data` and `model`"."""
+    return " and ".join(f"`{axis}`" for axis in waste.axes)
+
+
+def constraint(spec: str) -> str:
+    """How to ask for a sharding; empty where none is known."""
+    return f"jax.lax.with_sharding_constraint(value, {spec})" if spec else ""
+
+
+def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:
+    """The line of an instruction, or of one that it was made for; none where there is none."""
+    capture = evidence.capture
+    if node is None or capture is None:
+        return {}
+    own = Node(capture.hlo.graph, node.index)
+    for each in (own, *own.operands, *own.users):
+        if (place := each.place) is not None:
+            return span_location(place.file, Span(place.line, 0, 0, 0))
+    return {}
+
+
+def lines_of(evidence: Evidence, waste: Waste) -> str:
+    """The lines of the products that are repeated: `line 12`, `lines 12 and 15`."""
+    places = [place_of(evidence, node).get("line", 0) for node in waste.products]
+    lines = sorted({line for line in places if line})
+    if not lines:
+        return ""
+    return f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+
+
+def output_path(evidence: Evidence, number: int) -> str:
+    """What a caller finds an output by: `result[0]`."""
+    try:
+        paths = cast(list[Any], jax.tree_util.tree_flatten_with_path(evidence.traced.out_info)[0])
+        return f"result{jax.tree_util.keystr(paths[number][0])}"
+    except (AttributeError, IndexError):
+        return "an output"
+
+
+def argument_path(evidence: Evidence, number: int) -> str:
+    """What the caller names an argument of the compiled program by: `params['w']`; empty where it isn't known."""
+    graph = evidence.capture.hlo.graph if evidence.capture is not None else None
+    for node in graph.nodes if graph is not None else ():
+        is_of_entry = node.op == "parameter" and node.group is not None and node.group.kind == "entry"
+        if is_of_entry and int(node.graph.parameter_number[node.index]) == number:
+            return node.scope
+    return ""
+
+
+def argument_root(path: str) -> str:
+    """The parameter of the function that an argument's path begins with."""
+    return root_of(path)

@@ -1,0 +1,216 @@
+"""Rules about what makes calls slow: transfers to the host, effects, and functions that aren't compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import takewhile
+from math import isfinite
+from typing import Any
+
+import jax
+
+from explorer.capture.hot_functions import hot_status
+from explorer.capture.safe_reading import is_a, is_tracer, kind_of
+from explorer.capture.sources import Span
+from explorer.model.findings import Finding
+from explorer.model.units import count_text, duration_text
+from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.evidence import Evidence, traced_in
+from explorer.pitfalls.function_source import FunctionSource, frame_location, span_location
+from explorer.pitfalls.rule import rule
+from explorer.pitfalls.state import safe_text
+
+_JITTED = kind_of(jax.jit(lambda: None))
+_METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
+_FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
+BLOCKING = _METHODS | _FUNCTIONS  # who asks for a value waits until it is computed
+_LOOPS = (ast.For, ast.While)
+
+
+@rule("host-transfer", "EX027", "warning", "async_dispatch.html")
+def host_transfer(evidence: Evidence) -> Iterator[Finding]:
+    """Bringing values to the host in a loop makes device and host wait for each other in each turn.
+
+    Values that travel between device and host, again and again: in a loop, or for nothing in a trace.
+    """
+    yield from _callbacks(evidence)
+    for function in evidence.functions:
+        waits = {id(node): name for node, name in _waits(function)}
+        for node in function.walk(ast.Call):
+            if id(node) in waits:
+                yield _waiting(evidence, function, node, waits[id(node)])
+            elif (value := _from_outside(function, node)) is not ...:
+                yield _copied(evidence, function, node, value)
+
+
+def _callbacks(evidence: Evidence) -> Iterator[Finding]:
+    """Callbacks in compiled loops."""
+    program = evidence.program
+    for equation in program.of("io_callback", "pure_callback"):
+        if in_loop(equation):
+            frame = program.called_from(equation)
+            yield host_transfer.finding(
+                f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
+                evidence=f"the loop's body has {equation.op}: arguments go to the host, and what it gives comes back",
+                fix="compute it with JAX in the loop; or collect what is needed, and call back once after it",
+                **frame_location(frame),
+            )
+
+
+def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
+    """In Python loops: what brings the result of a jitted function to the host, and the result's name."""
+    for loop in function.walk(*_LOOPS):
+        results = dict.fromkeys(_jitted_results(function, loop), "")
+        calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
+        jitted = {id(node): function.short(node) for node in calls if _is_jitted_call(function, node)}
+        for node in calls if results or jitted else ():
+            source = _brought(function, node, loop)
+            if source is not None:
+                unnamed = [jitted[id(part)] for part in ast.walk(source) if id(part) in jitted]
+                yield from ((node, name) for name in (traced_in(source, results) or unnamed)[:1])
+
+
+def _brought(function: FunctionSource, node: ast.Call, loop: ast.AST) -> ast.expr | None:
+    """What a call in a loop takes to the host; None where it takes nothing, or seldom."""
+    return None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
+
+
+def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:
+    """The names that a loop assigns what a jitted function returns."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and _is_jitted_call(function, node.value) and function.reached(node):
+            yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _is_jitted_call(function: FunctionSource, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and kind_of(function.value(node.func)) is _JITTED
+
+
+def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
+    return function.callee(node).startswith(("jax.numpy", "jax._src.numpy"))
+
+
+def _taken(node: ast.Call) -> ast.expr | None:
+    """What a call brings to the host; None if nothing."""
+    called, first = node.func, node.args[0] if node.args else None
+    if isinstance(called, ast.Attribute) and called.attr in _METHODS and not node.args:
+        return called.value
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return first if name in _FUNCTIONS else None
+
+
+def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether it is done in some turns only: `if i % 100 == 0`."""
+    for outer in function.around(node):
+        if outer is loop:
+            return False
+        if isinstance(outer, ast.If):
+            return True
+    return False
+
+
+def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name: str) -> Finding:
+    return host_transfer.finding(
+        f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts only after it",
+        at=(function, node),
+        evidence=f"`{name}` comes of a jitted function in the same loop",
+        fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every hundredth turn",
+    )
+
+
+def _from_outside(function: FunctionSource, node: ast.Call) -> object:
+    """The concrete array from outside that a call brings to the host; `Ellipsis` for none."""
+    called, callee = node.func, function.callee(node)
+    is_known = callee.rpartition(".")[2] in _FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
+    if isinstance(called, ast.Attribute) and called.attr in _METHODS:
+        value = function.value(called.value)
+    elif node.args and is_known and callee != "builtins.print" and not _is_jax_numpy(function, node):
+        value = function.value(node.args[0])
+    else:
+        return ...
+    return value if _is_concrete(value) and function.reached(node) else ...
+
+
+def _is_concrete(value: Any) -> bool:
+    return is_a(value, jax.Array) and not is_tracer(value)
+
+
+def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:
+    return host_transfer.finding(
+        f"`{function.source(node)}` brings an array to the host while {evidence.name} is traced, and bakes it in",
+        at=(function, node),
+        evidence=f"it is {safe_text(value)}, and not traced; the trace waited until it was computed",
+        fix="compute with the array itself, or pass it as an argument",
+        severity="note",
+    )
+
+
+CALLBACKS = {
+    "debug_callback": "jax.debug.print or jax.debug.callback",
+    "debug_print": "jax.debug.print",
+    "io_callback": "io_callback",
+    "pure_callback": "pure_callback",
+}
+_ON_REFERENCES = ("get", "swap", "addupdate")
+
+
+@rule("slow-path-effect", "EX025", "note", "external-callbacks.html", passive=True)
+def slow_path_effect(evidence: Evidence) -> Iterator[Finding]:
+    """A program with effects is dispatched in Python, call by call.
+
+    Effects that keep each call off jit's fast path: debug callbacks, I/O callbacks, mutable references.
+    """
+    program = evidence.program
+    reported: set[tuple[str, str, int]] = set()
+    for equation in program.of(*CALLBACKS, *_ON_REFERENCES):
+        name = _effect(equation)
+        frame = program.called_from(equation) if name else None
+        place = (name, "", 0) if frame is None else (name, frame.file, frame.line)
+        if name and place not in reported:
+            reported.add(place)
+            ordered = any("Ordered" in type(effect).__name__ for effect in getattr(equation.raw, "effects", ()))
+            yield slow_path_effect.finding(
+                f"{name} keeps every call of a compiled {evidence.name} off jit's fast path"
+                + (", and makes calls wait for each other" if ordered else ""),
+                evidence=f"the program has {'an ordered' if ordered else 'the'} effect {equation.op}: "
+                "calls with effects are dispatched in Python",
+                fix=f"take {name} out where calls are short and many, or switch it by a static argument",
+                **frame_location(frame),
+            )
+
+
+def _effect(equation: Equation) -> str:
+    """What has the effect, as a person calls it; empty for no effect, and for what `host-transfer` reports."""
+    if equation.op in CALLBACKS:
+        is_transfer = equation.op in ("io_callback", "pure_callback") and in_loop(equation)
+        return "" if is_transfer else CALLBACKS[equation.op]
+    # Of a reference from outside: those that a function makes for itself are gone when it returns.
+    is_outer = equation.body.caller is None and equation.op in _ON_REFERENCES
+    return "a mutable reference" if is_outer and equation.inputs[0] in equation.body.raw.constvars else ""
+
+
+def in_loop(equation: Equation) -> bool:
+    """Whether it runs in each turn of a compiled loop; what a `cond` in the loop chooses may run in none."""
+    callers = takewhile(lambda caller: caller.op != "cond", equation.callers())
+    return any(caller.op in ("scan", "while") for caller in callers)
+
+
+@rule("stays-eager", "EX032", "note", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
+def stays_eager(evidence: Evidence) -> Iterator[Finding]:
+    """Hot paths compile what only computes; this function does something else, or wasn't worth it.
+
+    A function that hot paths met and leave as it is written: what keeps it from being compiled.
+    """
+    status = None if evidence.is_jitted else hot_status(evidence.function)
+    if status is None or not status.row.reason:
+        return
+    row = status.row
+    file, line = (row.reason_file, row.reason_line) if row.reason_line else (row.file, row.line)
+    cost = f", {duration_text(row.eager_seconds)} each" if isfinite(row.eager_seconds) else ""
+    yield stays_eager.finding(
+        f"hot paths leave {evidence.name} as it is written: {row.reason}",
+        evidence=f"it was called {count_text(row.eager_calls, 'time')} at top level until that was known{cost}",
+        fix=row.cure,
+        **span_location(file, Span(line, 0, line, 0)),
+    )

@@ -1,0 +1,1 @@
+"""Mechanisms that `compile()`, `jit()` and hot paths share: guards that are written for one structure."""
