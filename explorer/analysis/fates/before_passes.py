@@ -207,12 +207,14 @@ class _Import:
             return known(reader)
         operands: list[int] = graph.operand[graph.operand_start[reader] : graph.operand_start[reader + 1]].tolist()
         keys: list[int] = versions.operand[versions.operand_start[row] : versions.operand_start[row + 1]].tolist()
+        if len(keys) != len(operands) or any(key not in self.row_of_key for key in keys):
+            return None
         others = {int(versions.key[at]) for i in operands if i != operation and (at := self._row_of[i]) >= 0}
         # Not by position: the import moves constants to the right.
         left = list(dict.fromkeys(key for key in keys if key not in others))
         if len(left) > 1:
             left = [key for key in left if self._evidence.op(self.row_of_key[key]) not in _CONSTANT]
-        if len(keys) != len(operands) or len(left) != 1:
+        if len(left) != 1:
             return None
         return _Place(self.row_of_key[left[0]], operation)
 
