@@ -335,7 +335,14 @@ class Capture(Pictured):
         ...
 
     def fates_of(self, stage: str) -> Fates:
-        """What became of every equation of a stage before `hlo`, column-wise."""
+        """What became of every equation of a stage before `hlo`, column-wise.
+
+        Raises:
+            UnknownNameError: The capture has no such stage, as one of a module alone has no jaxpr.
+        """
+        if stage not in self.all_fates:
+            names = ", ".join(self.all_fates) or "none"
+            raise UnknownNameError(f"this capture has no fates of a stage {stage!r}; it has those of: {names}")
         return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:

@@ -43,7 +43,6 @@ class BeforePasses:
         varying: For each node, whether its value depends on an argument.
         places: By StableHLO operation that the import took away and whose value depends on an argument, what is there
             instead, where that is found.
-        nameless: By operation and dimensions, a row of the first snapshot that is of no equation.
         literals: The literals among the operands of each node that has any, by position, without their types.
         evidence: What the passes say; it has the rows.
         is_first: Whether the stage is the one that the rows' equations are of.
@@ -54,7 +53,6 @@ class BeforePasses:
     node_of: Mapping[int, int]
     varying: Sequence[bool]
     places: Mapping[int, _Place]
-    nameless: Mapping[tuple[str, str], int]
     literals: Mapping[int, Mapping[int, str]]
     evidence: Evidence
     is_first: bool
@@ -71,22 +69,10 @@ class BeforePasses:
         last = own[-1]
         before = self.evidence.text[int(lowered.line[last])].partition(" loc(")[0].strip()
         if not self.varying[node]:
-            if (made_anew := self._made_anew(node)) >= 0:
-                line = versions.lines[made_anew].strip()
-                why = f"{self._expression(node, 0)} → a constant, written out again"
-                return Row("rewritten", (), False, why, IMPORT, before, line)
             return Row("folded", (), False, self._expression(node, 0), IMPORT, before)
         place = self.places.get(last)
         after = versions.lines[place.row].strip() if place is not None else ""
         return Row("eliminated", (), False, self._formula(node, place), IMPORT, before, after)
-
-    def _made_anew(self, node: int) -> int:
-        """The first snapshot's row that says again what the import folded into a constant array; -1 for none.
-
-        XLA has no such constants: of an array of equal numbers it makes a broadcast, which is of no equation.
-        """
-        shape = self.graph.types[int(self.graph.type[node])].partition("[")[2].partition("]")[0]
-        return self.nameless.get((hlo_name(self._op(node)), shape), -1)
 
     def _formula(self, node: int, place: _Place | None) -> str:
         """An equation as an expression, and what stands in its place: `x × 1.0 → x`."""
@@ -167,14 +153,13 @@ def before_passes(
     for operation, node in zip(*(column.tolist() for column in pairs), strict=True):
         operations.setdefault(node, []).append(operation)
         node_of[operation] = node
-    import_ = _Import(evidence, varying if name == "stablehlo" else varies(lowering))
+    places = _Import(evidence, varying if name == "stablehlo" else varies(lowering)).places()
     return BeforePasses(
         graph=graph,
         operations=operations,
         node_of=node_of,
         varying=varying,
-        places=import_.places(),
-        nameless=import_.nameless(),
+        places=places,
         literals=literals,
         evidence=evidence,
         is_first=name == evidence.first,
@@ -197,15 +182,6 @@ class _Import:
         keys = self.versions.key[rows]
         self.row_of_key = dict(zip(keys[keys >= 0].tolist(), rows[keys >= 0].tolist(), strict=True))
         self._row_of = self._rows_of_operations()
-
-    def nameless(self) -> Mapping[tuple[str, str], int]:
-        """By operation and dimensions, a row that is of no equation."""
-        types, code = self.versions.types, self._evidence.lines.code
-        return {
-            (self._evidence.op(row), types[int(self.versions.type[row])].partition("[")[2].partition("]")[0]): row
-            for row in self.row_of_key.values()
-            if code[row] < 0
-        }
 
     def places(self) -> Mapping[int, _Place]:
         """By operation that is gone, what its reader reads instead, or what stands for its readers, if these are gone.

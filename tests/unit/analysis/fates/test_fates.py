@@ -32,6 +32,12 @@ def attention(q, k, v):
     return jax.nn.softmax(q @ k.T / jnp.sqrt(q.shape[-1] * 1.0)) @ v
 
 
+def test_a_module_alone_has_no_equations_whose_fates_it_could_tell():
+    module = ex.open_hlo(ex.explore(jnp.sin, X).hlo.text)
+    with pytest.raises(ex.errors.UnknownNameError, match="no fates of a stage 'jaxpr'; it has those of: none"):
+        module.fates()
+
+
 @pytest.fixture(scope="module")
 def step():
     def block(w, x):

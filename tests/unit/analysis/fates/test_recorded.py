@@ -35,6 +35,13 @@ def test_what_the_import_takes_away_never_meets_a_pass():
     assert found["mul"][1].kind == "fused"
 
 
+def test_a_constant_array_that_the_import_folded_is_no_line_of_another_constant():
+    x = jnp.ones((3, 4))  # the import folds small ones
+    _, found = fates_of(lambda x: x * jnp.full(x.shape, 2.0) + jnp.sin(x) * jnp.full(x.shape, 5.0), x)
+    assert {fate.kind for fate in found["broadcast_in_dim"]} <= {"folded", "fused"}
+    assert {fate.after for fate in found["broadcast_in_dim"]} == {""}
+
+
 def test_each_of_several_runs_of_a_pass_is_named_for_what_it_took_away():
     capture, found = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
     if "0.125" in capture.hlo.text:
