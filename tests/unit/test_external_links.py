@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from explorer.pitfalls.rule import all_rules
+
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"https?://[\w.-]+\.[a-z]{2,}[^\s)>\"'`}\\\]]*")
 RESERVED = re.compile(r"(^|\.)example(\.\w+)?$")  # names that nobody owns, for examples
@@ -24,9 +26,9 @@ def written() -> dict[str, list[str]]:
     for file in (ROOT / "notebooks").glob("*.ipynb"):
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
         texts[str(file.relative_to(ROOT))] = "\n".join("".join(cell["source"]) for cell in cells)
-    links: dict[str, list[str]] = {}
+    links: dict[str, list[str]] = {rule.documentation: ["explorer/pitfalls/rule.py"] for rule in all_rules()}
     for name, text in texts.items():
-        for link in LINK.findall(text):
+        for link in (link for link in LINK.findall(text) if "{" not in link):  # what a program puts together
             if not RESERVED.search(urlsplit(link).hostname or "") and "w3.org" not in link:  # a namespace is no link
                 links.setdefault(link.rstrip(".,;:*"), []).append(name)
     return links

@@ -53,6 +53,8 @@ _NAMES = re.compile(r"[\w.\-]++(?:,\s?[\w.\-]++)*+")
 _BRACKETED = re.compile(rf"\[[^\[\]]*+\]|\{{[^{{}}]*+\}}|{_COMMENT}")
 _TUPLE = re.compile(r"\([^()]*+\)")
 _OPERAND = re.compile(r"\s?(?:(?:[a-z]\w*+)? )?%?([A-Za-z_][\w.\-]*+)")
+_ELEMENT = re.compile(r"%([\w.\-]++)((?:#\d++)++)")  # `%tuple#1`, as newer XLA writes an element of a tuple
+_BRACKET = re.compile(r"[(){}\[\],]")
 _BLOCK = 1 << 20  # characters; the lines of a large text, as strings of their own, take more than the text
 _NO_OPERANDS = ("constant", "parameter", "iota")  # their parentheses hold a value
 
@@ -143,8 +145,26 @@ class _Reader:
             self.tables.append(line)
             return
         self.end_tables()
-        if not (_NOTHING.fullmatch(line) or self.is_frame(line)):
+        if not (_NOTHING.fullmatch(line) or self.is_frame(line) or self.has_elements(line, number)):
             self.rows.unread.add(number)
+
+    def has_elements(self, line: str, number: int) -> bool:
+        """Read an instruction with operands such as `%tuple#1`; False if the line is none.
+
+        Each is a get-tuple-element that stands nowhere, made where its computation uses it first.
+        """
+        rows, whole = self.rows, _ELEMENT.sub(r"%\1", line)
+        if whole == line or rows.group < 0 or not (_PLAIN.match(whole) or _TYPED.match(whole)):
+            return False
+        for name, indices in _ELEMENT.findall(line):
+            rows.add_elements(name, indices[1:].split("#"), number)
+        if not self.instructions([whole], 0, number):
+            return False
+        operands = line[line.index("(", line.index(f" {rows.opcodes[-1]}(")) + 1 :]
+        rows.operands[-1] = ", ".join(
+            f"%{name}" for name in _REFERENCE.findall(operands)[: rows.operands[-1].count("%")]
+        )
+        return True
 
     def is_frame(self, line: str) -> bool:
         """Read a module's first line, a computation's heading or its end; False if the line is none of them."""
@@ -162,8 +182,13 @@ class _Reader:
             rows.begin_module(line.strip())
         return module is not None and is_whole(module[1].rstrip())
 
-    def instructions(self, lines: Sequence[str], at: int) -> int:
-        """Take lines from `at` on while each is an instruction of which nothing is left over; the first other line."""
+    def instructions(self, lines: Sequence[str], at: int, first: int = -1) -> int:
+        """Take lines from `at` on while each is an instruction of which nothing is left over; the first other line.
+
+        Args:
+            first: The number of the first of the lines; by default that of the block.
+        """
+        first = self.first if first < 0 else first
         rows, rests, group = self.rows, self.rows.known_rests, self.rows.group
         plain, typed = _PLAIN.match, _TYPED.match
         # Bound once: to look each column up for each of 100,000 lines took a fifth of the time.
@@ -195,7 +220,7 @@ class _Reader:
             add_operands(operands)
             add_rest(rest)
             at += 1
-        rows.lines.extend(range(self.first + start, self.first + at))
+        rows.lines.extend(range(first + start, first + at))
         rows.groups.extend(repeat(group, at - start))
         return at
 
@@ -254,6 +279,9 @@ class _Rows:
         self._attributes_of: list[Ints] = []  # the codes of the rows of each flush
         self._frame_of: Sequence[int] = ()  # by row of the module's table
         self._first_group = 0  # of this module: a text may hold several
+        # Of the open computation, as far as elements of tuples asked for it: the rows by name.
+        self._row_of: dict[str, int] = {}
+        self._indexed, self._group_indexed = 0, -1
 
     def rest(self, text: str) -> int:
         """The code of what a text such as `, dimensions={0}, metadata={op_name="f/sum"}` says."""
@@ -280,6 +308,28 @@ class _Rows:
     def open(self, name: str, *, is_entry: bool = False) -> None:
         """A computation begins; the one that was open ends, if it isn't around it."""
         self.group = self.builder.add_group(Group(name, "entry" if is_entry else "computation"))
+
+    def add_elements(self, name: str, indices: Sequence[str], line: int) -> None:
+        """Add what `%name#1#0` takes out of tuples, as instructions of that line, where it isn't there yet."""
+        if self._indexed > len(self.names) or self._group_indexed != self.group:
+            self._row_of, self._indexed, self._group_indexed = {}, 0, self.group
+        for row in range(self._indexed, len(self.names)):
+            if self.groups[row] == self.group:
+                self._row_of[self.names[row]] = row
+        for index in indices:
+            own, row = f"{name}#{index}", self._row_of.get(name, -1)
+            if own not in self._row_of:
+                self._row_of[own] = len(self.names)
+                type_ = _element_type(self.types[row], int(index)) if row >= 0 else ""
+                self.lines.append(line)
+                self.names.append(own)
+                self.types.append(type_)
+                self.opcodes.append("get-tuple-element")
+                self.operands.append(f"%{name}")
+                self.rests.append(self.known_rests[f", index={index}"])
+                self.groups.append(self.group)
+            name = own
+        self._indexed = len(self.names)
 
     def close(self) -> None:
         """A computation ends that is in no other."""
@@ -366,6 +416,17 @@ class _Rows:
                 parent = self.builder.group_of[node]
                 groups[called] = replace(groups[called], kind=kind, caller=node, parent=parent)
         self._calls, self._first_group = [], len(groups)
+
+
+def _element_type(text: str, index: int) -> str:
+    """The type of an element of a tuple's type; empty where it has none."""
+    level, start, types = 0, 1, list[str]()
+    for bracket in _BRACKET.finditer(text):
+        level += (bracket[0] in "({[") - (bracket[0] in ")}]")
+        if (bracket[0] == "," and level == 1) or not level:
+            types.append(text[start : bracket.start()].strip())
+            start = bracket.end()
+    return types[index] if index < len(types) else ""
 
 
 def _called(attributes: str) -> list[tuple[str, str]]:

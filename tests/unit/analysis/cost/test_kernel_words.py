@@ -9,8 +9,18 @@ from explorer.capture.readers.hlo import read_hlo
 
 SOFTMAX = """HloModule m
 
-max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT m = f32[] maximum(a, b) }
-sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+max {
+ 
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b)
+}
+sum {
+ 
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
 
 inner {
   p = f32[8,4] parameter(0)
@@ -28,7 +38,10 @@ fused {
   ROOT total = f32[8] reduce(deep, zero), dimensions={1}, to_apply=sum, metadata={op_name="jit(f)/reduce_sum"}
 }
 
-laid { p = f32[8] parameter(0) ROOT c = f32[8] copy(p), metadata={op_name="jit(f)/dot_general"} }
+laid {
+  p = f32[8] parameter(0)
+  ROOT c = f32[8] copy(p), metadata={op_name="jit(f)/dot_general"}
+}
 
 laid_twice {
   p = f32[8] parameter(0)
@@ -51,7 +64,11 @@ around {
   ROOT c = f32[2,8] copy(w)
 }
 
-called { p = f32[8] parameter(0) ROOT c = f32[8] custom-call(p), custom_call_target="lapack_sgetrf_ffi" }
+called {
+ 
+  p = f32[8] parameter(0)
+  ROOT c = f32[8] custom-call(p), custom_call_target="lapack_sgetrf_ffi"
+}
 
 ENTRY main {
   x = f32[8,4] parameter(0)

@@ -130,3 +130,15 @@ def test_what_goes_over_the_end_of_a_block_is_read(size: int, monkeypatch: pytes
     assert [lines[line] for line in graph.unread] == ["  this is no instruction"]
     assert [node.name for node in graph["total"].operands] == ["x", "zero"]
     assert graph["total"].attributes["to_apply"] == "add"
+
+
+def test_a_number_after_an_operand_takes_an_element_of_it():
+    graph = read_hlo(
+        "HloModule m\nENTRY e {\n  p = (f32[8], (s32[2], pred[])) parameter(0)\n"
+        "  a = s32[2] negate(%p#1#0)\n  ROOT b = f32[8] add(%p#0, f32[8] %p#0)\n}\n"
+    )
+    assert graph.names == ["p", "p#1", "p#1#0", "a", "p#0", "b"]
+    element = graph["p#1#0"]
+    assert (element.op, element.type, element.attributes["index"]) == ("get-tuple-element", "s32[2]", "0")
+    assert [o.name for o in graph["b"].operands] == ["p#0", "p#0"]
+    assert (graph.unread, [node.line for node in graph.nodes]) == ((), [2, 3, 3, 3, 4, 4])
