@@ -10,13 +10,11 @@ from explorer.capture.readers.hlo import read_hlo
 SOFTMAX = """HloModule m
 
 max {
- 
   a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT m = f32[] maximum(a, b)
 }
 sum {
- 
   a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT s = f32[] add(a, b)
@@ -65,7 +63,6 @@ around {
 }
 
 called {
- 
   p = f32[8] parameter(0)
   ROOT c = f32[8] custom-call(p), custom_call_target="lapack_sgetrf_ffi"
 }
