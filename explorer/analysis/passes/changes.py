@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from explorer.model.text_versions import Versions
 
 _NAMES = re.compile(r"%[\w.\-]+|^\s*(?:ROOT )?|/\*index=\d+\*/")
 _CALLED = re.compile(r"\b(?:to_apply|calls|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
+_SHAPE = re.compile(r"\[([\d,]*)\]")
 _BRANCHES = re.compile(r"\b(?:branch_computations|called_computations)=\{([^}]*)\}")
 
 
@@ -66,6 +68,16 @@ class Program:
         for branches in _BRANCHES.findall(line):
             names += (name.strip().lstrip("%") for name in branches.split(","))
         return [self.computation[name] for name in names if name in self.computation]
+
+    @cached_property
+    def root_of(self) -> dict[int, int]:
+        """By computation the row of its root, as the last snapshot has it that has one; a reducer's never changes."""
+        return self.roots(row for row, key in enumerate(self.key) if key >= 0)
+
+    def elements(self, row: int) -> int:
+        """Return how many elements the array of a row has; 1 for what is none."""
+        shape = _SHAPE.search(self.versions.types[self.type[row]])
+        return prod(map(int, filter(None, shape[1].split(",")))) if shape else 1
 
     def roots(self, rows: Iterable[int]) -> dict[int, int]:
         """Return those of some rows that are the root of their computation, by the computation."""

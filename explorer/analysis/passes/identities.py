@@ -11,6 +11,7 @@ from explorer.analysis.passes.changes import Change
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
 _UNDOES_ITSELF = ("reverse", "negate", "not")
 _DONE_AFTER_ONCE = ("abs", "ceil", "floor", "round-nearest-even", "round-nearest-afz", "sign")
+_NOTHING_TO = {"add": "0", "multiply": "1", "maximum": "-inf", "minimum": "inf", "and": "true", "or": "false"}
 _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
 
 
@@ -25,10 +26,21 @@ def identity(change: Change, row: int) -> int:
         if sides == ["true", "false"]:
             return operands[0]
         return operands[1] if operands[1] == operands[2] else -1
+    if op == "reduce":
+        return operands[0] if _is_over_one(change, row, operands) else -1
     if len(operands) == 2 and op not in _SAME_IF_TYPE_IS:
         return _of_two(change, op, operands)
     operand = change.row_before.get(operands[0]) if operands else -1
     return _of_one(change, row, operand) if operand >= 0 else -1
+
+
+def _is_over_one(change: Change, row: int, operands: Sequence[int]) -> bool:
+    """Whether a reduction gives each element as it is: over dimensions of 1, from what changes nothing."""
+    program, of = change.program, change.row_before.get(operands[0])
+    if len(operands) != 2 or of < 0 or program.elements(row) != program.elements(of):
+        return False
+    reducer = program.op_name(program.root_of[called[0]]) if (called := program.called(row)) else ""
+    return literal(change, change.row_before.get(operands[1]), change.row_before) == _NOTHING_TO.get(reducer)
 
 
 def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:

@@ -318,6 +318,11 @@ def test_a_sum_over_one_that_a_negation_takes_the_place_of_is_folded_into_it():
     assert found["reduce_sum"][1].kind in ("folded into", "eliminated")
 
 
+def test_a_sum_over_one_under_a_root_is_eliminated_and_not_the_root():
+    _, found = fates_of(lambda x: 1 / jnp.sqrt(jnp.sum(jnp.sin(x)[:, None], 1)), jnp.ones(64))
+    assert [fate.kind for fate in found["reduce_sum"]] == ["eliminated"]
+
+
 def test_what_jax_makes_nothing_of_is_so_beside_an_argument_that_is_a_key():
     """StableHLO constrains a key's sharding by an operation that no equation asks for."""
     _, found = fates_of(lambda key, x: (key, x**1 * 2), jax.random.key(0), X)
