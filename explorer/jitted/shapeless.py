@@ -1,7 +1,7 @@
 """One run of a function's Python for all shapes of a rank and dtype, where the function allows it.
 
 jax.jit compiles for the first shape. What it traces is not the user's Python but the jaxpr of one symbolic trace, with
-the sizes put in; which sizes are one symbol is tried from the general to the special (`padding/patterns.py`). From the
+the sizes put in; which sizes are one symbol is tried from the general to the special (`padding/growing.py`). From the
 second shape on calls are padded, where that is proven to change no result; else jax.jit compiles for each shape, as
 ever. Shapes that no trace covers are traced anew. A function that asks for a size in a way that no symbol can answer is
 traced for each shape, with a warning that names the line.
