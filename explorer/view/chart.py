@@ -17,8 +17,8 @@ from typing import Any
 
 from explorer.files.disk import write_text
 from explorer.view.page import document
+from explorer.view.session import PLOTLY
 
-PLOTLY = "application/vnd.plotly.v1+json"
 _FIGURE = re.compile(r"[≈±<>+−-]? ?\d[\d.,]*(?:$|[%×]| (?:…|±|[kMGTPEnµm]?[sBgW]\b|[kMGTPE]?FLOPs?\b))")
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from explorer.view.chart import PLOTLY
+PLOTLY = "application/vnd.plotly.v1+json"
+"""What a figure of plotly's is called among what an output holds."""
 
 
 def in_terminal() -> bool:
