@@ -154,16 +154,18 @@ class _Reader:
         Each is a get-tuple-element that stands nowhere, made where its computation uses it first.
         """
         rows, whole = self.rows, _ELEMENT.sub(r"%\1", line)
-        if whole == line or rows.group < 0 or not (_PLAIN.match(whole) or _TYPED.match(whole)):
+        match = _PLAIN.match(whole) or _TYPED.match(whole)
+        if whole == line or rows.group < 0 or match is None:
             return False
-        for name, indices in _ELEMENT.findall(line):
+        after = match[6]
+        if not line.endswith(after) or rows.known_rests[after] < 0:
+            return False
+        operands = line[match.start(5) : len(line) - len(after)]
+        for name, indices in _ELEMENT.findall(operands):
             rows.add_elements(name, indices[1:].split("#"), number)
         if not self.instructions([whole], 0, number):
             return False
-        operands = line[line.index("(", line.index(f" {rows.opcodes[-1]}(")) + 1 :]
-        rows.operands[-1] = ", ".join(
-            f"%{name}" for name in _REFERENCE.findall(operands)[: rows.operands[-1].count("%")]
-        )
+        rows.operands[-1] = ", ".join(f"%{name}" for name in _REFERENCE.findall(operands))
         return True
 
     def is_frame(self, line: str) -> bool:

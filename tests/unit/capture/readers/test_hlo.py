@@ -142,3 +142,8 @@ def test_a_number_after_an_operand_takes_an_element_of_it():
     assert (element.op, element.type, element.attributes["index"]) == ("get-tuple-element", "s32[2]", "0")
     assert [o.name for o in graph["b"].operands] == ["p#0", "p#0"]
     assert (graph.unread, [node.line for node in graph.nodes]) == ((), [2, 3, 3, 3, 4, 4])
+
+
+def test_an_element_in_a_line_that_cannot_be_read_is_none():
+    graph = read_hlo("HloModule m\nENTRY e {\n  p = (f32[8], f32[8]) parameter(0)\n  a = f32[8] negate(%p#0) what\n}\n")
+    assert (graph.names, graph.unread) == (["p"], (3,))
