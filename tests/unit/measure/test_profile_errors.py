@@ -133,6 +133,7 @@ def test_it_is_said_where_recording_took_its_time_too():
     assert note.startswith("recorded, a call took 30 ms without that; not recorded, 10 ms")
 
 
+@pytest.mark.slow
 def test_a_loop_of_very_many_steps_is_recorded_less_often(monkeypatch):
     monkeypatch.setattr("explorer.measure.profile._BYTES", 1)
     found = ex.profile(jax.jit(mixed), X, seconds=100)
