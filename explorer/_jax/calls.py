@@ -49,9 +49,9 @@ SAVED_EVENT = "/jax/compilation_cache/compile_time_saved_sec"  # XLA's part was 
 
 @contextmanager
 def steps_done() -> Generator[set[str]]:
-    """The names of the steps that JAX does in this process meanwhile: `trace`, `lower` and `compile`.
+    """Yield the set of steps that JAX does in this process, on any thread: `trace`, `lower`, `compile`.
 
-    Those of other threads are among them. A program that the persistent cache had was not compiled.
+    `saved` is in it too where the persistent cache had the program: JAX reports a compile then as well.
 
     Example:
         >>> import jax.numpy as jnp
@@ -64,21 +64,17 @@ def steps_done() -> Generator[set[str]]:
         (['lower', 'trace'], [])
     """
     done: set[str] = set()
-    was_saved = False
+    names = {**STEP_EVENTS, SAVED_EVENT: "saved"}
 
     def hear(event: str, duration_secs: float, **_: str | int) -> None:
-        nonlocal was_saved
-        was_saved = was_saved or event == SAVED_EVENT
-        if event in STEP_EVENTS:
-            done.add(STEP_EVENTS[event])
+        if event in names:
+            done.add(names[event])
 
     jax.monitoring.register_event_duration_secs_listener(hear)
     try:
         yield done
     finally:
         jax.monitoring.unregister_event_duration_listener(hear)
-        if was_saved:
-            done.discard("compile")
 
 
 _pjit: Any

@@ -37,6 +37,7 @@ from explorer.capture.equation_paths import (
     names_without_numbers,
     read_numbered,
     rename_numbered,
+    without_numbers,
 )
 from explorer.capture.pass_times import Run, timed
 from explorer.capture.passes import PassFile, pass_files, read_pass_texts
@@ -45,6 +46,7 @@ from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.model.attached import cached_property
+from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.passes import Passes
 
@@ -61,12 +63,12 @@ _PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a
 
 @dataclass(eq=False)
 class NumberedProgram:
-    """A program lowered with its equations numbered, and what one compile made of it.
+    """A program lowered with its equations numbered, and the result of its one compile.
 
     Args:
         lowered: The `jax.stages.Lowered`.
         paths: Equations by their numbers.
-        backend: What lowered it and compiles it.
+        backend: Lowered the program, and compiles it.
         options: XLA's compiler options.
     """
 
@@ -79,13 +81,10 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Compile it with a dump of its passes, once; let the user's own call run the result.
+        """Compile once with a dump of the passes, and let the user's own call run the result.
 
         Args:
-            plain: The same program lowered without numbers, where JAX keeps what the user's call runs.
-
-        Returns:
-            The compiled program and the dump; None if there is no dump.
+            plain: The same program lowered without numbers, where JAX keeps the executable of the user's call.
         """
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
@@ -102,11 +101,7 @@ class NumberedProgram:
             return self._program, dump
 
     def dump_again(self) -> PassDump:
-        """Compile once more, for the passes alone.
-
-        Raises:
-            NotRecordedError: The compiler wrote nothing.
-        """
+        """Compile once more for the passes alone; raise NotRecordedError if the compiler wrote nothing."""
         options = {**self.backend.light_options, **(self.options or {})}
         with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
             with nothing_cached(), timed() as timing:
@@ -120,57 +115,80 @@ class NumberedProgram:
         return dump
 
 
-class RecordedProgram:
-    """What is shown of a numbered program: stages without the numbers, equations of their nodes, and the passes.
+# By the object that JAX keeps of a program, for as long as JAX keeps it.
+_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
+_lock = RLock()
 
-    Each is read when somebody looks at it.
+
+def numbered_program(
+    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
+) -> NumberedProgram | None:
+    """Lower a program with its equations numbered, once; return None where this JAX's equations can't be numbered.
+
+    Args:
+        traced: The `jax.stages.Traced`.
+        plain: The `jax.stages.Lowered` without numbers.
+        backend, options: As of `NumberedProgram`.
+    """
+    key = None if options or not backend.is_here else kept_lowering(plain)
+    with _lock:
+        if key is not None and key in _numbered:
+            return _numbered[key]
+        numbered = number_equations(traced)
+        if numbered is None:
+            return None
+        with suppress_recording(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the plain program's lowering has just warned of the same
+            lowered = backend.lower(numbered.traced)
+        # A graph of a jaxpr has its constants first, then its arguments.
+        jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+        names = (jaxpr.debug_info.arg_names or ())[: len(jaxpr.invars)]
+        arguments = {str(name): row for row, name in enumerate(names, len(jaxpr.constvars)) if name}
+        program = NumberedProgram(lowered, EquationPaths(numbered.paths, arguments), backend, options)
+        if key is not None:
+            _numbered[key] = program
+        return program
+
+
+class RecordedProgram:
+    """The stages and passes of a numbered program without the numbers, each read at its first use.
 
     Args:
         numbered: The program.
+        plain: The `jax.stages.Lowered` without numbers.
     """
 
-    def __init__(self, numbered: NumberedProgram) -> None:
-        self._numbered = numbered
+    def __init__(self, numbered: NumberedProgram, plain: Any) -> None:
+        self._numbered, self._plain = numbered, plain
         self._program: CompiledProgram | None = None
         self._dump: PassDump | None = None
 
-    def compile(self, plain: Any) -> CompiledProgram:
-        """As `NumberedProgram.compile`."""
+    def compile(self) -> CompiledProgram:
         __tracebackhide__ = True
-        self._program, self._dump = self._numbered.compile(plain)
+        self._program, self._dump = self._numbered.compile(self._plain)
+        self._plain = None
         return self._program
-
-    @property
-    def reading_passes(self) -> float | None:
-        """Seconds that reading the passes takes, about; None where they were not dumped."""
-        return self._dump.size / _READ_IN_A_SECOND if self._dump is not None else None
 
     @cached_property
     def stablehlo_text(self) -> str:
-        """The text of the lowered program, with the numbers."""
+        """The lowered program as text, with the numbers."""
         return self._numbered.lowered.as_text(debug_info=True)
 
-    @cached_property
-    def stablehlo(self) -> NumberedStage:
-        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
+    def read_stablehlo(self) -> tuple[str, Graph]:
+        return self._stablehlo.text, self._stablehlo.graph
 
-    @property
-    def hlo(self) -> NumberedStage:
-        return self._hlo[0]
+    def read_hlo(self) -> tuple[str, Graph]:
+        return self._hlo[0].text, self._hlo[0].graph
+
+    @cached_property
+    def _stablehlo(self) -> NumberedStage:
+        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
 
     @cached_property
     def _hlo(self) -> tuple[NumberedStage, Mapping[str, str]]:
         assert self._program is not None
         text, renamed = rename_numbered(self._program.text())
         return read_numbered(text, read_hlo, self._numbered.paths), renamed
-
-    def read_passes(self) -> Passes:
-        """What each pass did; where the compile dumped none, it is done once more.
-
-        Raises:
-            NotRecordedError: The compiler wrote nothing.
-        """
-        return self._passes
 
     @cached_property
     def _passes(self) -> Passes:
@@ -180,14 +198,52 @@ class RecordedProgram:
         names = partial(names_without_numbers, known=self._hlo[1])
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
-    @property
-    def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations of each stage's nodes, by their numbers."""
-        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
+    def capture_fields(self) -> dict[str, Any]:
+        """Return what a capture has of the passes, and the equations of each stage's nodes."""
+        sets = LazySets({"stablehlo": lambda: self._stablehlo.equations, "hlo": lambda: self._hlo[0].equations})
+        if self._dump is None:
+            return {"exact_sets": sets, "record": lambda: self._passes}
+        seconds = self._dump.size / _READ_IN_A_SECOND
+        return {"exact_sets": sets, "read_passes": lambda: self._passes, "reading_passes": seconds}
+
+
+class UnnumberedProgram:
+    """The stages of a program as JAX makes it.
+
+    Args:
+        lowered: The `jax.stages.Lowered`.
+        backend, options: As of `NumberedProgram`.
+        reason: Why the capture has no exact links.
+    """
+
+    def __init__(self, lowered: Any, backend: Backend, options: Mapping[str, Any] | None, reason: str) -> None:
+        self._lowered, self._backend, self._options, self._reason = lowered, backend, options, reason
+        self._program: CompiledProgram | None = None
+
+    def compile(self) -> CompiledProgram:
+        __tracebackhide__ = True
+        self._program = self._backend.compile(self._lowered, self._options)
+        return self._program
+
+    @cached_property
+    def stablehlo_text(self) -> str:
+        return self._lowered.as_text(debug_info=True)
+
+    def read_stablehlo(self) -> tuple[str, Graph]:
+        return self.stablehlo_text, read_stablehlo(self.stablehlo_text)
+
+    def read_hlo(self) -> tuple[str, Graph]:
+        assert self._program is not None
+        # JAX returns the numbered program if the function was explored before.
+        text = without_numbers(rename_numbered(self._program.text())[0])
+        return text, read_hlo(text)
+
+    def capture_fields(self) -> dict[str, Any]:
+        return {"recording_note": self._reason}
 
 
 class LazySets(Mapping[str, EquationSets]):
-    """Equations of the nodes of some stages, read with the stage."""
+    """The equations of the nodes of some stages; each stage is read at the first access."""
 
     def __init__(self, read: Mapping[str, Callable[[], EquationSets]]) -> None:
         self._read = read
@@ -200,46 +256,6 @@ class LazySets(Mapping[str, EquationSets]):
 
     def __len__(self) -> int:
         return len(self._read)
-
-
-# By what JAX keeps of a program, for as long as JAX keeps it.
-_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
-_lock = RLock()
-
-
-def numbered_program(
-    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
-) -> NumberedProgram | None:
-    """Lower a program with its equations numbered; None where this JAX's equations can't be numbered.
-
-    Args:
-        traced: The `jax.stages.Traced`.
-        plain: The `jax.stages.Lowered` of it without numbers. What was numbered for it before is returned again.
-        backend: Lowers and compiles.
-        options: XLA's compiler options.
-    """
-    key = None if options or not backend.is_here else kept_lowering(plain)
-    with _lock:
-        if key is not None and key in _numbered:
-            return _numbered[key]
-        numbered = number_equations(traced)
-        if numbered is None:
-            return None
-        with suppress_recording(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the plain program's lowering has just warned of the same
-            lowered = backend.lower(numbered.traced)
-        paths = EquationPaths(numbered.paths, _arguments(traced.jaxpr))
-        program = NumberedProgram(lowered, paths, backend, options)
-        if key is not None:
-            _numbered[key] = program
-        return program
-
-
-def _arguments(jaxpr: Any) -> dict[str, int]:
-    """The row of each argument in the graph of a jaxpr, whose constants come first, by what the user calls it."""
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    first, names = len(inner.constvars), inner.debug_info.arg_names or ()
-    return {str(name): first + i for i, name in enumerate(names[: len(inner.invars)]) if name}
 
 
 class PassDump:

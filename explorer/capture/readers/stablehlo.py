@@ -219,7 +219,8 @@ class _Reader:
         """Leave a line unread, but keep count of the braces."""
         self.unread.append(number)
         opened = line.count("{") - line.count("}")
-        self.regions += [_Region(-1, self.regions[-1].group if self.regions else -1)] * opened
+        group = self.regions[-1].group if self.regions else -1
+        self.regions += (_Region(-1, group) for _ in range(opened))
         for _ in range(-opened):
             self.pop_region()
 
