@@ -1,8 +1,8 @@
-"""Who is told of a `jax.jit` call that JAX's C++ did not know, before and after each of its steps.
+"""Hooks around `jax.jit` calls that miss JAX's C++ cache.
 
-Such a call goes through two functions of JAX's, looked up by name each time: one finds or makes its jaxpr, the other
-lowers, compiles and runs it. While somebody watches, both names stand for functions that tell them. Cached calls never
-come here. JAX reports what it lowers and compiles to the listeners of `jax.monitoring`, on the calling thread.
+Such a call goes through two functions of JAX's that are looked up by name: one finds or makes the jaxpr, the other
+lowers, compiles and runs it. While an observer is set, both names point to wrappers. Cached calls never come here.
+JAX reports lowering and compiling to the listeners of `jax.monitoring`, on the calling thread.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ import jax.monitoring
 
 
 class _Suppression(threading.local):
-    """Whether what this thread compiles is Explorer's own."""
-
     is_on = False
 
 
@@ -31,7 +29,7 @@ suppression = _Suppression()
 
 @contextmanager
 def suppress_recording() -> Generator[None]:
-    """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
+    """Mark what this thread compiles as Explorer's own within: no watch records it."""
     before, suppression.is_on = suppression.is_on, True
     try:
         yield
@@ -106,28 +104,31 @@ except (ImportError, AttributeError):  # pragma: no cover - then only what liste
 
 
 class Observer(Protocol):
-    """Who is told. An Exception of its methods comes to `fault` alone; of a call that is None it is told no more."""
+    """Observer of calls. Exceptions of its methods go to `fault`.
+
+    If `begin`, `run` or `derive` returns None, the call is ignored.
+    """
 
     def begin(self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool) -> Any:
-        """A call begins; `runs`: it will be run, else `.trace()` or `.lower()` asked. What it returns is `call`."""
+        """A call begins, to be run (`runs`) or only traced or lowered; the result is `call` of the other methods."""
 
     def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None:
-        """Its jaxpr is there; `anew`: Python ran for it."""
+        """The jaxpr is there; `anew` is True if Python ran for it."""
 
     def run(self, program: Any, values: list[Any]) -> Any:
-        """A call goes on with its jaxpr, maybe inside of a trace; what it returns is `call`."""
+        """A call with a jaxpr runs, maybe inside a trace; the result is `call`."""
 
     def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Any:
-        """A jaxpr is run that no call of Python's made, such as a derivative's; what it returns is `call`, or None."""
+        """JAX runs a jaxpr that no Python call made, such as a derivative; the result is `call`, or None."""
 
     def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
-        """It is over; `anew`: an error stopped it while Python ran for it."""
+        """The call ended; `anew` is True if an error stopped it while Python ran for it."""
 
     def hear(self, event: str, seconds: float, name: str) -> None:
-        """JAX reports on this thread that a step is over."""
+        """JAX reports on this thread that a step ended."""
 
     def fault(self, error: BaseException) -> None:
-        """One of these failed."""
+        """A method of the observer failed."""
 
     def hit(self) -> None:
         """JAX reports on this thread that a binary came from the persistent cache."""
@@ -137,7 +138,7 @@ class Observer(Protocol):
 
 
 def is_inside_a_trace() -> bool:
-    """Whether this thread is tracing a jaxpr: then nothing is run, and what is called is part of the outer call."""
+    """Return True if this thread traces a jaxpr: then a call becomes part of the outer call."""
     if _parts is None or _parts.is_top_level():
         return False
     trace = _parts.context.trace
@@ -149,20 +150,18 @@ def is_inside_a_trace() -> bool:
 
 
 def _runs(caller: FrameType | None) -> bool:
-    """Whether what asks for a jaxpr is a call, which will run it."""
+    """Return True if the caller that wants a jaxpr will run it."""
     while caller is not None and caller.f_code.co_name == "_infer_params":  # somebody's on top of ours
         caller = caller.f_back
     return caller is not None and caller.f_code.co_name == "cache_miss"
 
 
 class _Python(local):
-    """How often JAX ran a function's Python to trace it, on this thread."""
-
     runs = 0
 
 
 class _Hooks:
-    """What stands in JAX's place while somebody watches: put there with the first, taken away with the last."""
+    """The wrappers around JAX's functions: set with the first observer, removed with the last."""
 
     def __init__(self) -> None:
         self.observer: Observer | None = None
@@ -175,11 +174,11 @@ class _Hooks:
 
     @property
     def sees_calls(self) -> bool:
-        """Whether this JAX has the parts; without them only what listeners hear is known."""
+        """True if this JAX has the functions to wrap; else only the listeners report."""
         return _parts is not None
 
     def put(self, observer: Observer) -> None:
-        """Tell `observer` from now on."""
+        """Notify `observer` from now on."""
         with self._lock:
             self.take()
             self.observer, put = observer, self._puts
@@ -201,7 +200,7 @@ class _Hooks:
                 setattr(_pjit, name, self._standing[name])
 
     def take(self) -> None:
-        """Tell nobody any more. What somebody else put on top of ours stays, and ours under it hands calls on."""
+        """Stop notifying. A wrapper that another library put around ours stays, and ours below passes calls on."""
         with self._lock:
             self.observer = None
             self._puts += 1  # what stays below somebody's is not to wake when ours is put there again, on top
@@ -332,7 +331,7 @@ def _end(observer: Observer, call: Any, error: BaseException | None, result: Any
 
 
 def devices_of(executable: Any) -> tuple[str, ...]:
-    """Of what `_run_python_pjit` gives, the devices that its program is for: `("gpu:0", "gpu:1")`."""
+    """Return the devices that a program of `_run_python_pjit` is for: `("gpu:0", "gpu:1")`."""
     try:
         compiled = executable[5]
         return tuple(f"{device.platform}:{device.id}" for device in compiled.xla_executable.local_devices())
@@ -341,7 +340,7 @@ def devices_of(executable: Any) -> tuple[str, ...]:
 
 
 def default_devices() -> tuple[str, ...]:
-    """Where JAX puts what is bound to no device."""
+    """Return the device of uncommitted arrays."""
     config: Any = jax.config
     chosen: Any = config.jax_default_device
     devices = cast("list[Any]", jax.local_devices(backend=chosen if isinstance(chosen, str) else None))
@@ -366,11 +365,11 @@ except (ImportError, AttributeError):  # pragma: no cover - what is seen first i
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """What has compiled up to this moment, to be read later: to remember takes microseconds, to read a millisecond.
+    """Take a snapshot of what has compiled, to be read later: the snapshot takes microseconds, reading a millisecond.
 
     Returns:
-        A function that gives the functions that were given to `jax.jit` and are still there then, and what the lowered
-        programs of each are for.
+        A function that returns each function given to `jax.jit` that is still alive, with the signatures of its lowered
+        programs.
     """
     return partial(_signatures, *(keys() for keys in _caches)) if _caches is not None else list
 
@@ -391,7 +390,7 @@ def _signatures(traced: list[Any], lowered: list[Any]) -> list[tuple[Any, list[S
 
 
 def _alive(keys: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """What is held weakly by the keys of a cache, and the rest of the key: `(weak reference, context, rest, named)`."""
+    """Yield the live object and the rest of each cache key, `(weak reference, context, rest, named)`."""
     for key in keys:
         try:
             value, rest = key[0](), key[2]
@@ -402,7 +401,7 @@ def _alive(keys: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _avals(tree: Any) -> Iterator[Any]:
-    """The avals in what JAX keeps arguments in: its own trees up to 0.10, others since, tuples and dicts of them."""
+    """Yield the avals of arguments in JAX's own trees: up to 0.10 one class, since then others, tuples and dicts."""
     if hasattr(tree, "dtype"):
         yield tree
         return

@@ -1,6 +1,6 @@
-"""A traced program with other shardings: of its arguments, and of what some of its equations give.
+"""A traced program with other shardings of its arguments and of the results of some equations.
 
-Like a numbered program it is another one for JAX's caches, compiled beside the one that the user's call runs.
+For JAX's caches it is another program, compiled in addition to the one that the user's call runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:  # pragma: no cover - degrades to no source lines
 
 
 def variable_of(array: Any) -> Any:
-    """What stands for a traced array in the jaxpr that it becomes part of; None where JAX doesn't say.
+    """Return the jaxpr variable of a traced array; None where JAX doesn't say.
 
     The attribute isn't public; without it captures of padded programs don't say what is padding.
     """
@@ -33,7 +33,7 @@ def variable_of(array: Any) -> Any:
 
 @contextmanager
 def at_equation(equation: Any) -> Generator[None]:
-    """Within: what is traced has the equation's place in the source, its scope and its settings."""
+    """Trace within with the equation's place in the source, its scope and its settings."""
     info = equation.source_info
     settings = getattr(getattr(equation, "ctx", None), "manager", None) or nullcontext()
     if _source is None:  # pragma: no cover
@@ -53,11 +53,10 @@ def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any])
 
 
 def expanded(equation: Any) -> Any:
-    """What a `call_hi_primitive` equation (from 0.12) does, as a jaxpr of other primitives.
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr of other primitives.
 
     Raises:
-        AttributeError: It is of a kind that has no such form.
-        NotImplementedError: Likewise.
+        AttributeError, NotImplementedError: Its kind has no such form.
     """
     primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
@@ -65,9 +64,9 @@ def expanded(equation: Any) -> Any:
 
 
 def mesh_in(traced: Any) -> Any:
-    """The mesh that a traced program's arguments or constraints lie on; None where there is none, or another way.
+    """Return the mesh of a traced program's arguments or constraints; None if there is none.
 
-    Of a mesh with explicit axes it is None too: there shardings are types of the program, which can't be exchanged.
+    None for a mesh with explicit axes too: there shardings are types of the program, which can't be exchanged.
     """
     try:
         shardings: list[Any] = [meta.sharding for meta in traced._meta_tys_flat]
@@ -82,12 +81,12 @@ def mesh_in(traced: Any) -> Any:
 def resharded(
     traced: Any, arguments: Mapping[int, PartitionSpec], results: Mapping[int, tuple[int, PartitionSpec]]
 ) -> Any:
-    """The same program with some other shardings; None where this JAX keeps it in another way.
+    """Return the program with some other shardings; None where this JAX keeps them otherwise.
 
     Args:
         traced: A `jax.stages.Traced` with a mesh.
         arguments: By the position among the arrays that are passed.
-        results: By the `id` of an equation, which of its outputs is constrained, and how.
+        results: By the `id` of an equation, the position of the output to constrain, and its spec.
     """
     mesh = mesh_in(traced)
     try:

@@ -1,4 +1,4 @@
-"""What JAX knows of a trace and doesn't tell: the whole Python stack of an equation, inner jaxprs, foreign values."""
+"""Non-public facts of a trace: the whole Python stack of an equation, inner jaxprs, foreign tracers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_FRAMES = 100_000
 
 
 def user_stack(traceback: Any) -> tuple[Frame, ...]:
-    """The user's frames of a jaxpr equation's traceback, innermost first; JAX's own are left out."""
+    """Return the user's frames of an equation's traceback, innermost first, without JAX's own."""
     if _is_users is None or traceback is None:
         return ()
     if len(_frames) > _MOST_FRAMES:
@@ -57,7 +57,7 @@ def user_stack(traceback: Any) -> tuple[Frame, ...]:
 
 
 def called_through(traceback: Any, *names: str) -> bool:
-    """True if a jaxpr equation was made below a function of JAX's of one of these names: `jacfun` of `jax.jacfwd`."""
+    """Return True if an equation was made below a function of JAX's with one of these names."""
     if _is_users is None or traceback is None:
         return False
     codes, _ = traceback.raw_frames()
@@ -72,22 +72,22 @@ def _frame(code: Any, offset: int) -> Frame | None:
 
 
 def is_in_jaxpr_trace() -> bool:
-    """Whether what runs now becomes part of a jaxpr, where all that is no tracer is baked in.
+    """Return True if what runs now becomes part of a jaxpr, which bakes in all values but tracers.
 
-    So it is within jit, scan and checkpoint, but not within an eager grad or vmap.
+    True within jit, scan and checkpoint, False within an eager grad or vmap.
     """
     return not is_top_level() and isinstance(jax.lax.full((), 0), Tracer)
 
 
 def foreign_tracers(traced: Any) -> list[Any]:
-    """The traced values of other traces that a `jax.stages.Traced` uses; JAX makes arguments of them, in silence."""
+    """Return the tracers of other traces that a `jax.stages.Traced` uses; JAX makes arguments of them silently."""
     return [value for value in getattr(traced, "_consts", ()) if isinstance(value, Tracer)]
 
 
 def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
-    """The compiled functions that a traced one calls itself, without JAX's own: by name the jaxpr of each call.
+    """Return the jaxprs of the user's compiled functions that a traced function calls, by name.
 
-    A call says in its debug info where its function is: `f at /path/to.py:12`.
+    The debug info of a call has the function's place: `f at /path/to.py:12`.
     """
     calls: dict[str, list[Any]] = {}
     for equation in jaxpr.eqns:
@@ -101,13 +101,13 @@ def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
 
 
 def is_of_users(debug_info: Any) -> bool:
-    """Whether what has this debug info is a function of the user's, and not JAX's own."""
+    """Return True if debug info is of a function of the user's, not JAX's own."""
     _, _, place = str(getattr(debug_info, "func_src_info", None) or "").partition(" at ")
     return bool(place) and _is_users is not None and _is_users(place.rpartition(":")[0])
 
 
 def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The jaxprs inside an equation's parameters, as `(parameter, open jaxpr)`.
+    """Return the jaxprs inside an equation's parameters, as `(parameter, open jaxpr)`.
 
     Up to 0.10 a ClosedJaxpr wraps a Jaxpr in `.jaxpr`; from 0.11 there is one class whose `.jaxpr` is itself.
     """
@@ -123,9 +123,9 @@ def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
-    """How many of a scan's inputs are the same in each turn, and how many are carried to the next; then come slices.
+    """Return the numbers of a scan's constant and carried inputs; the others are slices.
 
-    From 0.12 its parameters have trees instead of counts.
+    From 0.12 the parameters have trees instead of counts.
     """
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
@@ -172,9 +172,9 @@ _added = [0]
 
 @contextmanager
 def _let_go() -> Generator[None]:
-    """What is traced within is let go of once it is much. All that JAX knows of inner functions goes with it.
+    """Drop JAX's cache of inner traces after what is traced within, once that is much.
 
-    Entries can't be removed by their mark. What is compiled stays; the next trace of a new shape does a little anew.
+    Single entries can't be removed. Compiled programs stay; the next trace of a new shape repeats some work.
     """
     before = _inner_count()
     try:
@@ -194,14 +194,14 @@ def _inner_count() -> int:
 
 @contextmanager
 def uncached_traces() -> Generator[None]:
-    """Nothing that JAX remembers of earlier traces is used within, nor used again later."""
+    """Hide JAX's cache of earlier traces within, and leave nothing there for later ones."""
     with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext(), _let_go():
         yield
 
 
 @contextmanager
 def uncached_programs() -> Generator[None]:
-    """The same for a trace that will be compiled: in that, XLA would see the mark of `uncached_traces`."""
+    """Do the same for a trace that will be compiled, where XLA would see the mark of `uncached_traces`."""
     mark: Any = nullcontext()
     make: Any = _cache_of_calls
     if make is not None and internals is not None:
@@ -211,12 +211,12 @@ def uncached_programs() -> Generator[None]:
 
 
 def is_uncached_mark(value: Any) -> bool:
-    """Whether a setting of a trace is what `uncached_programs` set, and none of the user's."""
+    """Return True if a setting of a trace is the mark of `uncached_programs`."""
     return internals is not None and isinstance(value, type(internals.cache(capacity=1)))
 
 
 def unchecked_leaks() -> AbstractContextManager[Any]:
-    """No look for leaked tracers within: who records a trace keeps its values alive."""
+    """Turn off the check for leaked tracers within: recording a trace keeps its values alive."""
     # The public function only switches that on; it is a partial() of the one that does both.
     switch = getattr(jax.checking_leaks, "func", None)
     return nullcontext() if switch is None else switch(False)
@@ -227,10 +227,10 @@ _SHOWN = 6  # operations of a line by name; the others are in its digest
 
 
 def program_lines(jaxpr: Any) -> str:
-    """A text line for each of the source, `12 mul:float32[8] add:float32[8] #5c1f`: equal for equal programs.
+    """Return one text line per source line, `12 mul:float32[8] add:float32[8] #5c1f`, equal for equal programs.
 
-    Operations of a loop's body and of inner functions count as of the line where they are written. Literals count too;
-    names of variables and addresses don't.
+    Operations of a loop's body and of inner functions count at the line where they are written. Literals count; names
+    of variables and addresses don't.
     """
     lines: dict[int, list[str]] = {}
     for equation in _equations(getattr(jaxpr, "jaxpr", jaxpr)):
@@ -279,7 +279,7 @@ except ImportError:  # pragma: no cover - each program is lowered, which says it
 
 
 def is_of_one_device(traced: Any) -> bool:
-    """True if a `jax.stages.Traced` lowers, if it does, to a program for one device; False where only lowering says."""
+    """Return True if a `jax.stages.Traced` is for one device; False where only lowering can tell."""
     if _lowering is None:
         return False
     try:
@@ -291,7 +291,7 @@ def is_of_one_device(traced: Any) -> bool:
 
 
 def _shardings(traced: Any) -> Iterator[Any]:
-    """The shardings that lowering compares: of arguments, results, what is inside, and constants that are passed in."""
+    """Yield the shardings that lowering compares: arguments, results, inner ones, and hoisted constants."""
     params = traced._params
     jaxpr = getattr(params["jaxpr"], "jaxpr", params["jaxpr"])  # closed in older versions
     yield from (argument.sharding for argument in traced._meta_tys_flat)

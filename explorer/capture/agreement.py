@@ -1,4 +1,4 @@
-"""Whether two programs of the same arrays compute the same, as far as running them on some numbers can tell."""
+"""A check that two programs of the same arrays compute the same, by running both on random numbers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TOLERANCE_OF_HALVES = 5e-2
 
 
 def differ(one: Any, other: Any) -> bool:
-    """Whether two closed jaxprs of the same arrays give different results.
+    """Return True if two closed jaxprs of the same arrays give different results on a few random numbers.
 
-    They are run on a few random numbers. What calls back to the host or is too large isn't run, and counts as equal.
+    Programs that call back to the host or are too large are not run, and count as equal.
     """
     avals = one.in_avals
     if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _LARGEST:

@@ -1,4 +1,4 @@
-"""Where the user's code stands when something is compiled."""
+"""The user's lines on a stack when something compiles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _places: dict[tuple[str, int, str, str], Place] = {}
 
 
 def user_places(frame: FrameType | None) -> tuple[Place, ...]:
-    """The user's frames on a stack, innermost first; those of libraries only where there are no others."""
+    """Return the user's frames on a stack, innermost first; those of libraries only if there are no others."""
     users: list[Place] = []
     libraries: list[Place] = []
     for _ in range(_DEEPEST):
@@ -41,7 +41,7 @@ def user_places(frame: FrameType | None) -> tuple[Place, ...]:
 
 
 def place_of(file: str, line: int, function: str = "") -> Place:
-    """A line of a file, with what it is called and what it says now. Equal places are one object."""
+    """Return a line of a file with its label and its current text. Equal places are one object."""
     key = (file, line, label(file), function)
     place = _places.get(key)
     if place is None:

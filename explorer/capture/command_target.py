@@ -1,4 +1,4 @@
-"""A function that a command line names, and its arguments: `module:function --arg f32[8,128]`."""
+"""A function and its arguments on a command line: `module:function --arg f32[8,128]`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from explorer.errors import ExplorerError, OptionError
 
 
 def add_target(verb: Any) -> None:
-    """Add what names a function and its arguments to a verb."""
+    """Add the arguments of the command line that name a function and its arguments."""
     verb.add_argument("target", metavar="MODULE:FUNCTION", help="package.module:function, or path/to/file.py:function")
     add_arguments(verb)
 
 
 def add_arguments(verb: Any) -> None:
-    """Add what names the arguments of a function to a verb."""
+    """Add `--arg`."""
     verb.add_argument(
         "--arg",
         metavar="[NAME=]VALUE",
@@ -33,7 +33,7 @@ def add_arguments(verb: Any) -> None:
 
 
 def function_of(target: str) -> tuple[Any, ModuleType]:
-    """A function by its name, and the module that it is in."""
+    """Return a function by `module:name` or `file.py:name`, and its module."""
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
         raise OptionError(
@@ -70,7 +70,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What `--arg` gave, in the module's names; for what it did not, what the function's annotations describe."""
+    """Return the arguments that `--arg` gave, and for the others those that annotations describe."""
     import jax
     import jax.numpy as jnp
     import numpy as np

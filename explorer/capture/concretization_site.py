@@ -1,4 +1,4 @@
-"""The expression that needs the value of something traced, which has none yet, and what to write instead."""
+"""The expression that needs the value of a traced array, and the hint what to write instead."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WHILE = "jax.lax.while_loop(condition, body, state) loops in the compiled progr
 
 
 def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
-    """Whether an error says that a traced value has no value, with the user's lines that it went through."""
+    """Return True if an error says that a traced array has no value; `steps` are the user's lines on its way."""
     # Of `array[0] = traced` NumPy says something of its own, whose cause is JAX's refusal.
     is_stored = type(error) is ValueError and isinstance(error.__cause__, _CONCRETE) and str(error).startswith(_STORED)
     if isinstance(error, _CONCRETE) or is_stored or not steps:
@@ -65,11 +65,11 @@ class ConcretizationSite:
     """The expression that needs a concrete value.
 
     Args:
-        hint: What to write instead.
+        hint: The code to write instead.
         text: The expression.
-        value: The traced value in it.
-        type: Of that, where it is known better than from JAX's words.
-        span: What to put carets under, where it is not what Python says.
+        value: The traced array in it.
+        type: Its type, where JAX's message doesn't have it.
+        span: The piece to underline, where it is not Python's own.
         bound: The traced names in it, and the lines that bound them (see `bound_at`).
     """
 
@@ -82,7 +82,7 @@ class ConcretizationSite:
 
 
 def find_site(error: BaseException, step: Step) -> ConcretizationSite:
-    """The expression in the innermost of the user's lines that needs a concrete value."""
+    """Find the expression in the user's innermost line that needs a concrete value."""
     way = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
     if len(way) < 2 or not isinstance(way[-1], ast.expr):
         return ConcretizationSite()
@@ -101,7 +101,7 @@ def find_site(error: BaseException, step: Step) -> ConcretizationSite:
 
 
 def _narrow(way: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
-    """The path to the expression that raised; some versions of Python give the place of one around or inside it."""
+    """Return the path to the expression that raised; some Pythons report one around or inside it."""
     if not way:
         return way
     last = way[-1]
@@ -122,7 +122,7 @@ def _may_be_masked(node: ast.AST) -> bool:
 
 
 def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
-    """The text of what needs a value, the traced values in it, and what to write instead."""
+    """Return the text of the expression, the traced values in it, and the hint."""
     node = cast(ast.expr, way[-1])
     if isinstance(error, jax.errors.TracerBoolConversionError) and not _gives_bool(node, step):
         condition = _condition(way)
@@ -137,7 +137,7 @@ def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[
 
 
 def _store(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """An item of a NumPy array that is assigned a traced value: the statement, the value, and what to write instead."""
+    """Return statement, value and hint where an item of a NumPy array is assigned a traced value."""
     match way[-2:]:
         case [ast.Assign() | ast.AugAssign() as statement, ast.Subscript(value=array, ctx=ast.Store()) as target]:
             change = statement.value
@@ -151,7 +151,7 @@ def _store(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None
 
 
 def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
-    """The traced values of an expression that calls nothing, and what to write instead."""
+    """Return the traced values and the hint of an expression that is no call."""
     match node:
         case ast.JoinedStr():
             parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec]
@@ -176,7 +176,7 @@ def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
 
 
 def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """A test of `if` and its like, `and`, `or`, `not`, or a chain of comparisons."""
+    """Return text, values and hint of a test: `if`, `while`, `assert`, `and`, `or`, `not`, chained comparisons."""
     at = len(way) - 1
     while isinstance(way[at - 1], (ast.BoolOp, ast.UnaryOp)):
         at -= 1
@@ -202,17 +202,17 @@ def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | 
 
 
 def _gives_bool(node: ast.expr, step: Step) -> bool:
-    """True if the expression is a bool for any operands: then nothing around it converted it."""
+    """Return True if the expression is a bool for any operands: then nothing around it converted it."""
     if isinstance(node, ast.Call):
         return step.callee_name(node.func).removeprefix("builtins.") in ("bool", "all", "any")
     return isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
 
 
 def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
-    """The traced arguments of a call that needs their values, and what to call instead.
+    """Return the traced arguments of a call that needs their values, and the call to write instead.
 
-    A builtin or a method is known by its name, and NumPy's functions mostly have a twin in jax.numpy; of other
-    functions only JAX's error says something.
+    Builtins and methods are known by name, and most of NumPy's functions have a twin in jax.numpy. Of other functions
+    only JAX's error is known.
     """
     package, _, name = step.callee_name(node.func).partition(".")
     traced = _traced_arguments(node, step)
@@ -230,7 +230,7 @@ def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[as
 
 
 def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
-    """What to write instead of a call of a builtin; empty for one that isn't known."""
+    """Return the hint for a call of a builtin; empty for an unknown one."""
     if name == "range":
         return _range(node)
     if name in _REDUCING:
@@ -239,7 +239,7 @@ def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
 
 
 def _range(node: ast.Call) -> str:
-    """The loop of a range(); one of other steps than 1 is no `fori_loop`."""
+    """Return the loop to write for a range(); a step other than 1 is no `fori_loop`."""
     match list(map(ast.unparse, node.args)):
         case [stop]:
             return f"jax.lax.fori_loop(0, {stop}, body, start) loops in the compiled program"
@@ -250,7 +250,7 @@ def _range(node: ast.Call) -> str:
 
 
 def _reduced(name: str, node: ast.Call) -> str:
-    """What does for `max(x, y)`, `sorted(x)` and their like, which compare one value after the other."""
+    """Return the jax.numpy form of `max(x, y)`, `sorted(x)` and the like."""
     match node.args:
         case [ast.GeneratorExp() as each]:
             values = f"jnp.asarray([{ast.unparse(each)[1:-1]}])"
@@ -268,7 +268,7 @@ def _reduced(name: str, node: ast.Call) -> str:
 
 
 def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: bool) -> tuple[Sequence[ast.expr], str]:
-    """The same of a function whose name says nothing: by JAX's words, which tell of sizes."""
+    """Return traced arguments and hint for a function that is known only by JAX's message."""
     written, traced = ast.unparse(node.func), _traced_arguments(node, step)
     if "size argument" in str(error):
         return [], (
@@ -281,7 +281,7 @@ def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: b
 
 
 def _traced_arguments(node: ast.Call, step: Step) -> list[ast.expr]:
-    """The arguments that hold traced values; an only argument even where that can't be seen."""
+    """Return the arguments that hold traced values; a single argument in any case."""
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     return [part for part in arguments if step.traced_names(part)] or arguments[: len(arguments) == 1]
 
@@ -294,7 +294,7 @@ def _is_in_jax(name: str) -> bool:
 
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """The names of whole numbers: what a shape is made of."""
+    """Return the names of traced integers, of which shapes are made."""
     return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 

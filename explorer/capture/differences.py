@@ -1,4 +1,4 @@
-"""How far two results of a function are from each other."""
+"""The distance between two results of a function."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, com
 def difference_of(result: Any, plain: Any) -> Difference:
     """Return the largest difference of two values at the same place of two results.
 
-    Functions and other objects in a result, as in a module of Equinox, are left out. Where both are NaN, or infinite
-    alike, there is none. Values are compared in double precision.
+    Functions and other objects in a result, as in a module of Equinox, are left out. Two NaN, or equal infinities,
+    don't differ. Values are compared in double precision.
 
     Example:
         >>> difference_of([jnp.array([1.0, 4.0])], [jnp.array([1.0, 4.5])])

@@ -1,4 +1,4 @@
-"""The folder that `--xla_dump_to` wrote: which modules are in there, and in which files."""
+"""The modules and files in a folder that `--xla_dump_to` wrote."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Dump:
     """One module of a dump.
 
     Args:
-        prefix: What its files' names start with, `module_0006.jit_f`.
-        files: Its text `before` and `after` optimisation, or one file, `only`.
-        size: Of these files, in bytes.
-        has_passes: Whether there are files of its passes.
+        prefix: The start of its files' names, `module_0006.jit_f`.
+        files: Its text `before` and `after` optimization, or one file, `only`.
+        size: Bytes of these files.
+        has_passes: True if there are files of its passes.
     """
 
     prefix: str
@@ -40,7 +40,7 @@ class Dump:
 
 
 def dumps_in(folder: Path) -> list[Dump]:
-    """The modules of a folder, the largest first; where nothing is named as a dump is, each file of a module is one."""
+    """Return the modules of a folder, the largest first; without XLA's file names, each file is a module."""
     paths = files_in(folder)
     dumps = _whole_modules(paths) or _single_modules(paths)
     for dump in dumps.values():
@@ -50,7 +50,7 @@ def dumps_in(folder: Path) -> list[Dump]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder by name, without links to elsewhere: a dump from another hand may not show other files."""
+    """Return a folder's files by name, without links to elsewhere: a foreign dump must not show other files."""
     root = folder.resolve()
     return sorted(
         path
@@ -60,7 +60,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def _whole_modules(paths: list[Path]) -> dict[str, Dump]:
-    """By prefix, the modules before and after optimisation, as XLA names their files."""
+    """Return the modules before and after optimization by prefix, from XLA's file names."""
     dumps: dict[str, Dump] = {}
     for path in paths:
         if whole := _WHOLE.fullmatch(path.name):
@@ -74,7 +74,7 @@ def _whole_modules(paths: list[Path]) -> dict[str, Dump]:
 
 
 def _single_modules(paths: list[Path]) -> dict[str, Dump]:
-    """By prefix, the modules that somebody saved under names of their own."""
+    """Return the modules that were saved under other file names, by prefix."""
     dumps: dict[str, Dump] = {}
     for path in paths:
         if path.name.endswith(_SUFFIXES) and (single := _SINGLE.fullmatch(path.name)):

@@ -1,4 +1,4 @@
-"""What to write instead of an index that has no value yet: a mask, or the number of an item in a list or dict."""
+"""Hints for an index that has no value yet: a mask, or the number of an item in a list or dict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UPDATES = {
 
 
 def mask_hint(way: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], str] | None:
-    """The mask of `x[mask]`, `x.at[mask].get()` or `x.at[mask].set(v)`, and what to write instead."""
+    """Return the mask of `x[mask]`, `x.at[mask].get()` or `x.at[mask].set(v)`, and the code to write instead."""
     match way[-1]:
         case (
             ast.Call(
@@ -52,7 +52,7 @@ def mask_hint(way: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], s
 
 
 def _selected(array: ast.expr, mask: ast.expr, around: Sequence[ast.AST], node: ast.expr, step: Step) -> str:
-    """What does as the part of an array that a mask leaves, in what is done with it."""
+    """Return the code for the masked part of an array, given what is done with it."""
     x, where = ast.unparse(array), _mask(mask, array, step)
     if _is_counted(around, node, mask, array):
         return f"jnp.sum({where})"
@@ -74,7 +74,7 @@ def _selected(array: ast.expr, mask: ast.expr, around: Sequence[ast.AST], node: 
 
 
 def _is_counted(around: Sequence[ast.AST], node: ast.expr, mask: ast.expr, array: ast.expr) -> bool:
-    """Whether all that is asked of a selection is how many it has: `len(x[mask])`, `x[x > 0].size`."""
+    """Return True if only the number of selected elements is used: `len(x[mask])`, `x[x > 0].size`."""
     match around[-1] if around else None:
         case ast.Call(func=ast.Name(id="len"), args=[argument]):
             return argument is node
@@ -86,7 +86,7 @@ def _is_counted(around: Sequence[ast.AST], node: ast.expr, mask: ast.expr, array
 
 
 def _reduction(around: Sequence[ast.AST], node: ast.expr) -> tuple[str, str, bool] | None:
-    """What all of a selection is reduced by: `jnp.mean(x[mask])` or `x[mask].mean()`; how it is called, its name."""
+    """Return callee, name and if it is a method for `jnp.mean(x[mask])` or `x[mask].mean()`; None for others."""
     match around[-2:]:
         case [ast.Call(func=func, args=[], keywords=[]), ast.Attribute(value=inner, attr=name) as method]:
             if func is method and inner is node:
@@ -100,7 +100,7 @@ def _reduction(around: Sequence[ast.AST], node: ast.expr) -> tuple[str, str, boo
 
 
 def _mask(mask: ast.expr, array: ast.expr, step: Step) -> str:
-    """A mask as it can stand beside its array: one of rows has an axis for each further one of the array."""
+    """Return the mask's text, with a new axis for each dimension that a mask of rows lacks."""
     text = ast.unparse(mask)
     values: list[Any] = [step.value_of(node.id) if isinstance(node, ast.Name) else None for node in (mask, array)]
     if not all(isinstance(value, (jax.Array, np.ndarray)) for value in values):
@@ -116,7 +116,7 @@ def _operand(node: ast.expr) -> str:
 
 
 def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
-    """What to write instead of an item of a list, tuple, dict or NumPy array, by a number or key that is traced."""
+    """Return the code to write for an item of a list, tuple, dict or NumPy array with a traced index or key."""
     x, i = ast.unparse(array), ast.unparse(index)
     items = _items(array, step)
     if items is None:
@@ -136,7 +136,7 @@ def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
 
 
 def _items(node: ast.expr, step: Step) -> tuple[list[Any] | None, list[Any]] | None:
-    """The keys and values of a plain dict, the items of a plain list or tuple; None for others."""
+    """Return the keys and values of a plain dict, the items of a plain list or tuple; None for others."""
     value = step.value_of(node.id) if isinstance(node, ast.Name) else None
     value = step.value_at(ast.unparse(node)) if isinstance(node, ast.Attribute) else value
     if type(value) is dict:

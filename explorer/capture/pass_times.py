@@ -1,4 +1,4 @@
-"""Which passes ran, those that changed nothing too, and how long each took: from the compiler's own trace events."""
+"""The passes that ran, including those that changed nothing, and their times, from the compiler's trace events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_PASS = ("RunInvariantCheckers",)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a pass; `seconds` is None where nobody measured it."""
+    """One run of a pass; `seconds` is None where it wasn't measured."""
 
     name: str
     pipeline: str
@@ -29,14 +29,14 @@ class Run:
 
 @dataclass
 class Recording:
-    """The runs found when the recording is over; empty where the profiler was taken or told nothing."""
+    """The runs of a recording once it is over; empty where the profiler was busy or reported nothing."""
 
     runs: list[Run] = field(default_factory=list[Run])
 
 
 @contextmanager
 def timed() -> Generator[Recording]:
-    """Record the passes that run within; none where JAX's profiler, of which a process has one, is taken or unfit."""
+    """Record the passes that run within; none where JAX's profiler, one per process, is busy or unusable."""
     recording = Recording()
     if not may_profile():
         yield recording
@@ -58,7 +58,7 @@ def timed() -> Generator[Recording]:
 
 @dataclass(slots=True)
 class _Open:
-    """An event that contains the ones after it, up to `end`."""
+    """An event that contains the following ones, up to `end`."""
 
     end: float
     pipeline: str
@@ -66,7 +66,7 @@ class _Open:
 
 
 def _runs(profile: Any) -> Iterable[Run]:
-    """The runs of the thread that compiled most: another thread may compile something else at the same time."""
+    """Return the runs of the thread that compiled most: other threads may compile at the same time."""
     lines = [line for plane in profile.planes for line in plane.lines]
     runs: list[list[Run]] = [_runs_of(line.events) for line in lines]
     return max(runs, key=len, default=list[Run]())
@@ -91,7 +91,7 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
 
 
 def _innermost_open(stack: list[_Open], now: float) -> _Open:
-    """The event around what starts now; those of the stack that ended before are dropped."""
+    """Return the event around what starts now; drop those of the stack that ended before."""
     while stack and now >= stack[-1].end:
         stack.pop()
     return stack[-1] if stack else _Open(0, "", -1)

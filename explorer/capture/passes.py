@@ -1,4 +1,4 @@
-"""The passes of one compilation, from the modules that XLA dumps after each of them."""
+"""The passes of one compilation, from the modules that XLA dumps after each pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of te
 
 
 def modules_in(folder: str | Path) -> tuple[str, ...]:
-    """The modules that a dump folder has snapshots of, the one with the most text first."""
+    """Return the modules that a dump folder has snapshots of, the one with the most text first."""
     sizes: dict[str, int] = {}
     for path in files_in(Path(folder)):
         match = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
@@ -37,11 +37,11 @@ def modules_in(folder: str | Path) -> tuple[str, ...]:
 
 
 def read_passes(folder: str | Path, module: str | None = None) -> Passes:
-    """The passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
+    """Return the passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
     Args:
-        folder: Where the dump is.
-        module: The start of its files' names, `module_0006.jit_f`; the one with the most text if not given.
+        folder: The dump.
+        module: The start of its files' names, `module_0006.jit_f`; by default the module with the most text.
 
     Raises:
         NotRecordedError: The folder has no snapshot of it.
@@ -65,14 +65,14 @@ def read_pass_texts(
     paths: EquationPaths | None = None,
     rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None = None,
 ) -> Passes:
-    """The passes of a module from its snapshots.
+    """Return the passes of a module from its snapshots.
 
     Args:
         texts: Each snapshot, in order.
-        runs: The passes that ran, with their times, where that is known.
-        paths: The equations by their numbers, where the module is of a numbered program.
-        rename: Given the names of all instructions and computations, and those that are taken, gives other names for
-            some of them.
+        runs: The passes that ran, with their times, if known.
+        paths: The equations by their numbers, for a numbered program.
+        rename: Takes the names of all instructions and computations, and those that are taken; returns new names for
+            some.
     """
     return _Reading(texts, paths).read(runs, rename)
 
@@ -87,7 +87,7 @@ class PassFile:
 
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
-    """The module's snapshots in the order in which they were written; of the module with the most text if not given."""
+    """Return the module's snapshots in order; by default of the module with the most text."""
     name = module or next(iter(modules_in(folder)), "")
     files = _of_module(folder, name)
     # A program from JAX's persistent cache runs no pass.
@@ -110,7 +110,7 @@ def _of_module(folder: Path, module: str) -> list[PassFile]:
 
 
 class _Reading:
-    """One module's snapshots, read one after the other: of each, only the lines that are new are kept."""
+    """Snapshots of one module, read in order; of each only the new lines are kept."""
 
     def __init__(self, texts: Iterable[tuple[PassFile, str]], paths: EquationPaths | None) -> None:
         self.texts = texts
@@ -142,13 +142,13 @@ class _Reading:
 
 
 def _outside(before: str, text: str) -> str:
-    """A change made by no pass: the scheduler is none, and shows in the module's header."""
+    """Name a change that no pass made: the scheduler is no pass, and shows in the module's header."""
     scheduled = "is_scheduled=true"
     return "scheduling" if scheduled in text[:2000] and scheduled not in before[:2000] else "between pipelines"
 
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
-    """All runs in order, each with the snapshot after it; and the steps that are no run of their own."""
+    """Return all runs in order, each with its snapshot, and the steps that are no run of their own."""
     written = [(_in_file_name(run.name), _in_file_name(run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
     shot = at = 0
@@ -169,5 +169,5 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
 
 
 def _in_file_name(text: str) -> str:
-    """A pass's or a pipeline's name as it stands in a file's."""
+    """Return a pass's or a pipeline's name as a file's name has it."""
     return _NOT_IN_FILES.sub("_", text)

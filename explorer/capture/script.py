@@ -1,4 +1,4 @@
-"""A script runs as Python would run it, in this process: its arguments, its path, its traceback, its exit status."""
+"""Running a script as Python would, in this process: arguments, path, traceback, exit status."""
 
 from __future__ import annotations
 
@@ -17,30 +17,26 @@ _INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
 
 
 def read_script(script: str) -> bytes:
-    """The text of a script, as Python reads it.
-
-    Raises:
-        OSError: It can't be read.
-    """
+    """Return the text of a script as Python reads it; raise OSError if it can't be read."""
     with open_code(os.path.abspath(script)) as file:
         return file.read()
 
 
 def compile_script(text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
-    """The code of a script, as Python compiles it."""
+    """Return the code of a script, as Python compiles it."""
     return compile(text, file, "exec", dont_inherit=True)
 
 
 def run_script(
     script: str, arguments: Sequence[str], text: bytes | None, compile_text: Compile = compile_script
 ) -> int:
-    """Run a script of that text, or a module, as Python would: its exit status, and on stderr its traceback.
+    """Run a script of that text, or a module, as Python would; return the exit status, and print a traceback to stderr.
 
     Args:
-        script: Its path; the name of a module where there is no text.
-        arguments: What `sys.argv` has after it.
+        script: Its path; the name of a module if there is no text.
+        arguments: The rest of `sys.argv`.
         text: Its bytes.
-        compile_text: Gives its code, of its text, its path and the namespace that it will run in.
+        compile_text: Returns its code, given its text, its path and the namespace that it runs in.
     """
     sys.argv[:] = [script, *arguments]
     try:
@@ -71,7 +67,7 @@ def _run_text(script: str, text: bytes, compile_text: Compile) -> None:
 
 
 def _its_own(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this file and of runpy, nor of what stands before a hot function."""
+    """Return a traceback without frames of this file, of runpy, and of what wraps a hot function."""
     own: list[TracebackType] = []
     while traceback is not None:
         if not _is_ours(traceback):

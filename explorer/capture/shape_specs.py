@@ -24,7 +24,7 @@ _SCALARS: Mapping[Any, Any] = {float: 1.0, int: 1, bool: True, "float": 1.0, "in
 
 
 def parse_shape_spec(text: str) -> jax.ShapeDtypeStruct | None:
-    """The array that `f32[8,128]`, `int8[4]` or `bool[]` stands for; None if a text says none.
+    """Return the array that `f32[8,128]`, `int8[4]` or `bool[]` describes; None for other text.
 
     Example:
         >>> parse_shape_spec("f32[8,128]")
@@ -46,7 +46,7 @@ def parse_shape_spec(text: str) -> jax.ShapeDtypeStruct | None:
 
 
 def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]] | None:
-    """The shape and dtype of `f32[batch,seq,64]`, some of whose sizes have a name; None if a text says none.
+    """Return the shape and dtype of `f32[batch,seq,64]`, where some sizes have a name; None for other text.
 
     Example:
         >>> parse_symbolic_spec("f32[batch,seq,64]")
@@ -67,15 +67,15 @@ def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]
 def annotated_arguments(
     function: Callable[..., Any], given: int, named: Container[str]
 ) -> Iterator[tuple[str | None, Any]]:
-    """The arguments that are not given, as the function's annotations describe them, by name; None for by position.
+    """Yield the missing arguments as the function's annotations describe them, by name; None for by position.
 
     Args:
-        function: Whose annotations they are.
-        given: How many arguments are given by position.
-        named: Those given by name.
+        function: The annotated function.
+        given: The number of arguments given by position.
+        named: The names of those given by name.
 
     Raises:
-        OptionError: One has neither a default nor an annotation that says its shape and dtype.
+        OptionError: An argument has neither a default nor an annotation with shape and dtype.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -1,4 +1,4 @@
-"""The code of a program's kernels: one more compilation, and what the compiler wrote to its folder meanwhile."""
+"""The code of a program's kernels, from one more compilation that writes it to a folder."""
 
 from __future__ import annotations
 
@@ -38,14 +38,7 @@ _NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_at
 def code_writer(
     lowered: Any, hlo: Stage, backend: Backend, options: Mapping[str, Any] | None
 ) -> Callable[[], MachineCode]:
-    """What compiles a program for its code when it is called.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        hlo: The optimised program as it is shown.
-        backend: What lowered and compiled it.
-        options: XLA's compiler options that it was compiled with.
-    """
+    """Return a function that compiles the lowered program once more for the code of the kernels of `hlo`."""
 
     def run() -> MachineCode:
         with suppress_recording():
@@ -55,11 +48,7 @@ def code_writer(
 
 
 def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: Mapping[str, Any] | None) -> MachineCode:
-    """Compile a program once more, and read what the compiler wrote of its kernels.
-
-    Raises:
-        NotRecordedError: Compiled once more it is another program.
-    """
+    """Compile once more and read the code; raise NotRecordedError if the program differs."""
     place = dump_place(len(graph.names) * _BYTES_OF_INSTRUCTION) or None
     with TemporaryDirectory(prefix="explorer-code-", dir=place, ignore_cleanup_errors=True) as at:
         folder = Path(at)
@@ -82,7 +71,7 @@ def _have_equal_types(one: Graph, other: Graph) -> bool:
 
 @dataclass
 class _Code:
-    """What was found of each function, by its symbol."""
+    """The code of each function, by its symbol."""
 
     texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
@@ -95,13 +84,13 @@ class _Code:
 
 
 def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
-    """The code of the kernels of a program.
+    """Return the code of the kernels of a program.
 
     Args:
-        folder: Of what the compiler wrote.
+        folder: Where the compiler wrote it.
         platform: `cuda`, `tpu`, `cpu`, …
-        graph: The optimised program, whose instructions the kernels are.
-        limits: What a multiprocessor of the GPU has; None where that isn't known.
+        graph: The optimized program, whose instructions the kernels are.
+        limits: Of a multiprocessor of the GPU; None where unknown.
     """
     code = _Code()
     files = _files(folder)
@@ -122,17 +111,17 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
 
 
 def _files(folder: Path) -> Sequence[Path]:
-    """Those of the program's own module: beside it a compiler may write smaller ones, of constants and candidates."""
+    """Return the files of the program's own module, without smaller modules of constants and candidates."""
     dumps = dumps_in(folder)
     paths = sorted(path for path in folder.iterdir() if path.is_file())
     return [path for path in paths if path.name.startswith(f"{dumps[0].prefix}.")] if dumps else paths
 
 
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
-    """By function, the instructions that run it: as its launches say, else the one whose name its symbol is made of.
+    """Return the instructions that run each function: those of its launches, else the one its symbol is named after.
 
     Args:
-        shares: Whether the compiler makes code for one of equal kernels, and doesn't say for which others it is.
+        shares: True if the compiler makes code for one of several equal kernels, and doesn't say for which others.
     """
     running = {graph.names[int(node)] for node in running_nodes(graph)}
     symbols = _symbols(graph)
@@ -144,7 +133,7 @@ def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[s
 
 
 def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """The same, and for each function the kernels without code that are equal to its own."""
+    """Add to each function the kernels without code that are equal to its own."""
     maker = {name: function for function, kernels in made.items() for name in kernels}
     shared = {function: list(kernels) for function, kernels in made.items()}
     for names in {id(names): names for names in equal_kernels(graph).values()}.values():
@@ -156,10 +145,7 @@ def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Gr
 
 
 def _symbols(graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """By the symbol that XLA makes of a name, the kernel of that name, or that calls what has it, as a sort does.
-
-    A symbol that stands for several is left out.
-    """
+    """Return the kernel by the symbol that XLA makes of its name or its callee's, without ambiguous symbols."""
     kernels: dict[str, tuple[str, ...]] = {}
     for node in map(int, running_nodes(graph)):
         name = graph.names[node]
@@ -289,7 +275,7 @@ _READERS: Mapping[str, Callable[[_Code, Path, Sequence[Path]], None]] = {
 
 
 def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
-    """Which kernels have no code here, and where theirs is."""
+    """Return notes on the kernels that have no code here."""
     having = {name for row in rows for name in row.kernels}
     missing: dict[str, int] = {}
     for node in running_nodes(graph).tolist():
@@ -300,7 +286,7 @@ def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
 
 
 def _library(node: Node) -> str:
-    """What runs an instruction that has no code in the program."""
+    """Return where an instruction without code runs."""
     if target := node.attributes.get("custom_call_target"):
         return f"the library behind {target.strip(chr(34))}: no code here"
     if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
@@ -311,9 +297,9 @@ def _library(node: Node) -> str:
 
 
 def equal_kernels(graph: Graph) -> Mapping[str, Sequence[str]]:
-    """By the name of a fusion, the names of all, itself included, that compute the same from arrays of the same types.
+    """Return, by the name of a fusion, the names of all fusions that compute the same from arrays of the same types.
 
-    Code that may overwrite what it reads is other code: the kernels that read an array last are told from the others.
+    Code that may overwrite its input is other code: kernels that read an array last are kept apart from the others.
     """
     inside: dict[int, list[int]] = {}
     kernels = graph.kernel.tolist()
@@ -342,7 +328,7 @@ def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
 
 
 def _is_last_use(graph: Graph, operand: int, kernel: int) -> bool:
-    """Whether a kernel is the last that reads an array which the program made itself."""
+    """Return True if a kernel is the last to read an array that the program made itself."""
     while (op := _head(graph, operand)[0]) == "bitcast":
         operand = _operands(graph, operand)[0]
     start, users = graph.user_columns

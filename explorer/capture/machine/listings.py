@@ -1,4 +1,4 @@
-"""Texts that compilers write of kernels: PTX, LLVM IR, a GPU's launches, a TPU's bundles."""
+"""Text that compilers write about kernels: PTX, LLVM IR, a GPU's launches, a TPU's bundles."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _PTX_CALL = re.compile(r"^\tcall(?:\.uni)? (?:\([^)]*\), )?\s*([\w$]+)", re.MULT
 
 
 def ptx_functions(text: str) -> Iterator[tuple[str, str]]:
-    """Name and text of each kernel of a module, with the head of the module before the first."""
+    """Yield name and text of each kernel of a module."""
     for match in _ENTRY.finditer(text):
         end = text.find("\n}", match.start())
         yield match[1], text[match.start() : len(text) if end < 0 else end + 2]
 
 
 def block_of(text: str) -> tuple[int, ...]:
-    """How many threads a block has, as the kernel requires it; empty where it doesn't."""
+    """Return the number of threads of a block that the kernel requires, by axis; empty if it requires none."""
     match = _REQUIRED.search(text)
     return tuple(int(count or 1) for count in match.groups()) if match else ()
 
 
 def ptx_matrix_instructions(text: str) -> tuple[str, ...]:
-    """Which instructions of the tensor cores there are."""
+    """Return the tensor core instructions."""
     return tuple(sorted(set(_PTX_MATRIX.findall(text))))
 
 
 def ptx_calls(text: str) -> tuple[str, ...]:
-    """Which functions are called."""
+    """Return the functions that are called."""
     return tuple(sorted(set(_PTX_CALL.findall(text))))
 
 
@@ -50,14 +50,14 @@ _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 
 def llvm_functions(text: str) -> Iterator[tuple[str, str]]:
-    """Name and text of each function that a module defines."""
+    """Yield name and text of each function that a module defines."""
     for match in _DEFINE.finditer(text):
         end = text.find("\n}", match.start())
         yield match[1] or match[2], text[match.start() : len(text) if end < 0 else end + 2]
 
 
 def vector_bits(text: str) -> int:
-    """The width of the widest vectors that a function computes with; 0 for none."""
+    """Return the width of the widest vectors that a function computes with; 0 for none."""
     widths = [int(count) * _width(kind) for count, kind in _VECTOR.findall(text)]
     return max(widths, default=0)
 
@@ -67,7 +67,7 @@ def _width(kind: str) -> int:
 
 
 def llvm_calls(text: str) -> tuple[str, ...]:
-    """Which functions are called that are no intrinsics of LLVM's."""
+    """Return the functions that are called, without LLVM's intrinsics."""
     names = {quoted or plain for quoted, plain in _LLVM_CALL.findall(text)}
     return tuple(sorted(name for name in names if not name.startswith("llvm.")))
 
@@ -84,11 +84,11 @@ _METADATA = re.compile(r'profile_annotation: "(?P<name>[^"]+)"\s*thunk_id: (?P<i
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch.
+    """One launch of a kernel.
 
     Args:
         function: The kernel's symbol.
-        kernel: The instruction of the optimised program that it is for; empty where nothing says it.
+        kernel: The instruction of the optimized program; empty where unknown.
         grid, block: Blocks, and threads of a block, by axis.
         shared: Bytes of shared memory of a block.
     """
@@ -101,7 +101,7 @@ class Launch:
 
 
 def launches(sequence: str, metadata: str) -> Iterator[Launch]:
-    """The launches of a program in their order."""
+    """Yield the launches of a program in order."""
     names = {int(match["id"]): match["name"] for match in _METADATA.finditer(metadata)}
     for match in _LAUNCH.finditer(sequence):
         grid, block = (tuple(int(size) for size in match[key].split(",")) for key in ("grid", "block"))
@@ -117,13 +117,13 @@ _SPILL = re.compile(r"\bv?s?st \[(?:v|s)mem:\[#allocation\w*_spill\]")
 
 
 def bundle_count(schedule: str) -> int | None:
-    """How many bundles are scheduled, as the schedule's analysis counts them."""
+    """Return the number of scheduled bundles in a schedule's analysis."""
     match = _TOTAL.search(schedule)
     return int(match[1]) if match else None
 
 
 def tpu_matrix_instructions(text: str) -> tuple[str, ...]:
-    """Which instructions of the matrix units there are, with their type, and without which unit each is for."""
+    """Return the instructions of the matrix units with their type, without the unit's name."""
     names: set[str] = set(_TPU_MATRIX.findall(text))
     return tuple(
         sorted(
@@ -133,5 +133,5 @@ def tpu_matrix_instructions(text: str) -> tuple[str, ...]:
 
 
 def tpu_spills(text: str) -> int:
-    """How many instructions store a register to memory for want of registers."""
+    """Return the number of instructions that spill a register to memory."""
     return len(_SPILL.findall(text))
