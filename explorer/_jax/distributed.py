@@ -18,11 +18,11 @@ except (ImportError, AttributeError, KeyError):  # pragma: no cover - then there
 
 
 class Processes:
-    """What the processes of a session share.
+    """The processes of a session.
 
     Attributes:
-        index: Which this process is, from 0.
-        count: How many there are.
+        index: The number of this process, from 0.
+        count: The number of processes.
     """
 
     def __init__(self, client: Any, index: int, count: int) -> None:

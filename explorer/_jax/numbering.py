@@ -86,7 +86,7 @@ def kept_lowering(lowered: Any) -> Any:
 
 
 class _Numbering:
-    """Numbers each equation of a jaxpr and of those in it, in order."""
+    """Visitor that numbers each equation of a jaxpr and of its inner jaxprs, in order."""
 
     def __init__(self) -> None:
         self._next = count()
@@ -135,7 +135,7 @@ class _Numbering:
         return value  # pyright: ignore[reportUnknownVariableType] - any parameter
 
     def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
-        """A jaxpr of an equation; where it has one twice, as equal branches of a `cond`, each gets its own numbers."""
+        """Number a jaxpr of an equation; a jaxpr that it has twice, as equal branches, gets numbers for each."""
         if id(jaxpr) in seen:
             self._numbered.pop(id(jaxpr), None)
             self._numbered.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
@@ -143,7 +143,7 @@ class _Numbering:
         return self.number(jaxpr)
 
     def paths(self, jaxpr: Any, around: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """The path of each argument, constant and equation of a jaxpr made here."""
+        """Yield the path of each argument, constant and equation of a jaxpr made here."""
         for _ in (*jaxpr.constvars, *jaxpr.invars):
             yield ()
         for equation, number in zip(jaxpr.eqns, self._numbers[id(jaxpr)], strict=True):

@@ -46,7 +46,7 @@ def at_equation(equation: Any) -> Generator[None]:
 
 
 def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
-    """What an equation's primitive gives with other parameters and these operands."""
+    """Bind an equation's primitive with other parameters to operands; return the results."""
     primitive = equation.primitive
     results = primitive.bind(*operands, **primitive.get_bind_params(dict(params)))
     return list(results) if primitive.multiple_results else [results]
@@ -111,7 +111,7 @@ def resharded(
 
 
 class _Constraining:
-    """Puts constraints behind equations, wherever they stand."""
+    """Visitor that inserts constraints after equations, in inner jaxprs too."""
 
     def __init__(self, mesh: Any, results: Mapping[int, tuple[int, PartitionSpec]]) -> None:
         self._mesh, self._results = mesh, results

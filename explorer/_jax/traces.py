@@ -137,7 +137,7 @@ def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
 
 
 def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
-    """The results of one equation of a jaxpr, of traced values or not; public is only to run a whole jaxpr."""
+    """Bind one equation of a jaxpr to operands and return its results; public is only to run a whole jaxpr."""
     results = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(equation.params))
     return list(results) if equation.primitive.multiple_results else [results]
 

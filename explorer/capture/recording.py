@@ -1,9 +1,8 @@
-"""One compile that carries everything: numbered equations, the module after every pass, and the program that runs.
+"""One compile that gives everything: numbered equations, the module after every pass, and the program that runs.
 
-The program is lowered twice, as it is and with its equations numbered. The numbered one is compiled with a dump of its
-passes, and its executable put where JAX keeps that of the plain one, so that the user's own call runs it and compiles
-nothing. Where JAX had compiled the plain one before, that one stays with the user's calls, and the numbered one is
-shown.
+The program is lowered twice, plain and with its equations numbered. The numbered one is compiled with a dump of its
+passes, and its executable is stored where JAX keeps the plain one's, so that the user's own call runs it and compiles
+nothing. If JAX had compiled the plain one before, the user's calls keep that one, and the numbered one is shown.
 """
 
 from __future__ import annotations
@@ -259,10 +258,10 @@ class LazySets(Mapping[str, EquationSets]):
 
 
 class PassDump:
-    """The modules that XLA wrote after its passes, packed: in memory, or in a file where they are too large for that.
+    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large.
 
     Args:
-        folder: Where XLA wrote them; removed when they are packed.
+        folder: Where XLA wrote them; removed after compression.
         files: Of the module, in the order of the passes.
         runs: The passes that ran, with their times.
     """
@@ -285,17 +284,13 @@ class PassDump:
 
     @property
     def failure(self) -> OSError | None:
-        """The error that ended the packing, as of a full disk; None if all is there."""
+        """The error that ended the compression, such as a full disk; None if all is there."""
         if self._thread is not None:
             self._thread.join()
         return self._failure
 
     def texts(self) -> Iterator[tuple[PassFile, str]]:
-        """Each module's text, in order.
-
-        Raises:
-            NotRecordedError: There was no room for them.
-        """
+        """Yield each module's text, in order; raise NotRecordedError if there was no room for them."""
         if self.failure is not None:
             raise NotRecordedError(
                 f"the modules after the passes could not be kept: {self.failure}.\n"
@@ -335,7 +330,7 @@ class _Dumped:
 
     Args:
         options: For the compiler.
-        temporary: Where it writes; None if nothing is dumped.
+        temporary: Where it writes; None without a dump.
     """
 
     options: Mapping[str, Any] | None
@@ -347,7 +342,7 @@ class _Dumped:
         return self.temporary.name if self.temporary is not None else ""
 
     def packed(self, runs: Sequence[Run]) -> PassDump | None:
-        """What the compiler wrote; None if it wrote nothing."""
+        """Return what the compiler wrote; None if it wrote nothing."""
         if self.temporary is None:
             return None
         settle(Path(self.folder))
@@ -358,9 +353,9 @@ class _Dumped:
 
 @contextmanager
 def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
-    """Give the options for a compile that dumps its passes, unless the dump would be too large.
+    """Yield the options for a compile that dumps its passes, unless the dump would be too large.
 
-    A dump that the user asked XLA for is left to them.
+    A dump that the user asked XLA for stays untouched.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
     is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
@@ -378,7 +373,7 @@ def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool =
 
 
 def _folder_in(place: str) -> TemporaryDirectory[str] | None:
-    """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
+    """Make a folder in a place, else among temporary files: a confined process may write to only one of them."""
     for parent in (place or None, None):
         with suppress(OSError):
             _remove_abandoned(Path(parent or gettempdir()))
@@ -387,7 +382,7 @@ def _folder_in(place: str) -> TemporaryDirectory[str] | None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove the dumps of this user that killed processes left: nothing packs a dump for as long as an hour."""
+    """Remove this user's dumps that killed processes left: no compression takes an hour."""
     for folder in place.glob(f"{DUMP_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
@@ -397,12 +392,12 @@ def _remove_abandoned(place: Path) -> None:
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:
-    """The folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
+    """Return the folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
 
     Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
 
     Returns:
-        Empty for the folder of temporary files; None if the dump is too large for both, and need not be.
+        Empty for the folder of temporary files; None if the dump is too large for both, unless `always`.
     """
     with suppress(OSError):
         if os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > 4 * size:
@@ -414,7 +409,7 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 
 def settle(folder: Path) -> None:
-    """Wait until nothing is written to a folder any more: newer compilers dump on threads of their own."""
+    """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
     until, before = monotonic() + _PATIENCE, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
@@ -426,7 +421,7 @@ def settle(folder: Path) -> None:
 
 @contextmanager
 def nothing_cached() -> Generator[None]:
-    """A compilation from the persistent cache dumps nothing, and one for recording is not worth keeping there."""
+    """Bypass the persistent cache within: a cached compile dumps nothing, and this one isn't worth keeping."""
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)
     jax.config.update(name, float("inf"))

@@ -1,1 +1,1 @@
-"""What compilers write below HLO: the code of kernels, read from a dump."""
+"""Code that compilers write below HLO: the code of kernels, read from a dump."""
