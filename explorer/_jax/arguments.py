@@ -14,12 +14,16 @@ import jax
 _names: Callable[[], tuple[str, ...]]
 _values: Callable[[], tuple[Any, ...]]
 try:
-    # The settings that are compared when a function is traced; public is only each one's value.
+    # The settings in a trace's cache key; only their values are public.
     from jax._src.config import trace_context as _values  # pyright: ignore
     from jax._src.config import trace_context_names as _names  # pyright: ignore
 
     _names()
-except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - a change of settings isn't told then
+except (
+    ImportError,
+    AttributeError,
+    NotImplementedError,
+):  # pragma: no cover - settings are then unknown
     _names = _values = tuple
 
 # The class of all arrays but random keys; nothing public names it.
@@ -40,7 +44,7 @@ try:
     from jax._src import tree_util as _tree_util  # pyright: ignore
     from jax._src.lib import jax_jit as _jax_jit  # pyright: ignore
     from jax._src.sharding_impls import UNSPECIFIED as unspecified  # pyright: ignore
-except (ImportError, AttributeError):  # pragma: no cover - the arguments of a call whose trace failed aren't told then
+except (ImportError, AttributeError):  # pragma: no cover - the arguments of a failed trace are then unknown
     _api_util = _tree_util = _jax_jit = unspecified = None
 
 
@@ -141,7 +145,7 @@ def jaxpr_place(jaxpr: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def value_below(tracer: Any) -> Any:
-    """Return the value one level below a tracer of `vmap`, `jvp` or `grad`; None if there is none.
+    """Return the value one level below a tracer of `vmap`, `jvp` or `grad`, else None.
 
     Public are only the type of one element of the batch, and `sharding`, which is slow.
     """
@@ -209,15 +213,15 @@ def pmapped_call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
 _pytrees: dict[type, Any]
 try:
     from jax._src.tree_util import _registry as _pytrees  # pyright: ignore
-except ImportError:  # pragma: no cover - a dataclass of other fields than in a file isn't told from the right one
+except ImportError:  # pragma: no cover - a dataclass with other fields than in a file is then not recognized
     _pytrees = {}
 
 
 def registered_fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the names that `jax.tree_util.register_dataclass` got for a class: data fields, then meta fields.
+    """Return the data fields and meta fields that `jax.tree_util.register_dataclass` got for a class, else None.
 
-    None for a class with flatten functions of its own. Nothing public tells the two apart, and JAX's C++ builds a
-    dataclass unchecked: it reads past the end of too few children.
+    A class with flatten functions of its own has no such names, which nothing public shows. JAX's C++ builds a dataclass
+    unchecked: it reads past the end of too few children.
     """
     put_together = getattr(_pytrees.get(kind), "from_iter", None)
     if not inspect.isfunction(put_together) or put_together.__module__ != "jax._src.tree_util":

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 _MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
-_SPARSE = re.compile(r"<\{\n\s*+([^\n]*)\n\s*+\}>")  # the one attribute that MLIR prints over several lines
+_SPARSE = re.compile(r"<\{\n\s*+([^\n]*)\n\s*+\}>")  # the only attribute that MLIR prints over several lines
 # The start of a line inside an instruction: XLA copies a configuration as it is.
 _INSIDE = re.compile(
     r"\n(?! *(?:ROOT )?%[\w.\-]+ |ENTRY |\}(?:, execution_thread.*)?(?:\n|\Z)|\n|\Z"
@@ -31,7 +31,7 @@ def hlo_text(data: bytes) -> str:
     for message in _nested(data):
         try:
             text: str = hlo.XlaComputation(message).get_hlo_module().to_string()
-        except Exception as error:  # XLA's own, of whatever kind: the next one inside may be the module
+        except Exception as error:  # XLA's own, of any kind: the next inner message may be the module
             reason = reason or str(error).partition("\n")[0]
             continue
         return text
@@ -49,7 +49,7 @@ def _nested(data: bytes) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protocol buffer's number and its end; 0 where there is none."""
+    """Return a protocol buffer's number and its end; 0 if the bytes end first."""
     value = 0
     for shift in range(0, 35, 7):
         if at >= len(data):
@@ -167,5 +167,5 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:] = sys.argv[2].split("\n")  # where the process that asks has jaxlib
+    sys.path[:] = sys.argv[2].split("\n")  # the parent process's path to jaxlib
     main(sys.argv[1])

@@ -96,10 +96,10 @@ try:
         jaxpr_trace=_partial_eval.DynamicJaxprTrace,
         util=_util,
     )
-    # JAX keeps a stack in each program that it traces, and shows one with each error: with a watch the same ones.
+    # JAX keeps a stack in each traced program, and shows one with each error: a watch must not change them.
     _source_info_util.register_exclusion(__file__)
     _traceback_util.register_exclusion(__file__)
-except (ImportError, AttributeError):  # pragma: no cover - then only what listeners hear is known
+except (ImportError, AttributeError):  # pragma: no cover - then only the listeners report
     _pjit = _parts = None
 
 
@@ -113,7 +113,7 @@ class Observer(Protocol):
         """A call begins, to be run (`runs`) or only traced or lowered; the result is `call` of the other methods."""
 
     def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None:
-        """The jaxpr is there; `anew` is True if Python ran for it."""
+        """The call has its jaxpr; Python was traced if `anew`."""
 
     def run(self, program: Any, values: list[Any]) -> Any:
         """A call with a jaxpr runs, maybe inside a trace; the result is `call`."""
@@ -122,7 +122,7 @@ class Observer(Protocol):
         """JAX runs a jaxpr that no Python call made, such as a derivative; the result is `call`, or None."""
 
     def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
-        """The call ended; `anew` is True if an error stopped it while Python ran for it."""
+        """The call ended, by an error during its trace if `anew`."""
 
     def hear(self, event: str, seconds: float, name: str) -> None:
         """JAX reports on this thread that a step ended."""
@@ -151,7 +151,7 @@ def is_inside_a_trace() -> bool:
 
 def _runs(caller: FrameType | None) -> bool:
     """Return True if the caller that wants a jaxpr will run it."""
-    while caller is not None and caller.f_code.co_name == "_infer_params":  # somebody's on top of ours
+    while caller is not None and caller.f_code.co_name == "_infer_params":  # a wrapper of another library around ours
         caller = caller.f_back
     return caller is not None and caller.f_code.co_name == "cache_miss"
 
@@ -167,7 +167,7 @@ class _Hooks:
         self.observer: Observer | None = None
         self._puts = 0
         self._python = _Python()
-        self._below: Callable[..., Any] | None = None  # who was told of JAX's own events
+        self._below: Callable[..., Any] | None = None  # the listener to JAX's events before ours
         self._lock = RLock()
         self._standing: dict[str, Callable[..., Any]] = {}
         self._originals: dict[str, Callable[..., Any]] = {}
@@ -203,7 +203,7 @@ class _Hooks:
         """Stop notifying. A wrapper that another library put around ours stays, and ours below passes calls on."""
         with self._lock:
             self.observer = None
-            self._puts += 1  # what stays below somebody's is not to wake when ours is put there again, on top
+            self._puts += 1  # a wrapper that stays below another library's must not wake when ours is set again
             if _parts is not None and _parts.util.test_event_listener == self._event:
                 _parts.util.test_event_listener, self._below = self._below, None
             for name, standing in self._standing.items():
@@ -211,7 +211,7 @@ class _Hooks:
                     setattr(_pjit, name, self._originals[name])
             self._standing.clear()
             self._originals.clear()
-            # One that is not there was never put, or somebody cleared them all.
+            # A missing listener was never set, or all were cleared.
             with suppress(AssertionError, ValueError):
                 jax.monitoring.unregister_event_duration_listener(self._hear)
             with suppress(AssertionError, ValueError):
@@ -295,8 +295,8 @@ class _Hooks:
         return _pjit_call_impl_python
 
     def _event(self, name: str, *args: Any) -> None:
-        # The one sign that a trace was none from a cache: JAX reports its seconds either way, and counts one that
-        # comes after a failed one as found.
+        # The only sign that a trace didn't come from a cache: JAX reports seconds either way, and counts a trace
+        # after a failed one as a hit.
         if name == "trace_to_jaxpr":
             self._python.runs += 1
         if self._below is not None:
@@ -335,7 +335,7 @@ def devices_of(executable: Any) -> tuple[str, ...]:
     try:
         compiled = executable[5]
         return tuple(f"{device.platform}:{device.id}" for device in compiled.xla_executable.local_devices())
-    except (AttributeError, IndexError, TypeError):  # none: a transformation's, or another JAX's
+    except (AttributeError, IndexError, TypeError):  # a transformation's, or another JAX's
         return ()
 
 
@@ -348,24 +348,24 @@ def default_devices() -> tuple[str, ...]:
     return (f"{device.platform}:{device.id}",)
 
 
-# One for the process, also where this file is loaded again while somebody watches.
+# One per process, also if this file is loaded again during a watch.
 hooks: _Hooks = globals().get("hooks") or _Hooks()
 
 
 Signature = tuple[Sequence[str | None], Sequence[Any]]  # the arguments' paths, and their avals
 
 try:
-    # What jax.jit keeps of traces, by function, and of lowered programs. Nothing public tells of either.
+    # The caches of jax.jit for traces, by function, and for lowered programs. Neither is public.
     from jax._src.interpreters.partial_eval import trace_to_jaxpr as _traces  # pyright: ignore
     from jax._src.pjit import _pjit_lower as _lowered  # pyright: ignore
 
     _caches = _traces.cache_keys, _lowered.cache_keys
-except (ImportError, AttributeError):  # pragma: no cover - what is seen first is then taken for the first
+except (ImportError, AttributeError):  # pragma: no cover - the first observed compile then counts as the first one
     _caches = None
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """Take a snapshot of what has compiled, to be read later: the snapshot takes microseconds, reading a millisecond.
+    """Take a snapshot of what has compiled, to be read later: microseconds for the snapshot, a millisecond to read it.
 
     Returns:
         A function that returns each function given to `jax.jit` that is still alive, with the signatures of its lowered

@@ -13,7 +13,7 @@ import numpy as np
 
 from explorer._jax.arguments import Array
 
-_NEWEST = (0, 12)  # that the tests run with. A third number of JAX's versions means that little changes
+_NEWEST = (0, 12)  # newest tested version; a third number means a small change
 
 
 def untested_version(version: str) -> str:
@@ -35,7 +35,7 @@ def untested_version(version: str) -> str:
 if untested := untested_version(jax.__version__):
     warnings.warn(untested, stacklevel=2)
 
-internals: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
+internals: Any  # of jax.jit's dispatcher and of jax.experimental.serialize_executable
 try:
     from jax._src import api_util as _api_util  # pyright: ignore
     from jax._src import core as _core  # pyright: ignore
@@ -61,7 +61,7 @@ try:
         executable=_pxla.UnloadedMeshExecutable,
         initialize_lapack=_initialize_lapack,
     )
-except (ImportError, AttributeError):  # pragma: no cover - calls go through Python, native code is compiled anew
+except (ImportError, AttributeError):  # pragma: no cover - calls then go through Python, native code is recompiled
     internals = None
 
 
@@ -69,15 +69,15 @@ _NARROWED = {
     np.dtype(wide): np.dtype(dtype) for wide, dtype in (("f8", "f4"), ("i8", "i4"), ("u8", "u4"), ("c16", "c8"))
 }
 _MISSING = object()
-_HIDDEN = 100  # classes: whoever makes new ones for each call is not to fill the memory with them
+_HIDDEN = 100  # classes: code that makes new ones for each call must not fill the memory
 _NUMPY = np.ndarray, np.generic
-_LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # what JAX's keys say the type of
+_LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # types that are in JAX's keys
 
 
 def dispatcher(
     name: str, miss: Callable[..., tuple[Any, Any]], capacity: int, arguments: KeyedArguments | None = None
 ) -> Any:
-    """Return a function whose calls stay in C++ after `miss` answered one of their kind; None if this JAX can't.
+    """Return a function whose calls stay in C++ after `miss` answered one of their kind; None where this JAX can't.
 
     jax.jit itself traces on a miss, and can refuse shapes and dtypes only in the middle of a trace. A Python function
     around jax.jit would cost a tenth of a small call.
@@ -101,7 +101,7 @@ def dispatcher(
     how = internals
     cache, registry = how.cache(capacity=capacity), how.registry if arguments is None else arguments.registry
     made = how.function(name, undispatched, answer, [], [], how.key(), registry, how.shard, cache)
-    made._fun = undispatched  # what JAX asks again when jax_debug_nans finds one in C++
+    made._fun = undispatched  # JAX calls this again when jax_debug_nans finds one in C++
     return made
 
 
@@ -125,13 +125,13 @@ class KeyedArguments:
             for kind in containers:
                 self.registry.register_node(kind, how.registry.flatten_one_level, _unused)
             self._hide(str)
-            # An array that has a mask too: JAX's key takes it for one that has none.
+            # JAX's key ignores the mask of a masked array.
             self._hide(np.ma.MaskedArray)
             if has_sizes:
                 self._hide(int, "real")
 
     def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
-        """Return the fast path for a binary that takes the inputs among the leaves; None if there is none.
+        """Return the fast path for a binary that takes the inputs among the leaves; None if it can't have one.
 
         Args:
             fast_path: As of `with_fast_path`, for the inputs alone.
@@ -154,7 +154,7 @@ class KeyedArguments:
         """Treat values of a class as trees without leaves; the key has only these attributes."""
         if kind not in self._hidden and len(self._hidden) < _HIDDEN:
             self._hidden.add(kind)
-            self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ takes these apart by itself
+            self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ flattens dataclasses without Python
 
 
 def checks_dtypes(
@@ -172,7 +172,7 @@ def checks_dtypes(
     flatten = cast(Any, jax.tree_util).default_registry.flatten
     positions, dtypes = list(inputs), list(inputs.values())
     has_others = len(inputs) < structure.num_leaves
-    # Those that no other is taken for, wherever it stands: in a call of another structure nobody says which leaf is
+    # Dtypes that no other is narrowed to: in a call of another structure it is unknown which leaf is
     # which input, or a constant.
     certain = tuple({dtype for dtype in dtypes if _NARROWED.get(dtype) not in dtypes})
 
@@ -235,7 +235,7 @@ def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: An
 def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
     """Return a function that calls a `jax.stages.Compiled` and also returns the fast path for a `dispatcher`.
 
-    The fast path is None where Python takes part in each call, as with host callbacks.
+    There is no fast path (None) where Python takes part in each call, as with host callbacks.
     """
     call = compiled._executable.create_cpp_call(compiled._params) if internals is not None else None
     if call is None:
@@ -299,5 +299,5 @@ def with_explained_misses(
         jitted.__name__, jitted._fun, miss, info.static_argnums, info.static_argnames, how.key(), how.registry,
         how.shard, how.cache(capacity=_KINDS_OF_CALL),
     )  # fmt: skip
-    made._fun = jitted._fun  # what JAX asks again when jax_debug_nans finds one in C++
+    made._fun = jitted._fun  # JAX calls this again when jax_debug_nans finds one in C++
     return made

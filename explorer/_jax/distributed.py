@@ -35,7 +35,7 @@ class Processes:
         """Return the value of a key once a process has written it; raise TimeoutError otherwise."""
         try:
             return self._client.blocking_key_value_get_bytes(key, max(1, int(1000 * seconds)))
-        except Exception as error:  # JAX's own runtime error; that the time is over is a word in it
+        except Exception as error:  # JAX's own runtime error; the timeout is a word in its message
             if "DEADLINE_EXCEEDED" in str(error):
                 raise TimeoutError(f"no process wrote {key} in {seconds:g} s") from error
             raise

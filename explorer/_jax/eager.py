@@ -28,10 +28,10 @@ try:
     _unset: Any = vars(_config)["config_ext"].unset
     for _name in ("get_global", "set_global", "get_local", "set_local", "value"):
         getattr(_hook_state, _name)
-    # An error that looking at a value raises goes through a function here: it isn't shown, as JAX's own aren't.
+    # Reading a value calls a function here. Its frame is hidden in tracebacks, as JAX's own are.
     _source_info_util.register_exclusion(__file__)
     _traceback_util.register_exclusion(__file__)
-except (ImportError, AttributeError, KeyError):  # pragma: no cover - nothing is seen, and `is_seen` says so
+except (ImportError, AttributeError, KeyError):  # pragma: no cover - nothing is observed, and `is_seen` is False
     _hook_state = _unset = None
 
 _Array: Any = Array
@@ -75,7 +75,7 @@ def is_seen() -> bool:
 
 
 def identity_of(function: Any) -> Any:
-    """Return an object shared by calls of one compiled function, for each of which JAX may make a new function."""
+    """Return an object shared by all calls of a compiled function; JAX may make a new function per call."""
     python = getattr(function, "_fun", None)
     return _cells(getattr(function, "_cache_miss", None)).get("jaxpr", function) if python is None else function
 
@@ -127,7 +127,7 @@ class _Hooks:
                 self._look()
             local = _hook_state.get_local()
             if local is not _unset and local not in self._locals:
-                # After `with jax.debug_nans(True)` the thread's own hook is None, and hides the one for all.
+                # After `with jax.debug_nans(True)` the thread's own hook, None, hides the global hook.
                 hook = self._ran_before(local)
                 self._locals[hook] = local
                 _hook_state.set_local(hook)
@@ -140,7 +140,7 @@ class _Hooks:
                 return
             if _hook_state.get_global() is self._hook:  # else JAX's check for NaNs was turned on or off meanwhile
                 _hook_state.set_global(self._below)
-            if _hook_state.get_local() in self._locals:  # another thread's goes on, and tells nobody
+            if _hook_state.get_local() in self._locals:  # another thread's hook stays, and notifies no listener
                 _hook_state.set_local(self._locals[_hook_state.get_local()])
             self._hook = None
             self._locals.clear()
@@ -203,7 +203,7 @@ class _Hooks:
         return method
 
 
-# One for the process, also where this file is loaded again while somebody listens.
+# One per process, also if this file is loaded again while a listener is set.
 eager_hooks: _Hooks = globals().get("eager_hooks") or _Hooks()
 
 

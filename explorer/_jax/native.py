@@ -26,7 +26,7 @@ class Native:
         code: The executable as the runtime itself serializes it; no pickle.
         name: Of the program.
         inputs, outputs: The arrays; the program doesn't take inputs that it doesn't use.
-        kept: The positions of those it takes, among all inputs.
+        kept: The positions of the inputs that it takes, among all.
         donated: Of all inputs, True if a call may overwrite it.
         committed: True if the results are committed to the device.
     """
@@ -41,7 +41,7 @@ class Native:
 
 
 def native_code(compiled: Any) -> Native | str:
-    """Return the bytes of a `jax.stages.Compiled`, or the reason why there are none.
+    """Return the bytes of a `jax.stages.Compiled`, or the reason against it.
 
     JAX's own serialize_executable pickles, and unpickling runs what it reads. So the executable's fields are written
     one by one, and a field that `load_native` can't restore refuses the program.
@@ -91,7 +91,7 @@ def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> A
     Raises:
         Exception: The runtime refuses the code.
     """
-    if b"lapack_" in native.code:  # lowering does so otherwise; without it the code calls address 0
+    if b"lapack_" in native.code:  # lowering does this otherwise; without it the code calls address 0
         internals.initialize_lapack()
     devices = internals.devices((device,))
     where = jax.sharding.SingleDeviceSharding(device)
@@ -147,7 +147,7 @@ def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
 
 
 def load_code(code: bytes) -> Callable[[Sequence[jax.Array]], None]:
-    """Return a function that runs a program of these bytes on arrays and waits; its results are dropped."""
+    """Return a function that runs a serialized program on arrays, waits, and drops its results."""
     if b"lapack_" in code:
         internals.initialize_lapack()
     device = cast(Any, jax.devices()[0])
@@ -185,7 +185,7 @@ def printed_again(text: str, *, is_hlo: bool) -> str:
 
 
 _MOST_KNOWN = 256
-_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a process to read the same program again helps nobody
+_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subprocess for the same program is wasted
 
 
 def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
@@ -215,7 +215,7 @@ def _read_apart(reader: str, data: bytes) -> str:
         done = subprocess.run(command, input=data, capture_output=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"reading it took more than {_PATIENCE:.0f} s") from error
-    except OSError:  # no process may be started here: it is read as safely as the compiler does
+    except OSError:  # no process may be started here: then the compiler's reader runs in this one
         return binary_reader.READERS[reader](data)
     answer = done.stdout.decode("utf-8", "surrogatepass")
     if done.returncode < 0 or done.returncode >= 128:
@@ -229,7 +229,7 @@ def _read_apart(reader: str, data: bytes) -> str:
 
 @cache
 def stable_targets() -> frozenset[str]:
-    """Return the targets of custom calls that JAX exports without being told to; none where unknown."""
+    """Return the targets of custom calls that JAX exports by default; empty where unknown."""
     try:
         # Non-public: JAX checks what it exports against it, and doesn't check what it reads.
         from jax._src.export import _export  # pyright: ignore

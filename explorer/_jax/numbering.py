@@ -90,7 +90,7 @@ class _Numbering:
 
     def __init__(self) -> None:
         self._next = count()
-        # By id, which the original, kept beside, holds on to. An inner function that is called twice is one object and
+        # By id, with the original, so that the id stays valid. An inner function that is called twice is one object and
         # stays one: JAX lowers it once.
         self._numbered: dict[int, tuple[Any, Any]] = {}
         self._numbers: dict[int, list[int]] = {}  # of the equations of each jaxpr made here, by its id

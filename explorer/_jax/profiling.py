@@ -20,13 +20,13 @@ from explorer.errors import ProfilerBusyError
 
 _session: Any
 try:
-    # Non-public: what the public start_trace wraps. It gives the profile in memory, in 3 ms; that writes files, in 80.
+    # Non-public: the public start_trace wraps it. In memory a profile takes 3 ms; through files, 80 ms.
     from jaxlib._profiler import ProfilerSession as _session  # pyright: ignore
 except ImportError:  # pragma: no cover - the public way is there
     _session = None
 
 try:
-    # Nothing public says which plugins are loaded.
+    # The loaded plugins are not public.
     from jaxlib.xla_client import pjrt_plugin_loaded as _is_loaded  # pyright: ignore
 except ImportError:  # pragma: no cover - then a plugin counts as loaded where it is installed
     _is_loaded: Any = bool
@@ -53,13 +53,13 @@ def may_profile() -> bool:
         return True
     try:
         installed = version(_TPU_PLUGIN)
-    except PackageNotFoundError:  # one that came with the machine: nothing says that it doesn't fit
+    except PackageNotFoundError:  # a plugin that came with the machine: it probably fits
         return True
     return fits(installed, requires("jax") or ())
 
 
 def fits(installed: str, requirements: Iterable[str]) -> bool:
-    """Return True if a TPU plugin's version is the one that JAX's requirements name, or they name none.
+    """Return True if a TPU plugin's version fits JAX's requirements, or they name no version.
 
     Example:
         >>> fits("0.0.42.1", ['libtpu==0.0.42.*; extra == "tpu"']), fits("0.0.52", ['libtpu==0.0.42.*; extra == "tpu"'])
@@ -160,7 +160,7 @@ def _in_files() -> Iterator[Recording]:
 def read_profile(data: bytes) -> Any:
     """Return the `jax.profiler.ProfileData` of a recording."""
     with warnings.catch_warnings():
-        # The first look at an event's stats warns, since Python 3.12, of a class of jaxlib's own.
+        # The first access to an event's stats warns, since Python 3.12, about a class of jaxlib.
         warnings.filterwarnings("ignore", "builtin type event_stats has no __module__", DeprecationWarning)
         profile: Any = cast("Any", jax.profiler).ProfileData.from_serialized_xspace(data)
         events: Iterator[Any] = (event for plane in profile.planes for line in plane.lines for event in line.events)
@@ -170,7 +170,7 @@ def read_profile(data: bytes) -> Any:
     return profile
 
 
-# jaxlib makes that class anew where it was collected, and warns again; of a warning that is an error the process dies.
+# jaxlib recreates that class after its collection, and warns again; with warnings as errors the process dies.
 _kept: set[type[Any]] = set()
 
 

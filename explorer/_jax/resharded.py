@@ -1,6 +1,6 @@
 """A traced program with other shardings of its arguments and of the results of some equations.
 
-For JAX's caches it is another program, compiled in addition to the one that the user's call runs.
+For JAX's caches it is another program, compiled in addition to the user's program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 try:
-    # What JAX's own evaluation of a jaxpr enters around each equation; without it lines point into Explorer.
+    # JAX's own evaluation of a jaxpr enters this around each equation; without it lines point into Explorer.
     from jax._src import source_info_util as _source  # pyright: ignore
 except ImportError:  # pragma: no cover - degrades to no source lines
     _source: Any = None
@@ -64,7 +64,7 @@ def expanded(equation: Any) -> Any:
 
 
 def mesh_in(traced: Any) -> Any:
-    """Return the mesh of a traced program's arguments or constraints; None if there is none.
+    """Return the mesh of a traced program's arguments or constraints; None without one.
 
     None for a mesh with explicit axes too: there shardings are types of the program, which can't be exchanged.
     """
@@ -92,7 +92,7 @@ def resharded(
     try:
         changed = copy.copy(traced)
         params = {**traced._params}
-        metas = list(traced._meta_tys_flat)  # what `lower` takes the arguments' shardings from
+        metas = list(traced._meta_tys_flat)  # `lower` reads the arguments' shardings here
         given = list(params["in_shardings"])
         for at, spec in arguments.items():
             sharding = NamedSharding(mesh, spec)

@@ -15,7 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from explorer._jax.symbolic import Substitution, at_sizes, has_symbols
 from explorer._jax.traces import inner_jaxprs, is_of_users
 
-# By primitive, the parameter that says whose rule it is: the rule, or the call where a rule doesn't.
+# By primitive, the parameter whose debug info identifies the rule's author: the rule, or the call.
 _RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk", "custom_vmap_call": "call"}
 _ORDERS = 2  # of derivatives: a rule may call its own function, so there is no last one
 
@@ -70,11 +70,11 @@ class _Freezer(Substitution):
         if not self.orders or not _is_users_rule(same):
             return same
         try:
-            if same.primitive.name == "custom_vmap_call":  # what has symbols of its own is batched in another trace
+            if same.primitive.name == "custom_vmap_call":  # an equation with symbols is batched in another trace
                 return same if has_symbols(same) else self.batched(same)
             rule = _Rule(same, self)
             return rule.frozen() if rule.floats and rule.out_floats else same
-        except Exception:  # what the rule raises it raises again when it is needed
+        except Exception:  # the rule will raise again when it is needed
             return same
 
     def batched(self, equation: Any) -> Any:
@@ -124,7 +124,7 @@ class _Rule:
         make = self._with_jvp if self.equation.primitive.name == "custom_jvp_call" else self._with_vjp
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self.avals]
         (equation,) = jax.jit(make(lambda *values: call(*values))).trace(*structs).jaxpr.eqns
-        # The call is as it was: its equations know their lines.
+        # The call stays as it was: its equations have their lines.
         kept = {"call_jaxpr": self.equation.params["call_jaxpr"]}
         return self.equation.replace(params={**equation.params, **kept})
 

@@ -93,7 +93,7 @@ def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
             setting.set_local(value)
 
 
-# Those of which it depends what is traced, lowered and computed. The others say how errors read, or where files are.
+# Settings on which traces, lowering and results depend. The others are about error messages and paths.
 _OF_PROGRAMS = frozenset(
     f"jax_{name}"
     for name in (

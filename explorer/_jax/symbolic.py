@@ -32,7 +32,7 @@ _users = 0
 def without_held_frames() -> Generator[None]:
     """Have JAX take symbolic dimensions into shapes within, without catching an error.
 
-    Its own way asks `operator.index` and keeps the TypeError in a variable of the same frame: a reference cycle. The
+    Its own way calls `operator.index` and keeps the TypeError in a variable of the same frame: a reference cycle. The
     cycle keeps all frames down to the user's module, with the traced function and its weights, until the garbage
     collector runs.
     """
@@ -146,7 +146,7 @@ def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
 
     A size may be a symbolic dimension of another scope. JAX's own way, `Exported.call`, loses the source frames and the
     derivatives, and takes no host callbacks. Evaluating the result checks every equation's shapes. Rules of custom
-    derivatives, which are Python until JAX asks, still see the symbols: take derivatives of another trace.
+    derivatives, which are Python until JAX runs them, still see the symbols: take derivatives of another trace.
 
     Raises:
         Exception: A part of the jaxpr has sizes in an unknown way.
@@ -160,7 +160,7 @@ class Substitution:
     def __init__(self, sizes: Mapping[str, Any]) -> None:
         self.sizes = dict(sizes)
         self.variables: dict[Any, Any] = {}
-        self.jaxprs: dict[int, tuple[Any, Any]] = {}  # by id, which the original, kept beside, holds on to
+        self.jaxprs: dict[int, tuple[Any, Any]] = {}  # by id, with the original, so that the id stays valid
 
     def size(self, dimension: Any) -> Any:
         size = dimension._evaluate(self.sizes)
@@ -230,7 +230,7 @@ class Undecided:
 
     Args:
         text: The question: `batch == 1`, `batch in {…}`, `mod(batch, 2) != 0`.
-        frame: The frame that asks.
+        frame: The frame of the question.
         only_at: The symbol and its one size with another answer; None if more decides.
     """
 
@@ -241,7 +241,7 @@ class Undecided:
 
 @contextmanager
 def undecided_equalities() -> Generator[list[Undecided]]:
-    """Yield the list of undecided equalities that this thread asks outside of JAX within.
+    """Yield the list of undecided equalities that this thread evaluates outside of JAX within.
 
     `dim == 1` is False for a symbolic dimension that may be 1, and the wrong branch is traced in silence. JAX's core
     asks what is surely equal, where False means just that; any other code means the size, JAX's libraries too, such as
@@ -287,7 +287,7 @@ def _watched_equal(self: Any, other: Any) -> Any:
 
 def _watched_truth(self: Any) -> bool:
     _watch(self, 0, "{} != {}")
-    return True  # as an object that says nothing of it
+    return True  # as objects without __bool__ are
 
 
 def _watched_hash(self: Any) -> int:
@@ -299,14 +299,14 @@ def _watched_hash(self: Any) -> int:
 
 _WATCHED = {"__eq__": _watched_equal, "__bool__": _watched_truth, "__hash__": _watched_hash}
 _LOOK_UPS = ("CONTAINS_OP", "BINARY_SUBSCR", "BINARY_OP")
-_ANY_OTHER = object()  # of a look-up; `dim == None` is another question, which slices ask, and its answer is sure
+_ANY_OTHER = object()  # for a look-up; `dim == None`, which slices evaluate, has a sure answer
 
 
 def _watch(size: Any, other: Any, text: str) -> None:
     undecided = _watchers.get(get_ident())
     if undecided is not None:
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-        if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=`, which asks `==`
+        if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=` calls `==`
             frame = frame.f_back
         if not _means_surely(frame) and (other is _ANY_OTHER or _is_undecided(size, other)):
             only_at = None if other is _ANY_OTHER else size_where(size, other)
@@ -327,11 +327,11 @@ def _means_surely(frame: FrameType) -> bool:
     module = _module(frame)
     package = module.partition(".")[0]
     if package == "explorer":
-        return True  # the ledger looks up types of arguments, and nothing in the program comes of it
+        return True  # the ledger looks up types of arguments, which doesn't affect the program
     return package in ("jax", "jaxlib") and not module.startswith(_LIBRARIES)
 
 
-# Of JAX, what computes one way or another by a size; the rest looks for shortcuts, and its caches compare keys.
+# The parts of JAX that branch on a size. The others look for shortcuts, and caches compare keys.
 _LIBRARIES = (
     "jax.experimental.",
     "jax._src.image.",

@@ -36,7 +36,7 @@ class Compiled:
     Args:
         text: The optimized HLO of all modules.
         memory: Bytes by use, of one device.
-        cost: The compiler's estimate of the whole; empty where it has none.
+        cost: The compiler's estimate of the whole; or empty.
         seconds: The time it took.
     """
 
@@ -47,7 +47,7 @@ class Compiled:
 
 
 def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
-    """Return the devices of a topology, none of which need be here.
+    """Return the devices of a topology, which need not be here.
 
     Args:
         platform: `cuda`, `rocm`, `tpu`; for `cpu` the devices of this process are returned.
@@ -102,7 +102,7 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
         )
         seconds = perf_counter() - began
     if code:
-        with suppress(Exception):  # a compiler that can't raises whatever it likes; then less is known
+        with suppress(Exception):  # a compiler that can't raises any error; then less is known
             Path(code, "executable").write_bytes(compiled.serialize())
     text = "\n".join(module.to_string() for module in compiled.hlo_modules())
     memory = _memory(compiled)
@@ -114,7 +114,7 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
 def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, int]:
     """Return the bytes by use, with temporaries as a TPU's compiler assigned them, by which it refuses a program.
 
-    Its `memory_analysis()` counts more where there are loops: of the gradient of a scan it said 18.6 GiB, and compiled
+    Its `memory_analysis()` counts more where there are loops: for the gradient of a scan it reported 18.6 GiB, and compiled
     it for the 15.75 GiB of a v5e. Only a dump has the assignment; it cost no measurable time (75 s of a training step
     both ways).
     """
@@ -129,7 +129,7 @@ def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, in
 def _memory(compiled: Any) -> dict[str, int]:
     try:
         stats = compiled.get_compiled_memory_stats()
-    except Exception:  # a compiler that doesn't tell raises whatever it likes
+    except Exception:  # a compiler without it raises any error
         return {}
     return {use.replace("_", " "): int(getattr(stats, f"{use}_size_in_bytes")) for use in _USES}
 

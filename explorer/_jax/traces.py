@@ -25,16 +25,16 @@ except ImportError:  # pragma: no cover - degrades to no source links
     _is_users = _read_frame = None
 
 try:
-    # `jax.core.get_opaque_trace_state` compares two moments; whether this one is in a trace at all, only this says.
+    # `jax.core.get_opaque_trace_state` compares two moments; only this tests if a trace is active now.
     from jax._src.core import trace_state_clean as is_top_level  # pyright: ignore
-except ImportError:  # pragma: no cover - it is asked the long way each time
+except ImportError:  # pragma: no cover - is_in_jaxpr_trace then makes an array each time
 
     def is_top_level() -> bool:
         return False
 
 
 # Reading a frame takes a microsecond, and a program has the same few thousand in all its equations. By the identity of
-# the code, which is kept alive beside: to hash a code object would take as long.
+# the code, which the entry keeps alive: to hash a code object would take as long.
 _frames: dict[tuple[int, int], tuple[Any, Frame | None]] = {}
 _MOST_FRAMES = 100_000
 
@@ -57,7 +57,7 @@ def user_stack(traceback: Any) -> tuple[Frame, ...]:
 
 
 def called_through(traceback: Any, *names: str) -> bool:
-    """Return True if an equation was made below a function of JAX's with one of these names."""
+    """Return True if an equation was made below a function of JAX's with a name in `names`."""
     if _is_users is None or traceback is None:
         return False
     codes, _ = traceback.raw_frames()
@@ -145,27 +145,27 @@ def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
 _CALLS = 4096  # what JAX keeps of calls by default
 
 try:
-    # Experimental, hence here. It is part of every trace's cache key, that of inner jits too, and changes nothing else.
+    # Experimental. It is part of every trace's cache key, also of inner jits, and changes nothing else.
     from jax.experimental.xla_metadata import set_xla_metadata as _metadata  # pyright: ignore[reportUnknownVariableType]
 except ImportError:  # pragma: no cover - degrades to what JAX remembers of earlier traces
     _metadata: Any = None
 
 try:
-    # Part of every key too. JAX takes it for the cache of calls of what is jitted within, and equations don't show it.
+    # Part of every key too, and not visible in equations: JAX uses it as the cache of calls of functions jitted within.
     from jax._src.config import jax_jit_cpp_cache_obj as _cache_of_calls  # pyright: ignore
 except ImportError:  # pragma: no cover - as above
     _cache_of_calls: Any = None
 
 try:
-    # What jitted functions were traced to, `jnp.add` and its like too: kept as long as these live, without bound; and
-    # with what they were called, which holds the same.
+    # The traces of jitted functions, including `jnp.add`: kept without bound as long as the functions live; and
+    # their call signatures, which hold the same.
     from jax._src.interpreters.partial_eval import trace_to_jaxpr as _inner_traces  # pyright: ignore
     from jax._src.pjit import _infer_params_cached as _inner_calls  # pyright: ignore
 except ImportError:  # pragma: no cover - what is traced here stays where JAX keeps it
     _inner_traces: Any = None
     _inner_calls: Any = None
 
-_KEPT = 512  # inner programs of traces from here, some 5 kB each, that JAX may keep though nobody asks for them again
+_KEPT = 512  # inner programs of such traces, some 5 kB each, that JAX may keep without use
 _number = count(1)
 _added = [0]
 
@@ -217,7 +217,7 @@ def is_uncached_mark(value: Any) -> bool:
 
 def unchecked_leaks() -> AbstractContextManager[Any]:
     """Turn off the check for leaked tracers within: recording a trace keeps its values alive."""
-    # The public function only switches that on; it is a partial() of the one that does both.
+    # The public function only turns the check on; it is a partial() of the function that does both.
     switch = getattr(jax.checking_leaks, "func", None)
     return nullcontext() if switch is None else switch(False)
 
@@ -267,19 +267,19 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
                     yield from _equations(inner)
 
 
-_lowering: Any  # what lowering itself asks for the devices of a program; nothing public says it
+_lowering: Any  # the functions by which lowering finds a program's devices; not public
 try:
     from jax._src.core import jaxpr_const_args as _constants  # pyright: ignore
     from jax._src.dispatch import get_intermediate_shardings as _inner_shardings  # pyright: ignore
     from jax._src.named_sharding import UnspecifiedValue as _Unspecified  # pyright: ignore
 
     _lowering = SimpleNamespace(constants=_constants, inner_shardings=_inner_shardings, unspecified=_Unspecified)
-except ImportError:  # pragma: no cover - each program is lowered, which says it too
+except ImportError:  # pragma: no cover - then each program is lowered to find out
     _lowering = None
 
 
 def is_of_one_device(traced: Any) -> bool:
-    """Return True if a `jax.stages.Traced` is for one device; False where only lowering can tell."""
+    """Return True if a `jax.stages.Traced` is for one device; False where only lowering shows it."""
     if _lowering is None:
         return False
     try:

@@ -26,7 +26,7 @@ class CompiledProgram:
 
     Args:
         text: Returns the optimized HLO.
-        cost: The compiler's estimate of the whole program; empty where it has none.
+        cost: The compiler's estimate of the whole program, or empty.
         memory: Bytes by use; empty where unknown.
         compiled: The `jax.stages.Compiled`; None where there is no device to load it.
     """
@@ -43,7 +43,7 @@ def environment() -> dict[str, str]:
 
 
 class Backend(Protocol):
-    """Protocol of what lowers and compiles."""
+    """Protocol of lowering and compiling."""
 
     @property
     def is_here(self) -> bool:
@@ -126,7 +126,7 @@ class TargetBackend:
                 f"{target} needs {lacks}.\n  Hint: explorer.targets() has what can be compiled for."
             )
         self.target = target
-        start(target)  # which gets ready while the function is traced and lowered
+        start(target)  # the subprocess starts while the function is traced and lowered
 
     def lower(self, traced: Any) -> Any:
         """Lower for the target's platform, which needs no plugin."""
@@ -168,7 +168,7 @@ class TargetBackend:
         try:
             made = compile_program({**estimates, **options}, code)
         except TargetCompileError as error:
-            # XLA has measured tables of products for some GPUs, and gives up where it has none: of sm_80 and sm_89.
+            # XLA has measured tables of products for some GPUs, and fails without one: for sm_80 and sm_89.
             if not estimates or "Cannot find key: " not in str(error):
                 raise
             made = compile_program(options, code)
@@ -201,7 +201,7 @@ def _code_options(platform: str, folder: Path) -> dict[str, Any]:
     measurable: a training step of two layers took 17 s for an H100, and 21 s without. Up to jaxlib 0.10 the option is
     Triton's alone, and LLVM's code is written anyway.
     """
-    if platform == "tpu":  # whose compiler writes it from its start on, or not at all
+    if platform == "tpu":  # its compiler writes code from its start on, or not at all
         return {}
     emitters = "^(llvm|ptx|triton-fusion)$"
     return {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": emitters}
@@ -214,17 +214,17 @@ def _larger(target: Target, count: int) -> str:
 
 
 def _cost(compiled: Any) -> dict[str, float]:
-    """Return XLA's estimate of the whole program; empty where the backend has none."""
+    """Return XLA's estimate of the whole program; empty where the backend gives no estimate."""
     try:
         analysis: dict[str, Any] = compiled.cost_analysis() or {}
-    except Exception:  # a backend without it raises whatever it likes, and a view can do without
+    except Exception:  # a backend without it raises any error
         return {}
     wanted = ("flops", "transcendentals", "bytes accessed")
     return {key: float(analysis[key]) for key in wanted if float(analysis.get(key, -1)) >= 0}
 
 
 def _memory(compiled: Any) -> dict[str, int]:
-    """Return bytes by use; empty where the backend has none."""
+    """Return bytes by use; empty where the backend gives no estimate."""
     try:
         stats = compiled.memory_analysis()
     except Exception:  # as above

@@ -33,7 +33,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 class Call:
-    """A function with the arguments of a call, none of which is taken for an option of Explorer's.
+    """A function with the arguments of a call; its keywords are never options of Explorer's.
 
     Every function of Explorer's that takes a function and its arguments also takes a `Call` in their place.
 
@@ -77,7 +77,7 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     """
     parameters = inspect.signature(verb).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
-    call_verb: Callable[..., R] = verb  # whose parameters are sorted here and not by the type checker
+    call_verb: Callable[..., R] = verb  # the type checker can't follow the routing
 
     @wraps(verb)
     def routed(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -129,16 +129,16 @@ def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
 
 def _open_parameters(subject: Any, args: tuple[Any, ...]) -> set[str]:
     """Return the parameters without a value yet that may be given by name; of several functions, of all."""
-    if isinstance(subject, Mapping):  # as compare() takes: those with arguments of their own take none of these
+    if isinstance(subject, Mapping):  # as in compare(): functions with arguments of their own ignore these
         functions = [each for each in cast("Mapping[Any, Any]", subject).values() if callable(each)]
         return {name for function in functions for name in _open_parameters(function, args)}
     try:
         signature = inspect.signature(subject)
-    except (TypeError, ValueError):  # a builtin has none, and what can't be called is refused by the verb
+    except (TypeError, ValueError):  # a builtin has no signature; the verb refuses what can't be called
         return set()
     try:
         filled = {*signature.bind_partial(*args).arguments, *_bound_by_name(subject)}
-    except TypeError:  # too many by position: the verb says so
+    except TypeError:  # too many by position: the verb raises
         return set()
     parameters = signature.parameters.values()
     return {parameter.name for parameter in parameters if parameter.kind in _BY_NAME} - filled

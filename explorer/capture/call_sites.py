@@ -9,13 +9,13 @@ from explorer.capture.sources import label
 from explorer.model.events.event import Place
 from explorer.model.stage import is_library_file
 
-# Who runs the user's code: their frames, and those that called them, say nothing of it.
+# Packages that run the user's code: their frames and callers are not the user's.
 _RUNNERS = frozenset(
     ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
 )
 # Between the user's line and what it calls.
 _OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
-_DEEPEST = 200  # frames: a recursion says no more with the next one
+_DEEPEST = 200  # frames: deeper ones of a recursion repeat
 _MANY = 4_096
 
 _kinds: dict[str, str] = {}
@@ -30,7 +30,7 @@ def user_places(frame: FrameType | None) -> tuple[Place, ...]:
         if frame is None:
             break
         kind = _kinds.get(frame.f_code.co_filename) or _kind(frame)
-        if kind == "runner" and users:  # below them they are what the user's code called, as `thread.join()` does
+        if kind == "runner" and users:  # a runner that the user's code called, as in `thread.join()`
             break
         if kind == "users":
             users.append(_place_at(frame))

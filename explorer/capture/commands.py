@@ -70,7 +70,7 @@ def _explore(given: argparse.Namespace) -> int:
 
 
 def _explored(target: str, arguments: list[str], hardware: str | None = None) -> ex.Capture:
-    # What the user's code prints while it is imported and traced is no part of the report.
+    # Output of the user's code at import and trace is not part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(target)
         args, kwargs = arguments_of(function, arguments, vars(module))

@@ -17,7 +17,7 @@ from explorer.capture.frames import Step, names_in
 from explorer.capture.index_hints import item_hint, mask_hint
 from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
 
-# Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
+# Some of JAX's refusals are plain TypeErrors and IndexErrors. Their messages, from 0.10 to 0.12:
 _UNNAMED = re.compile(
     r"Shapes must be 1D sequences of concrete values|Slice entries must be static|must have static start/stop/step"
     r"|unsupported format string passed to \w*Tracer|unhashable type: '\w*Tracer|\*: '\w+' and '\w*Tracer'"
@@ -31,7 +31,7 @@ _CONCRETE = (
 )
 _WIDEST = 60  # characters of an expression
 
-# What to write instead; {0} is the traced value.
+# Hints; {0} is the traced value.
 _ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one, jax.numpy computes with it"
 _PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
 _CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
@@ -51,8 +51,8 @@ _WHILE = "jax.lax.while_loop(condition, body, state) loops in the compiled progr
 
 
 def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
-    """Return True if an error says that a traced array has no value; `steps` are the user's lines on its way."""
-    # Of `array[0] = traced` NumPy says something of its own, whose cause is JAX's refusal.
+    """Return True for an error about the missing value of a traced array; `steps` are the user's lines on its way."""
+    # For `array[0] = traced` NumPy raises its own error; the cause is JAX's.
     is_stored = type(error) is ValueError and isinstance(error.__cause__, _CONCRETE) and str(error).startswith(_STORED)
     if isinstance(error, _CONCRETE) or is_stored or not steps:
         return isinstance(error, _CONCRETE) or is_stored
@@ -294,7 +294,7 @@ def _is_in_jax(name: str) -> bool:
 
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """Return the names of traced integers, of which shapes are made."""
+    """Return the names of traced integers, which shapes are made from."""
     return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 
@@ -304,7 +304,7 @@ def _short(text: str) -> str:
 
 
 def is_count(value: Any) -> bool:
-    kind = getattr(value.dtype, "kind", "") if isinstance(value, jax.core.Tracer) else ""  # a key's type has none
+    kind = getattr(value.dtype, "kind", "") if isinstance(value, jax.core.Tracer) else ""  # a key's dtype has no kind
     return kind in tuple("iub") and value.shape == ()
 
 

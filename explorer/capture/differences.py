@@ -36,7 +36,7 @@ def difference_of(result: Any, plain: Any) -> Difference:
             continue
         largest = np.abs(one[apart] - other[apart]).max()
         scale = np.abs(other[np.isfinite(other)]).max(initial=0.0)
-        # NumPy's maximum of a number and NaN is NaN, Python's the one that comes first.
+        # NumPy's maximum of a number and NaN is NaN; Python's is the first argument.
         absolute = float(np.maximum(absolute, largest))
         relative = float(np.maximum(relative, largest / scale if scale else nan))
     return Difference(absolute, relative)

@@ -13,7 +13,7 @@ from explorer.errors import DonatedInputError, ExplorerError
 
 
 def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | None:
-    """Return the error for a call that XLA refused for a deleted input of `given`; None if there is none."""
+    """Return the error for a call that XLA refused for a deleted input of `given`; None without such an input."""
     gone = next((path for parameter, value in given.items() for path in _deleted(parameter, value)), None)
     if gone is None:
         return None

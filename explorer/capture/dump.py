@@ -24,7 +24,7 @@ class Dump:
     Args:
         prefix: The start of its files' names, `module_0006.jit_f`.
         files: Its text `before` and `after` optimization, or one file, `only`.
-        size: Bytes of these files.
+        size: Of the files, in bytes.
         has_passes: True if there are files of its passes.
     """
 

@@ -26,7 +26,7 @@ _IN_NAME = re.compile("(?<![a-zA-Z0-9])" + NUMBERED_SCOPE.replace("~", "_").form
 _NAME = re.compile(r"(?<=%)[\w.\-]+")
 _NUMBERED_NAME = re.compile(rf"(?<![\w.\-])[\w.\-]*{_IN_NAME.pattern}[\w.\-]*")
 
-# What runs as a part of whoever calls it: it belongs to equations inside of, or equal to, the caller's.
+# Computations that are part of their caller: their equations are inside the caller's, or equal to it.
 _APPLIED = frozenset(("apply", "reducer", "region"))
 _PARTS = _APPLIED | {"call", "body", "condition", "branch", "function", "cond", "do"}
 
@@ -127,7 +127,7 @@ class EquationPaths:
             if path:
                 self._row_of_path[path] = row
                 self._rows_of_number.setdefault(path[-1], []).append(row)
-        self._resolved: dict[str, Equations] = {}  # what is the same whoever calls
+        self._resolved: dict[str, Equations] = {}  # independent of callers
         self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
@@ -147,7 +147,7 @@ class EquationPaths:
                 is_plain = False
                 inside = self._inside(candidates, callers)
                 candidates = [row for rows in inside for row in rows] or candidates
-                # In what all callers share, it is one equation of each.
+                # In a computation that all callers share, the instruction is one equation of each caller.
                 certain = certain and bool(inside) and all(len(rows) == 1 for rows in inside)
             rows.update(candidates)
         equations = Equations(tuple(sorted(rows)), certain)
@@ -159,7 +159,7 @@ class EquationPaths:
         """Split the numbers of names that XLA merged by concatenation into one path each."""
         pieces: list[tuple[int, ...]] = []
         while numbers:
-            # A number that no equation has stands alone, and is then of none.
+            # A number that no equation has is a piece on its own, without candidates.
             length = next((i for i in range(len(numbers), 1, -1) if self._candidates(numbers[:i])), 1)
             pieces.append(numbers[:length])
             numbers = numbers[length:]
@@ -176,7 +176,7 @@ class EquationPaths:
         return self._candidates_of[numbers]
 
     def _inside(self, rows: Iterable[int], callers: Sequence[int]) -> list[list[int]]:
-        """Return the equations inside each caller; empty if a caller has none, and so is not a caller."""
+        """Return the equations inside each caller; empty if a caller has no equation inside."""
         inside: dict[tuple[int, ...], list[int]] = {self._paths[caller]: [] for caller in callers}
         for row in rows:
             path = self._paths[row]
@@ -202,7 +202,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     equations: list[Equations] = [_NONE] * len(graph.names)
     members = _members(graph)
     scopes: list[int] = graph.scope.tolist()
-    # What JAX lowers a part to is of that part. XLA adds instructions without a name to a loop that are not of it.
+    # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
     is_part: list[bool] = graph.is_equation.tolist() if is_lowered else [False] * len(scopes)
     for group in (*_callers_first(graph, callers), -1):

@@ -130,7 +130,7 @@ class Described(Protocol):
 
 
 class HoldsState:
-    """A function with state beside its arguments: each call gives JAX a new function."""
+    """A function that reads and writes state outside its arguments: each call gives JAX a new function."""
 
     @property
     def captured(self) -> tuple[Any, ...]:
@@ -203,7 +203,7 @@ class CompileRequest:
         __tracebackhide__ = True
         try:
             signature = inspect.signature(self._target)
-        except (TypeError, ValueError):  # a builtin has none; JAX reports wrong arguments itself
+        except (TypeError, ValueError):  # a builtin has no signature; JAX reports wrong arguments itself
             return
         try:
             signature.bind(*self.args, **self.kwargs)
@@ -257,7 +257,7 @@ class CompileRequest:
             return Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
 
     def empty_capture(self, failure: str = "", **fields: Any) -> Capture:
-        """Return a capture with these fields, and no stages if they have none."""
+        """Return a capture with these fields, without stages by default."""
         function = self.unwrapped
         code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
         given: dict[str, Any] = {"stages": (), "durations": Durations(), **fields}
@@ -276,7 +276,7 @@ class Compilation(NamedTuple):
     """JAX's objects for each step, and their capture.
 
     Attributes:
-        traced, lowered, compiled: Those of `jax.stages`; `compiled` is None where no device is here to load it.
+        traced, lowered, compiled: Those of `jax.stages`; `compiled` is missing without a device.
     """
 
     traced: Any
@@ -385,7 +385,7 @@ class CompileSteps:
     """The steps of a compilation; an error in a step carries the capture of the steps before it.
 
     Args:
-        request: What is compiled.
+        request: The request.
         events: The set that `steps_done` yields.
 
     Attributes:

@@ -11,10 +11,10 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.types import parse_type
 
-# They need no operands: cheaper to compute again than to be given.
+# Without operands: cheaper to compute again than to pass.
 _GIVEN_BY_ITSELF = ("constant", "iota")
 _NAMES = "control-predecessors={"
-# What a program for several devices is compiled for.
+# Module attributes of a program for several devices.
 _KEPT = ("replica_count", "num_partitions")
 
 

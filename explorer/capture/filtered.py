@@ -74,7 +74,7 @@ def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
         return _seen_call(wrapper, args, kwargs)
     seen: list[Any] = []
 
-    def see(tracers: Sequence[Any]) -> None:  # Equinox takes a tracer for an array, and what describes one for static
+    def see(tracers: Sequence[Any]) -> None:  # Equinox treats a tracer as an array, and a struct as static
         described = {id(tracer): leaves[i] for i, tracer in zip(at, tracers, strict=True)}
         given = dict(zip(at, tracers, strict=True))
 

@@ -43,7 +43,7 @@ class Step:
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
     def value_of(self, name: str) -> Any:
-        """Return the value of a name in the frame; None if there is none."""
+        """Return the value of a name in the frame; None if missing."""
         frame = self.frame
         spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
         return next((space[name] for space in spaces if name in space), None)
@@ -63,7 +63,7 @@ class Step:
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
 
     def value_at(self, path: str) -> Any:
-        """Return the value at `d['a'][0]`; None if there is none."""
+        """Return the value at `d['a'][0]`; None if missing."""
         try:
             return _value(ast.parse(path, mode="eval").body, self.frame.f_locals)
         except (SyntaxError, LookupError, TypeError, AttributeError):
@@ -138,7 +138,7 @@ def users_arguments(
     traced = steps[-1] if file is None else traced
     if traced is not None:
         return [Argument(path, traced.function, traced.value_at(path)) for path in paths]
-    # Explorer's or a library's: its names say nothing to the user. Its values do, for it hands them on.
+    # A wrapper of Explorer's or a library's: the user doesn't know its names, but it passes on the user's values.
     wrapper = next((step for step in _steps(error) if (step.code_name, step.file) == (name, file)), None)
     if wrapper is None:
         return []

@@ -12,7 +12,7 @@ import numpy as np
 from explorer.capture.frames import Step
 
 _REDUCTIONS = ("sum", "mean", "prod", "any", "all", "std", "var", "nansum", "nanmean")
-# Of nothing at all these have no value: they ask for one to start from.
+# These have no value for an empty array: they need an initial one.
 _EXTREMES = {"max": "min", "min": "max", "amax": "min", "amin": "max"}
 _NAN = {name: f"nan{name}" for name in ("median", "percentile", "quantile")}
 _UPDATES = {

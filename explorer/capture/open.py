@@ -36,7 +36,7 @@ _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
     re.M,
 )
-_LONGEST_BY_HAND = 1_000_000  # characters; a longer text was printed by a compiler as it is
+_LONGEST_BY_HAND = 1_000_000  # characters; a longer text is a compiler's
 _FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instructions
 _BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
 
@@ -54,7 +54,7 @@ def open_hlo(
             or after optimization and of any age; StableHLO or other MLIR, as text or bytecode; a serialized `HloProto`
             or `HloModuleProto`; any of these compressed by gzip; or the folder of an XLA dump (`--xla_dump_to`). Text
             in a spelling that no compiler prints is shown as its compiler prints it.
-        module: Which module of a folder: the start of its files' names, or a part of it.
+        module: A module of a folder: the start of its files' names, or a part of it.
         sources: The folder below which Python files that the module names may be shown and saved with the capture; None
             is the working folder, "/" any. The module's author chose these names. `environment["sources"]` lists files
             that exist and were left out.
@@ -85,7 +85,7 @@ def open_hlo(
     path = Path(source)
     try:
         data = b"" if path.is_dir() else read_bytes(path, LARGEST_DUMP, "a module")
-    except (OSError, ValueError) as error:  # to look whether a name with a null byte is a folder's is a ValueError
+    except (OSError, ValueError) as error:  # is_dir() raises ValueError for a null byte
         reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
         raise OpenError(
@@ -97,7 +97,7 @@ def open_hlo(
 
 
 def _text_of(data: bytes, what: str) -> str:
-    """Return the module's text from text, bytecode, a proto, or any of these compressed."""
+    """Return the module's text from text, bytecode, a proto, or gzip of one."""
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_GZIP):
@@ -227,7 +227,7 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 
 
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
-    """Return the capture of what was read; the last stage gives the name."""
+    """Return the capture of the stages that were read, named by the last."""
     last = reads[-1]
     _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)

@@ -33,7 +33,7 @@ class Origin:
 
 
 _origins: weakref.WeakKeyDictionary[Capture, Origin] = weakref.WeakKeyDictionary()
-# By id(), each with a weak reference that says whether the id is still that object's.
+# By id(), each with a weak reference to test that the id is still that object's.
 _times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 
 
@@ -98,7 +98,7 @@ def agree_on_time(
     Args:
         function, args, kwargs: The program.
         now: The measurement.
-        is_latest: Show `now` even if both agree, as where the user asked only for the time.
+        is_latest: Show `now` even if both agree, as in `time()`.
 
     Returns:
         The time to show (of two that agree the earlier one, else the new one), and a note if they disagree.
@@ -120,7 +120,7 @@ def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tim
 
 
 def _times_of(function: Any) -> dict[Hashable, Samples | None]:
-    """Return the times of a function's programs; empty if there are none."""
+    """Return the times of a function's programs; empty for an unknown function."""
     entry = _times.get(id(_owner(function)))
     return entry[1] if entry is not None and entry[0]() is _owner(function) else {}
 

@@ -12,7 +12,7 @@ from explorer._jax import may_profile
 from explorer._jax.profiling import profiling, read_profile
 from explorer.errors import ProfilerBusyError
 
-START = "pipeline-start"  # stands among the runs where a pipeline starts, as it does among the snapshots
+START = "pipeline-start"  # marks the start of a pipeline among runs and snapshots
 
 _PIPELINE = re.compile(r"(.+) \(([^()]+)\)")  # `simplification (jit_f)`: a pipeline that runs on a module
 _NO_PASS = ("RunInvariantCheckers",)
@@ -20,7 +20,7 @@ _NO_PASS = ("RunInvariantCheckers",)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a pass; `seconds` is None where it wasn't measured."""
+    """One run of a pass; without `seconds` where it wasn't measured."""
 
     name: str
     pipeline: str
@@ -62,7 +62,7 @@ class _Open:
 
     end: float
     pipeline: str
-    run: int  # its index among the runs, -1 if it is none
+    run: int  # its index among the runs, or -1
 
 
 def _runs(profile: Any) -> Iterable[Run]:
@@ -81,7 +81,7 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
         pipeline, run = "" if match is None else match[1], -1
         if match is not None:
             if outer.run >= 0:
-                runs[outer.run] = None  # a pass that is a pipeline: what runs in it counts, not itself
+                runs[outer.run] = None  # a pass that is a pipeline: only its inner passes count
             runs.append(Run(START, pipeline))
         elif outer.pipeline and event.name not in _NO_PASS:
             run = len(runs)

@@ -27,7 +27,7 @@ MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of te
 
 
 def modules_in(folder: str | Path) -> tuple[str, ...]:
-    """Return the modules that a dump folder has snapshots of, the one with the most text first."""
+    """Return the modules that a dump folder has snapshots for, most text first."""
     sizes: dict[str, int] = {}
     for path in files_in(Path(folder)):
         match = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
@@ -155,7 +155,7 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
     for step, after in steps:
         name = step.name, step.pipeline
         match = next((i for i in range(at, len(runs)) if written[i] == name), -1)
-        # A change between pipelines stands before the next one's passes, a step within a pass before that pass.
+        # A change between pipelines comes before the next one's passes, a step within a pass before that pass.
         end = match if match >= 0 else next((i for i in range(at, len(runs)) if step.pipeline in written[i]), -1)
         if match < 0 and after == shot and runs:
             continue  # a pipeline within a pipeline, which is listed as a pass too

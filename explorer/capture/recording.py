@@ -137,7 +137,7 @@ def numbered_program(
         if numbered is None:
             return None
         with suppress_recording(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the plain program's lowering has just warned of the same
+            warnings.simplefilter("ignore")  # the plain program's lowering has just given the same warnings
             lowered = backend.lower(numbered.traced)
         # A graph of a jaxpr has its constants first, then its arguments.
         jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
@@ -261,7 +261,7 @@ class PassDump:
     """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large.
 
     Args:
-        folder: Where XLA wrote them; removed after compression.
+        folder: XLA's output; removed after compression.
         files: Of the module, in the order of the passes.
         runs: The passes that ran, with their times.
     """
@@ -270,7 +270,7 @@ class PassDump:
         self.runs = runs
         self.size = sum(file.path.stat().st_size for file in files)
         self._files = files
-        self._lengths: list[int | None] = []  # None where a module is the one before it
+        self._lengths: list[int | None] = []  # None if a module equals the previous one
         self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
@@ -330,7 +330,7 @@ class _Dumped:
 
     Args:
         options: For the compiler.
-        temporary: Where it writes; None without a dump.
+        temporary: The folder of the dump, or None.
     """
 
     options: Mapping[str, Any] | None
@@ -355,7 +355,7 @@ class _Dumped:
 def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
     """Yield the options for a compile that dumps its passes, unless the dump would be too large.
 
-    A dump that the user asked XLA for stays untouched.
+    A dump that the user requested from XLA stays untouched.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
     is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")

@@ -52,7 +52,7 @@ def is_a(value: Any, *classes: type[Any]) -> bool:
 
 
 def is_exactly(value: Any, *classes: type[Any]) -> bool:
-    """Return True if a value's class is one of these. Not by `in`: a metaclass may define `==`."""
+    """Return True if a value's class is in `classes`. Not by `in`: a metaclass may define `==`."""
     kind = kind_of(value)
     return any(kind is one for one in classes)
 
@@ -89,7 +89,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def member(value: Any, name: str) -> Any:
-    """Return an attribute if reading it runs nothing; `Ellipsis` otherwise, or if there is none."""
+    """Return an attribute if reading it runs nothing; `Ellipsis` otherwise, or if missing."""
     if kind_of(value) is ModuleType or is_a(value, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, ...)
     if is_a(value, type):
@@ -111,7 +111,7 @@ def _class_attribute(kind: type[Any], name: str, receiver: Any) -> Any:
             return held.__get__(None, kind)
         if is_exactly(held, *_METHODS):
             return held if receiver is kind else MethodType(held, receiver)
-        # A descriptor of another kind runs code when it is read; what is no descriptor is the attribute itself.
+        # Another descriptor runs code when it is read; any other object is the attribute itself.
         return ... if any("__get__" in _VARS(one) for one in mro(held)) else held
     return ...
 
@@ -145,7 +145,7 @@ def _constructed_method(maker: Any, name: str) -> Any:
 
 def _item(owner: Any, key: Any) -> Any:
     if type(owner) is dict:
-        # Not by hash: a key of the user's may have the same one, and then be asked whether it is equal.
+        # Not by hash: a user's key may have the same hash, and then its `__eq__` would run.
         items = list(cast(dict[Any, Any], owner).items())
         return next((item for own, item in items if type(own) is type(key) and own == key), ...)
     if is_exactly(owner, list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
@@ -219,7 +219,7 @@ def is_users_class(kind: type[Any]) -> bool:
     """Return True if the user wrote the class."""
     module = _text(_MODULE(kind))
     file = _text(member(sys.modules.get(module), "__file__"))
-    # What has no file was typed into a session, or is part of the interpreter.
+    # A module without a file was typed into a session, or is part of the interpreter.
     return not is_library_file(file) if file else module == "__main__"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 Compile = Callable[[bytes, str, dict[str, Any]], CodeType]
 _ROOT = os.path.dirname(os.path.dirname(__file__))
 _HOT = tuple(os.path.join(_ROOT, room, "") for room in ("hotpath", "runtime"))  # Ctrl-C may come while that runs
-_INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
+_INTERRUPTED = 130  # a shell's exit status after Ctrl-C
 
 
 def read_script(script: str) -> bytes:
@@ -62,12 +62,12 @@ def _run_text(script: str, text: bytes, compile_text: Compile) -> None:
     code = compile_text(text, script, main.__dict__)
     main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    sys.modules["__main__"] = main  # what it pickles, or starts processes of, is looked up there
+    sys.modules["__main__"] = main  # pickle and subprocesses look names up there
     exec(code, main.__dict__)
 
 
 def _its_own(traceback: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without frames of this file, of runpy, and of what wraps a hot function."""
+    """Return a traceback without frames of this file, of runpy, and of hot functions' wrappers."""
     own: list[TracebackType] = []
     while traceback is not None:
         if not _is_ours(traceback):

@@ -58,7 +58,7 @@ def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]
     sizes = [size.strip() for size in match[2].split(",")] if match else []
     if match is None or not all(size.isdecimal() or size.isidentifier() for size in sizes):
         return None
-    # As with all names in place of numbers: so one place says which dtypes there are.
+    # Parsed with numbers for the names, so that the dtypes are listed once.
     fixed = parse_shape_spec(f"{match[1]}[{','.join(['1'] * len(sizes))}]")
     shape = tuple(int(size) if size.isdecimal() else size for size in sizes)
     return (shape, fixed.dtype) if fixed is not None and any(isinstance(size, str) for size in shape) else None
@@ -72,7 +72,7 @@ def annotated_arguments(
     Args:
         function: The annotated function.
         given: The number of arguments given by position.
-        named: The names of those given by name.
+        named: The names of the arguments given by name.
 
     Raises:
         OptionError: An argument has neither a default nor an annotation with shape and dtype.

@@ -85,13 +85,13 @@ def label(file: str) -> str:
     return f"cell [{count}]" if count is not None else _name(file)
 
 
-@lru_cache(maxsize=1024)  # a path takes longer to read than all else that is told of a frame
+@lru_cache(maxsize=1024)  # a path takes longer to parse than the rest of a frame
 def _name(file: str) -> str:
     return PurePath(file).name
 
 
 def _shell() -> Any:
-    # Asked only where it runs: a script pays nothing for notebooks.
+    # Only if IPython is loaded: a script pays nothing for notebooks.
     ipython: Any = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
@@ -144,7 +144,7 @@ def _characters(text: str, column: int) -> int:
 
 
 def users_frame() -> FrameType | None:
-    """Return the innermost live frame of the user's own code; None if there is none."""
+    """Return the innermost live frame of the user's own code; None if only libraries run."""
     frame = inspect.currentframe()
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -152,7 +152,7 @@ def users_frame() -> FrameType | None:
 
 
 def called_at() -> str:
-    """Return the line of an error that says where the user called."""
+    """Return a line for an error with the user's calling line."""
     frame = users_frame()
     return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
 
@@ -182,7 +182,7 @@ def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
     way: list[ast.AST] = [tree]
     while inner := next((node for node in _parts(way[-1]) if span in Span.of(node)), None):
         way.append(inner)
-    # A file that was edited since it was loaded has something else there. The start of a call over several lines is
+    # A file that was edited since it was loaded has other code there. The start of a call over several lines is
     # given as the start of its last name.
     return tuple(way) if len(way) > 1 and Span.of(way[-1])[2:] == span[2:] else ()
 
@@ -192,7 +192,7 @@ _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | None:
-    """Return a text's syntax tree, shared and not to be changed, without IPython's own lines; None if it has none."""
+    """Return a text's syntax tree without IPython's own lines, or None. The tree is shared: don't change it."""
     for attempt in (text, _MAGIC.sub("", text)):
         try:
             return ast.parse(attempt)
@@ -202,18 +202,18 @@ def parse(text: str) -> ast.Module | None:
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a node that have a place, through those that have none, such as a comprehension's `for`."""
+    """Yield the parts of a node that have a place, descending through others, such as a comprehension's `for`."""
     for part in ast.iter_child_nodes(node):
         if hasattr(part, "lineno"):
             yield part
-            yield from getattr(part, "decorator_list", ())  # which stand above what they are part of
+            yield from getattr(part, "decorator_list", ())  # which are above their function's first line
         else:
             yield from _parts(part)
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Module)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# What may have run before, or in another turn, besides what stands above.
+# Statements whose later parts may have run before, in another iteration.
 _WINDING = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
 _COMPOUND = (*_WINDING, ast.If, ast.With, ast.AsyncWith)
 
@@ -229,7 +229,7 @@ def bound_at(way: Sequence[ast.AST], name: str) -> int | None:
                 return None if isinstance(statement, _COMPOUND) else statement.lineno
         if any(_binds(head, name) for head in _heads(outer)):
             return cast(ast.stmt | ast.expr, outer).lineno
-        # Inside of an expression it is `:=` that binds. What a `for` goes through is evaluated once, before.
+        # Inside an expression `:=` binds. The iterable of a `for` is evaluated once, before.
         is_winding = isinstance(outer, (*_WINDING, ast.expr)) and inner is not getattr(outer, "iter", None)
         if is_winding and _binds(outer, name):
             return None

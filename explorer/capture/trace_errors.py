@@ -24,7 +24,7 @@ _TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
 _DEPENDS = re.compile(r"depends on the values? of the arguments? ([^\n]+)\.")
 _MADE_AT = re.compile(r"(?:from|created on) line ([^\n]+?):(\d+)(?::\d+)? \(")
 _LEAKED_FROM = re.compile(r"when the value leaked was (.+?)(?: at (.+?):\d+)? traced for")
-# What JAX says to everybody, after what it has to say.
+# Boilerplate at the end of JAX's messages.
 _BOILERPLATE = re.compile(
     r"\n?(?:See https://(?:docs\.jax|jax\.readthedocs)|The error occurred while tracing|If using `jit`)"
 )
@@ -81,7 +81,7 @@ class Refusal:
         hint: The code to write instead.
         origins: The lines that made the value: `from  argument `n` of f`.
         counts: Arguments that should perhaps be static.
-        step: The user's line; None if there is none.
+        step: The user's line, if known.
         span: The piece of that line.
     """
 
@@ -164,14 +164,14 @@ def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
     return match[1] if match else ""
 
 
-# Where ---------------------------------------------------------------------------------------------------------------
+# Lines on the way -----------------------------------------------------------------------------------------------------
 
 
 def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
     """Return the user's lines from the failing one outwards."""
     if not steps:
         return []
-    # A lambda or a comprehension is on the line of who calls it: once is enough.
+    # A lambda or a comprehension is on its caller's line: list it once.
     others = [step for inner, step in pairwise(steps) if (step.file, step.span.line) != (inner.file, inner.span.line)]
     lines = [f"  in  {step.function}, {place(step.file, step.span.line)}" for step in others]
     if len(lines) > _MOST_STEPS:
@@ -190,7 +190,7 @@ def _operands(step: Step) -> list[str]:
     return [f"  with  {', '.join(list(operands.values())[:4])}"] if operands else []
 
 
-# Where from ----------------------------------------------------------------------------------------------------------
+# Origins of a value ---------------------------------------------------------------------------------------------------
 
 
 def _origins(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""The snapshots of one module, of which only new lines are kept."""
+"""The snapshots of one module; only new lines are kept."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class VersionsBuilder:
         self._tables: list[str] = []
         # By computation: the lines of the last snapshot as they were written, with metadata, and each one's row.
         self._row_of_line: dict[str, dict[str, int]] = {}
-        # The same by computation and instruction; and of each row that is an instruction, these.
+        # Rows by computation and instruction, and the reverse.
         self._row_of_name: dict[tuple[str, str], int] = {}
         self._name_of_row: dict[int, tuple[str, str]] = {}
         self._keys: dict[tuple[str, str], int] = {}

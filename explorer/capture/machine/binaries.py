@@ -149,7 +149,7 @@ def functions(data: bytes) -> Iterator[tuple[str, Assembly]]:
     for symbol in symbols(parts):
         if symbol.is_function and symbol.section < len(parts) and symbol.size:
             code = parts[symbol.section].data[symbol.start : symbol.start + symbol.size]
-            names = dict(relocations(parts, symbol.section))  # by place, of what is put in there
+            names = dict(relocations(parts, symbol.section))  # by place, the inserted symbols
             yield symbol.name, facts_of(list(disassemble(code, symbol.start)), names)
 
 
@@ -213,7 +213,7 @@ _READERS: Mapping[int, Callable[[Sequence[Instruction], Mapping[int, str]], Asse
 
 # Cubins ---------------------------------------------------------------------------------------------------------------
 
-_SIZED_ATTRIBUTE = 4  # a record whose size is in its head; others have their value there
+_SIZED_ATTRIBUTE = 4  # a record with its size in the head; others have their value there
 _FRAME, _STACK, _REGISTERS = 0x11, 0x12, 0x2F
 
 
@@ -231,7 +231,7 @@ def resources(executable: bytes) -> Mapping[str, Resources]:
     start = executable.find(MAGIC)
     while start >= 0:
         if machine_of(executable[start : start + 64]) == CUDA:
-            with suppress(ElfError, struct.error, IndexError):  # of a later kind, or in pieces: then they are not known
+            with suppress(ElfError, struct.error, IndexError):  # of a later format, or in pieces
                 of |= _of_cubin(executable[start:])
         start = executable.find(MAGIC, start + 1)
     return of
@@ -275,7 +275,7 @@ _MOST = 1 << 30  # bytes
 
 
 def records(data: bytes) -> bytes:
-    """Return all records of a file, concatenated; empty if there is none, or it can't be read."""
+    """Return all records of a file, concatenated; empty if the file is missing or unreadable."""
     start = data.find(_SIGNATURE)
     if start < 0:
         return b""
@@ -286,7 +286,7 @@ def records(data: bytes) -> bytes:
         while at + _CHUNK_HEAD <= len(plain):
             size = struct.unpack_from("<Q", plain, at + 8)[0]
             kind, at = plain[at + 24], at + _CHUNK_HEAD
-            if size > len(plain) - at:  # what stands behind the file
+            if size > len(plain) - at:  # data after the file
                 break
             if kind == _SIMPLE:
                 values = _simple(plain[at : at + size])
@@ -329,7 +329,7 @@ def _snappy(data: bytes) -> bytes:
             size, offset, at = (tag >> 2) + 1, int.from_bytes(data[at : at + width], "little"), at + width
         if not 0 < offset <= len(out) or len(out) > length:
             raise ValueError("leads out of it")
-        # What is copied may be what the copy itself makes: a run of equal bytes is written so.
+        # A copy may overlap its own output: a run of equal bytes is encoded so.
         piece = bytes(out[len(out) - offset :][:size])
         out += (piece * (size // len(piece) + 1))[:size]
     if len(out) != length:

@@ -24,14 +24,14 @@ from explorer.model.machine_code import KernelCode, MachineCode
 from explorer.model.stage import Stage
 from explorer.model.text import install_hint
 
-_EXECUTABLE = "executable"  # the file with what a GPU's compiler serialises
+_EXECUTABLE = "executable"  # the file with what a GPU's compiler serializes
 _TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")
 # 1795413926822760910-convolution_multiply_fusion-01-final_bundles.txt
 _BUNDLES = re.compile(r"\d+-(?P<kernel>.+)-\d+-(?P<what>schedule-analysis_)?final_bundles\.txt")
 _NOT_A_NAME = re.compile(r"[^\w]")
 _NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
-_BYTES_OF_INSTRUCTION = 16_000  # of what is written for each
-# What makes no difference to the code: names, and where it is from.
+_BYTES_OF_INSTRUCTION = 16_000  # written per instruction
+# Attributes without effect on the code: names and sources.
 _NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_attributes|control-predecessors|root")
 
 
@@ -87,7 +87,7 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
     """Return the code of the kernels of a program.
 
     Args:
-        folder: Where the compiler wrote it.
+        folder: The compiler's output.
         platform: `cuda`, `tpu`, `cpu`, …
         graph: The optimized program, whose instructions the kernels are.
         limits: Of a multiprocessor of the GPU; None where unknown.
@@ -118,7 +118,7 @@ def _files(folder: Path) -> Sequence[Path]:
 
 
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
-    """Return the instructions that run each function: those of its launches, else the one its symbol is named after.
+    """Return the instructions that run each function: from its launches, else from its symbol's name.
 
     Args:
         shares: True if the compiler makes code for one of several equal kernels, and doesn't say for which others.
@@ -138,7 +138,7 @@ def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Gr
     shared = {function: list(kernels) for function, kernels in made.items()}
     for names in {id(names): names for names in equal_kernels(graph).values()}.values():
         makers = [maker[name] for name in names if name in maker]
-        # Of several codes for what looks equal nobody says which one runs.
+        # If there are several codes for equal kernels, it is unknown which one runs.
         if len({code.texts[function]["llvm"].replace(function, "") for function in makers}) == 1:
             shared[makers[0]] += [name for name in names if name not in maker]
     return {function: tuple(kernels) for function, kernels in shared.items()}
@@ -174,7 +174,7 @@ def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     _add_llvm(code, files, known=set(code.texts))
     for path in files:
         if (match := _TRITON.search(path.name)) and not path.name.endswith(".before_validation.ttir.txt"):
-            kernel = match["kernel"].partition(".")[2]  # in front of it stands the module's name
+            kernel = match["kernel"].partition(".")[2]  # after the module's name
             if (symbol := _NOT_A_NAME.sub("_", kernel)) in code.texts:
                 code.texts[symbol]["triton"] = _text(path)
     _add_launches(code, files)
@@ -222,7 +222,7 @@ def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     for path in files:
         if path.suffix == ".o":
             _add_assembly(code, read_bytes(path, LARGEST_DUMP, "machine code"))
-    # What has no code of its own was put into another function.
+    # A function without code of its own was inlined.
     inlined = [name for name, texts in code.texts.items() if "assembly" not in texts]
     if len(inlined) < len(code.texts):
         for name in inlined:

@@ -18,7 +18,7 @@ import numpy as np
 from explorer.model.attributes import LONGEST_VALUE, Attributes
 from explorer.model.graph import Frame, Graph, Group, Ints
 
-# Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
+# Packages that run the user's code, in an environment's folders; and Explorer itself, in any folder.
 _RUNNERS = re.compile(
     r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]"
     r"(?:IPython|ipykernel|tornado|asyncio|_pytest|pluggy|nbclient|traitlets|runpy\.py|ipykernel_launcher\.py)"
@@ -173,7 +173,7 @@ def _outside(frames: Sequence[Frame]) -> list[bool]:
     """Return, for each frame, True if it is a runner or a caller of one."""
     outside = [not frame.file or is_runner(frame.file) for frame in frames]
     for i in [i for i, frame in enumerate(frames) if frame.file and outside[i]]:
-        # Who called the runner is no part of the function: the cell with `%explore`, the script that calls explore().
+        # A runner's caller isn't part of the function: the cell with `%explore`, the script that calls explore().
         at = frames[i].parent
         while 0 <= at < len(frames) and not outside[at]:
             outside[at] = True

@@ -46,7 +46,7 @@ _TYPED = re.compile(
 _OPENING = re.compile(r"\s*+(ENTRY )?%?([\w.\-]++) (?:\(.*\) -> .*)?\{\s*+")
 _CLOSING = re.compile(r'\s*+\}(?:, execution_thread="[^"]*+")?\s*+')
 _MODULE = re.compile(r"\s*+HloModule\s++[\w.\-]++(.*)")
-_NOTHING = re.compile(r"\s*(?://.*|#.*)?")  # XLA has no `#` comments, but people have
+_NOTHING = re.compile(r"\s*(?://.*|#.*)?")  # XLA has no `#` comments, but hand-written files do
 _TABLE = re.compile(r"\s*(?:\d.*)?")
 _COMMENT = r"/\*[^*]*+\*/"
 _NAMES = re.compile(r"[\w.\-]++(?:,\s?[\w.\-]++)*+")
@@ -72,8 +72,8 @@ _KIND = {
 _KIND_OF_OP = {"call": "call", "call-start": "call", "custom-call": "apply"}
 _VALUES = {"constant": "literal", "parameter": "parameter_number"}
 
+# Attributes of an instruction: the text after its operands, or the code of such a text with a further key and value.
 _Attributes = str | tuple[int, str, str]
-"""What an instruction has beside its operands: the text after them; or the code of such attributes, with one more."""
 
 
 def read_hlo(text: str) -> Graph:
@@ -118,7 +118,7 @@ class _Reader:
     def __init__(self) -> None:
         self.rows = _Rows()
         self.first = 0  # number of the block's first line
-        self.tables: list[str] = []  # of stack frames, while they go on
+        self.tables: list[str] = []  # lines of the stack frames read so far
 
     def read(self, block: Sequence[str]) -> None:
         at = 0
@@ -273,8 +273,8 @@ class _Rows:
         self.rests: list[int] = []
         self.groups: list[int] = []
         self.roots: list[int] = []  # rows
-        self.known_rests = _Rests(self)  # of this module alone: stacks are numbered anew in each
-        # By the code of what follows the operands: the codes of its attributes and of its op_name, its frame.
+        self.known_rests = _Rests(self)  # of this module: each module numbers its stacks from 1
+        # By the code of the text after the operands: its attributes, its op_name, its frame.
         self._rest_columns = (array("i"), array("i"), array("i"))
         self._calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
         self._attributes: dict[_Attributes, int] = {"": 0}  # codes of texts after an instruction, without metadata
@@ -282,7 +282,7 @@ class _Rows:
         self._attributes_of: list[Ints] = []  # the codes of the rows of each flush
         self._frame_of: Sequence[int] = ()  # by row of the module's table
         self._first_group = 0  # of this module: a text may hold several
-        # Of the open computation, as far as elements of tuples asked for it: the rows by name.
+        # Rows by name of the open computation, filled where elements of tuples need it.
         self._row_of: dict[str, int] = {}
         self._indexed, self._group_indexed = 0, -1
 
@@ -363,7 +363,7 @@ class _Rows:
         self.end_module()
         codes = np.concatenate(self._attributes_of) if self._attributes_of else np.zeros(0, np.int32)
         texts = list(self._attributes)
-        # Split when somebody asks: many texts are one text, and most are never asked.
+        # Split at the first access: many rows share a text, and most are never read.
         attributes = Attributes(lambda: tabulate(codes, _pairs(texts)))
         return replace(self.builder.build(attributes, self.header), unread=tuple(sorted(self.unread)))
 
@@ -392,7 +392,7 @@ class _Rows:
         for row in np.flatnonzero(calls[codes]).tolist():
             for how, names in self._called[int(codes[row])]:
                 kind = "fusion" if how == "calls" and self.opcodes[row] == "fusion" else _KIND.get(how, "call")
-                # What is called runs there; a reducer, or what a library is given to compare by, is applied.
+                # A callee runs there; a reducer, or a comparator that a library gets, is applied.
                 kind = _KIND_OF_OP.get(self.opcodes[row], kind)
                 self._calls += [(first + row, kind, name.strip().lstrip("%")) for name in names.strip("{}").split(",")]
 
@@ -458,7 +458,7 @@ def _connections(
     index = dict(zip(names, range(len(names)), strict=True))
     if len(index) == len(names) and len(used) == len(reader):
         node = np.fromiter(map(index.get, used, repeat(-1)), np.int32, len(used))
-        # An operand is of the same computation.
+        # An operand is in the same computation.
         is_inside = (node >= 0) & (group[node] == group[reader])
         node, reader = node[is_inside], reader[is_inside]
     else:

@@ -22,18 +22,18 @@ def _bracketed(inner: str) -> str:
     return rf"[({{\[](?:[^\"(){{}}\[\]]++|{_SHORT}{inner})*+[)}}\]]"
 
 
-# A value of which no bracket holds another one, as nearly all are; or as deep as a CPU's backend_config.
+# A value without nested brackets, as nearly all; or as deep as a CPU's backend_config.
 _PLAIN = re.compile(rf', ([\w.\-]++)=([^,"(){{}}\[\]]++|\{{[^"{{}}]*+\}}|{_SHORT}|{_bracketed("|" + _bracketed(""))})')
 _TOKEN = re.compile(rf"{_STRING}|/\*(?:[^*]|\*(?!/))*+\*/|[(){{}}\[\],]|[^\"(){{}}\[\],/]++|/")
 _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 # In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
 _CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
-# What a compiler itself expects of an instruction: a GPU's by several models, each with its name, a TPU's in cycles.
+# The compiler's estimate for an instruction: a GPU's from several named models, a TPU's in cycles.
 _MODEL = re.compile(r'"exec_time_us":([\d.eE+-]+)[^{}]*?"name":"([^"]*)"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
-# The nearest to the kernel first: where it has one, by the tiles that XLA chose. The one without a name takes every
-# access of a softmax for one that nothing is near to: 8.6 ms for 256 × 256 numbers, where the other says 0.6 µs.
+# The best model first: it uses the tiles that XLA chose. The model without a name counts every
+# access of a softmax as uncoalesced: 8.6 ms for 256 × 256 numbers, where the other has 0.6 µs.
 _MODELS = ("indexing-cost-model", "")
 _HEADER = re.compile(r"HloModule\s+([^\s,]++)")
 
@@ -78,7 +78,7 @@ def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, st
 
 
 def _estimate(config: str) -> dict[str, str]:
-    """Return the compiler's estimate of an instruction's time; empty if `config` has none."""
+    """Return the compiler's estimate of an instruction's time; empty if `config` doesn't have it."""
     if '"exec_time_us"' in config:
         models = {name: microseconds for microseconds, name in _MODEL.findall(config)}
         for name in _MODELS:
@@ -119,10 +119,10 @@ def _brackets(depth: int) -> str:
     return rf"[({{\[](?:[^\"'(){{}}\[\]/]++|{_CLOSED}|{_COMMENT}{inner})*+[)}}\]]"
 
 
-# Attributes of which nothing is left over. A literal has a space after its type.
+# A text of attributes only. A literal has a space after its type.
 _VALUE = rf"[^\"'(){{}}\[\]/,=\s<]++|<=|\ (?=[{{(\d\-]|true|false|nan|inf)|{_CLOSED}|{_brackets(20)}"
 _WHOLE = re.compile(rf"(?:,\ [\w.\-]++=(?:{_VALUE})++)*+")
-# A computation that is written out where it is called: after a brace, `name =`. A comment there is for the tokens too.
+# A computation written out at its call: after a brace, `name =`. A comment there is left to the tokens.
 _INSIDE = re.compile(
     rf"\b(?:{'|'.join(CALL_ROLES)})=\{{(?:\s*+\{{)?\s*+(?:ROOT[\s%]|%[\w.\-]++\s*+=|[\w.\-]++\s++=|/(?!\*index=))"
 )

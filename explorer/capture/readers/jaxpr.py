@@ -91,7 +91,7 @@ class _Reader:
     def read(self, jaxpr: Any, title: str, body: _Body) -> None:
         """Read one jaxpr into the group of `body`."""
         indent = "  " * body.depth
-        # The user's names of arguments stand in the outermost jaxpr only; inner ones repeat JAX's own.
+        # Only the outermost jaxpr has the user's names of arguments; inner ones repeat JAX's own.
         paths: Sequence[str] = () if body.depth else getattr(jaxpr.debug_info, "arg_names", None) or ()
         labels = [self.read_input(variable, "constant", "", body) for variable in jaxpr.constvars]
         for variable, path in zip(jaxpr.invars, chain(paths, repeat("")), strict=False):
@@ -165,7 +165,7 @@ class _Reader:
         """
         if traceback is None:
             return caller
-        key = traceback, caller  # equal for equal stacks, of which a line makes many
+        key = traceback, caller  # equal for equal stacks; a line makes many
         innermost = self.frame_of_traceback.get(key)
         if innermost is None:
             stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
@@ -241,7 +241,7 @@ def _attributes(
     parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
     """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
-    # Where a function lies in memory is another place each time, and captures of one program are to be the same.
+    # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
     literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if _is_literal(v)]
     if literals:

@@ -19,7 +19,7 @@ SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*+"|[\w$.\-]++)')
 _ESCAPED = re.compile(r"\\(.)")
 _SCALAR = re.compile(r"(-?\d[\w.+\-]*|true|false) : [a-z]\w*")
 _SYMBOL_KEY = {"custom_call": "call_target_name"}
-# What the pretty form has without a key: by operation, the keys in order.
+# Keys that the pretty form leaves out, in order, by operation.
 _POSITIONAL = {
     "constant": ("value",),
     "compare": ("comparison_direction", "compare_type"),
@@ -281,7 +281,7 @@ class Locations:
             at = todo[-1]
             text = self._definitions.get(at, "")
             if at not in self._known:
-                self._known[at] = _NOWHERE  # what a location that refers to itself gets
+                self._known[at] = _NOWHERE  # for a location that refers to itself
                 missing = [other for other in _ALIAS.findall(text) if other not in self._known]
                 if missing:
                     todo += missing

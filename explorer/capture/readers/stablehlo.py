@@ -162,10 +162,10 @@ class _Reader:
         self.module: dict[str, str] = {}
         self.last = -1
         self.unread: list[int] = []
-        # What the line that closes its regions says of an operation: its type and its place
+        # By operation, the type and the place that the line closing its regions has.
         self.types: dict[int, str] = {}
         self.places: dict[int, tuple[str, int]] = {}
-        # Of each node, the code of its operation and what stands beside its operands; equal for most of a kind.
+        # The code of each node's operation and text without operands; equal for most of a kind.
         self.attributes: list[int] = []
         self.skeletons: dict[tuple[str, str, str], int] = {}
         self.aliases: dict[str, str] = {}  # of types
@@ -229,7 +229,7 @@ class _Reader:
         if module := _MODULE_NAME.search(line):
             self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
         axes = _MESH_AXIS.findall(mesh[1]) if (mesh := _MESH.search(line)) else ()
-        if axes:  # a program with keys has an empty mesh beside its own
+        if axes:  # a program with keys has an additional, empty mesh
             self.module.setdefault("mesh", ",".join(f"{name}={int(size)}" for name, size in axes))
         if line.endswith("{"):
             self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
@@ -300,7 +300,7 @@ class _Reader:
         return at
 
     def connect(self, names: Iterable[str]) -> None:
-        # A value that is not there leaves no edge; an operation is no operand of itself.
+        # An unknown value leaves no edge; an operation is never its own operand.
         self.builder.connect(i for i in map(self.find, names) if i >= 0)
 
     def find(self, name: str) -> int:
@@ -426,7 +426,7 @@ def _is_statement(line: str) -> bool:
     plain = _without_strings(line)
     if "//" in plain or (line[0] != "^" and line.endswith(_UNFINISHED)):
         return False
-    # Looked for only where there is a sign for it: of most lines it would be in vain.
+    # Searched only if a cheap sign is there: most lines have no match.
     has_sign = "{" in plain or plain.count("=") != (line[0] == "%") or plain.find("return", _LONGEST_RETURN) >= 0
     if has_sign and _PART.search(plain):
         return False
