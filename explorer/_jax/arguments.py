@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 _names: Callable[[], tuple[str, ...]]
 _values: Callable[[], tuple[Any, ...]]
@@ -19,18 +20,17 @@ try:
     from jax._src.config import trace_context_names as _names  # pyright: ignore
 
     _names()
-except (
-    ImportError,
-    AttributeError,
-    NotImplementedError,
-):  # pragma: no cover - settings are then unknown
+except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - then unknown
     _names = _values = tuple
 
-# The class of all arrays but random keys; nothing public names it.
+# The classes of arrays and random keys, without making one: that would start the backends.
+Array: type[Any]
+KeyArray: type[Any]
 try:
     from jax._src.array import ArrayImpl as Array  # pyright: ignore
-except (ImportError, AttributeError):  # pragma: no cover - only a matter of speed
-    Array: Any = None
+    from jax._src.random.prng import PRNGKeyArray as KeyArray  # pyright: ignore
+except (ImportError, AttributeError):  # pragma: no cover - then the backends start with the import
+    Array, KeyArray = type(jnp.zeros(())), type(jax.random.key(0))
 
 _committed, _sharding = attrgetter("_committed"), attrgetter("_sharding")
 _device, _memory_kind = attrgetter("_device"), attrgetter("_memory_kind")
@@ -220,8 +220,8 @@ except ImportError:  # pragma: no cover - a dataclass with other fields than in 
 def registered_fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the data fields and meta fields that `jax.tree_util.register_dataclass` got for a class, else None.
 
-    A class with flatten functions of its own has no such names, which nothing public shows. JAX's C++ builds a dataclass
-    unchecked: it reads past the end of too few children.
+    A class with flatten functions of its own has no such names, which nothing public shows. JAX's C++ builds a
+    dataclass unchecked: it reads past the end of too few children.
     """
     put_together = getattr(_pytrees.get(kind), "from_iter", None)
     if not inspect.isfunction(put_together) or put_together.__module__ != "jax._src.tree_util":

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 import jax.core
 
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array
 from explorer._jax.calls import suppression
 
 try:

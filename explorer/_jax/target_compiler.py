@@ -114,9 +114,9 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
 def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, int]:
     """Return the bytes by use, with temporaries as a TPU's compiler assigned them, by which it refuses a program.
 
-    Its `memory_analysis()` counts more where there are loops: for the gradient of a scan it reported 18.6 GiB, and compiled
-    it for the 15.75 GiB of a v5e. Only a dump has the assignment; it cost no measurable time (75 s of a training step
-    both ways).
+    Its `memory_analysis()` counts more where there are loops: for the gradient of a scan it reported 18.6 GiB, and
+    compiled it for the 15.75 GiB of a v5e. Only a dump has the assignment; it cost no measurable time (75 s of a
+    training step both ways).
     """
     reports = [path.read_text(encoding="utf-8") for path in folder.glob("*memory-usage-report.txt")]
     totals = [int(match[1]) for match in map(_ASSIGNED.search, reports) if match]

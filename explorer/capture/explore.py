@@ -21,7 +21,7 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.equation_paths import without_numbers
 from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
-from explorer.capture.machine.kernel_code import code_writer
+from explorer.capture.kernel_code import code_writer
 from explorer.capture.origins import keep_origin, origin_of
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.recording import RecordedProgram, UnnumberedProgram, numbered_program

@@ -14,8 +14,7 @@ import numpy as np
 
 from explorer._jax import hlo_text, mlir_text, printed_again
 from explorer.analysis.cost.kernels import TotalCost
-from explorer.capture.dump import Dump, dumps_in
-from explorer.capture.passes import read_passes
+from explorer.capture.passes import Dump, dumps_in, read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo

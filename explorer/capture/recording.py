@@ -38,8 +38,7 @@ from explorer.capture.equation_paths import (
     rename_numbered,
     without_numbers,
 )
-from explorer.capture.pass_times import Run, timed
-from explorer.capture.passes import PassFile, pass_files, read_pass_texts
+from explorer.capture.passes import PassFile, Run, pass_files, read_pass_texts, timed
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError

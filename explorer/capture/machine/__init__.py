@@ -1,1 +1,0 @@
-"""Code that compilers write below HLO: the code of kernels, read from a dump."""
