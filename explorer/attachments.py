@@ -94,7 +94,7 @@ _METHODS = {
     "Findings.can_fix": "explorer.pitfalls.fixes.fixing:can_fix",
     "Findings.of_trace": "explorer.pitfalls.lint:check",
     "Capture.what_if": "explorer.measure.what_if:what_if_of",
-    "Capture.compiled_for": "explorer.capture.retarget:compiled_for",
+    "Capture.compiled_for": "explorer.capture.explore:compiled_for",
     "Capture.can_change": "explorer.capture.origins:has_origin",
     "Capture.steady": "explorer.capture.origins:steady_of",
     "Capture.view": "explorer.view.capture:live_view",

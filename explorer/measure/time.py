@@ -16,10 +16,11 @@ import jax
 import numpy as np
 
 from explorer._jax import as_written
+from explorer._jax.calls import steps_done
 from explorer._jax.distributed import Processes, processes
 from explorer._jax.traces import uncached_traces
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import CompileRequest, run_step
+from explorer.capture.explore import CompileRequest, CompileSteps
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import NotRecordedError
@@ -215,11 +216,12 @@ def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[s
     request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
     request.check_arguments()
     notify(0.0, "tracing and compiling")
-    (traced, _), capture = run_step("trace", request.trace, request, request.empty_capture())
-    lowered, capture = run_step("lower", traced.lower, request, capture)
-    _, capture = run_step("compile", lowered.compile, request, capture)
-    seconds = dict(capture.durations.seconds)
-    return seconds, not subject.is_plain_jit or _donates(traced, lowered)
+    with steps_done() as events:
+        steps = CompileSteps(request, events)
+        traced = steps.run("trace", request.trace).plain
+        lowered = steps.run("lower", traced.lower)
+        steps.run("compile", lowered.compile)
+    return dict(steps.durations.seconds), not subject.is_plain_jit or _donates(traced, lowered)
 
 
 def _called_once(subject: Subject, may_donate: bool) -> Calls:

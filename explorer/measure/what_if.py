@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from explorer._jax.calls import suppress_recording
+from explorer.capture.agreement import difference_of
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.differences import difference_of
 from explorer.capture.origins import agree_on_time, origin_of
 from explorer.capture.prints import printed_once
 from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError

@@ -17,10 +17,10 @@ import jax
 
 from explorer._jax import Undecided
 from explorer.analysis.sharding.program import Waste
+from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
-from explorer.capture.state import HoldsState
 from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import known
 from explorer.hotpath.proof.attributes import attribute, classified_fields, elements, has_attribute, item, values_in

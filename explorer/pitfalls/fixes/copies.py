@@ -16,6 +16,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.arguments import is_jitted, jit_options
+from explorer.capture.explore import HoldsState
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,
@@ -25,7 +26,6 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.capture.state import HoldsState
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
 

@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer._jax.arguments import is_jitted, static_arguments
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array, is_jitted, static_arguments
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,

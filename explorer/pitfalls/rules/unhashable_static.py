@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer._jax.arguments import static_arguments
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array, static_arguments
 from explorer.capture.safe_reading import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
 from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
