@@ -1,4 +1,4 @@
-"""A function with some of its arguments bound: constants of the program that is compiled of it."""
+"""A function with some of its arguments bound as constants."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def bind_constants(
     kwargs: dict[str, Any],
     names: Collection[str],
 ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """Bind the arguments of these names; everything is returned as it was where that can't be done.
+    """Bind the arguments of these names; return everything unchanged if that is not possible.
 
-    `functools.partial` binds them, by name: unlike a function of ours it leaves no frame in what JAX records of the
-    user's lines. So whatever comes behind a bound argument has to be given by name too.
+    `functools.partial` binds them by name. Unlike a wrapper of ours it leaves no frame among the user's lines that JAX
+    records. Therefore the arguments behind a bound one must be passed by name too.
 
     Returns:
-        The function with its constants, and the arguments that are left by position and by name.
+        The function with its constants, and the remaining arguments by position and by name.
 
     Example:
         >>> def scale(x, n, y):

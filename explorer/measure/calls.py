@@ -1,4 +1,4 @@
-"""Calls that can be made again and again: the caller's arrays survive, and a result is there before it counts."""
+"""Calls that can be repeated: donated arguments are copied, and every result is awaited."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from explorer.errors import ArgumentsError
 
 
 def ready(value: Any) -> Any:
-    """A value, once everything in it has been computed, and what its computation does beside has been done.
+    """Wait until everything in `value` is computed, and return it.
 
-    Waits for arrays of JAX, torch and MLX in any tree, and for the effects of what ran, such as `jax.debug.print`.
-    What is in no tree, or deleted, is not waited for.
+    Waits for arrays of JAX, torch and MLX in any tree, and for effects such as `jax.debug.print`. Deleted arrays and
+    objects that are no pytree are not awaited.
     """
     for leaf in jax.tree.leaves(value):
         if isinstance(leaf, jax.Array):
@@ -32,9 +32,10 @@ def ready(value: Any) -> Any:
 
 
 def quick_wait(result: Any) -> Callable[[Any], Any]:
-    """What waits soonest for a result like this one, and less surely than `ready`: AttributeError for one unlike it.
+    """Return the fastest function that waits for results like this one.
 
-    `ready` takes 2 µs, as long as some calls. The effects of what returns arrays are left to be waited for.
+    For results of arrays only, it raises AttributeError for other results and leaves effects to the caller. `ready`
+    takes 2 µs, as long as some calls.
     """
     leaves = jax.tree.leaves(result)
     return _wait_for_arrays if leaves and all(isinstance(leaf, jax.Array) for leaf in leaves) else ready
@@ -46,7 +47,7 @@ def _wait_for_arrays(result: Any) -> None:
 
 
 def _wait_elsewhere(leaf: Any) -> None:
-    """Wait for an array of another library, which is imported if there is one of its arrays."""
+    """Wait for an array of another library; the library is imported if one of its arrays exists."""
     module = type(leaf).__module__.partition(".")[0]
     if module == "torch":
         torch: Any = sys.modules["torch"]
@@ -60,24 +61,24 @@ def _wait_elsewhere(leaf: Any) -> None:
 
 
 class Calls:
-    """A function with the arguments of a call, which may be made again and again.
+    """A function with the arguments of a call, which can be made repeatedly.
 
-    A call that donates an argument deletes it. So the first call is given copies, and what is deleted after that is
-    given to each later one as a fresh copy, made and ready before the clock starts. What the call deletes that is no
-    argument, such as an array in an attribute, can't be saved.
+    A call that donates an argument deletes it. The first call gets copies. Each later call gets fresh copies of the
+    arguments that the first one deleted, made before the clock starts. Other arrays that a call deletes, such as an
+    attribute, can't be saved.
 
     Args:
-        function: What is called.
+        function: The function to call.
         args, kwargs: Its arguments.
-        may_donate: False where it is known that nothing is donated: then the first call needs no copies.
-        is_counted: Whether the calls are as many in each process whatever they take: then they may reach over several.
+        may_donate: False if nothing is donated, so that the first call needs no copies.
+        is_counted: True if every process makes the same number of calls; only then may arrays span several processes.
 
     Attributes:
-        first_seconds: How long the first call took.
-        call: The call, without arguments, or with those that `prepare` gives.
-        bare, args: The same call as `bare(*args)`, where nothing is prepared: a hundredth less around a short one.
-        prepare: Makes fresh arguments for one `call(*prepare())`; None where the call needs none. Known after `first`.
-        prepared_bytes: How much memory one set of fresh arguments takes.
+        first_seconds: Duration of the first call.
+        call: The call, without arguments, or with the result of `prepare` as arguments.
+        bare, args: The same call as `bare(*args)`, with 1 % less overhead for short calls. Only if `prepare` is None.
+        prepare: Makes fresh arguments for one `call(*prepare())`; None if the call needs none. Set by `first`.
+        prepared_bytes: Size of one set of fresh arguments.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -109,7 +110,7 @@ class Calls:
         ready(self._leaves)
 
     def first(self) -> Any:
-        """Make the first call, see what it deletes, and return its result once that is there."""
+        """Make the first call, note which arguments it deletes, and return its result."""
         leaves = self._with_copies(range(len(self._leaves))) if self._may_donate else self._leaves
         args, kwargs = self._rebuild(leaves)
         start = perf_counter()
@@ -121,11 +122,8 @@ class Calls:
         return result
 
     def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
-        """Refuse arrays on other processes' devices: the first process that stops calling leaves the others waiting.
-
-        Raises:
-            ArgumentsError: Then, unless calls are counted.
-        """
+        # The first process that stops calling would leave the others waiting for ever.
+        # The first process that stops calling would leave the others waiting for ever.
         __tracebackhide__ = True
         if self._is_counted or not any(
             isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves
@@ -161,7 +159,7 @@ def _is_deleted(leaf: Any) -> bool:
 
 
 def nbytes_of(leaf: Any) -> int:
-    """The bytes of an array; 0 of anything else."""
+    """Return the bytes of an array; 0 for anything else."""
     if isinstance(leaf, jax.Array):
         return int(np.prod(leaf.shape)) * leaf.dtype.itemsize
     return int(getattr(leaf, "nbytes", 0) or 0)

@@ -1,4 +1,4 @@
-"""Arguments in another floating point."""
+"""Arguments cast to another floating-point dtype."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from explorer.measure.naming import struct_of, value_text
 
 
 def as_float(given: Any, verb: str) -> Any:
-    """The dtype that was asked for.
+    """Return the floating-point dtype that `given` names.
 
     Raises:
-        OptionError: It is none, no floating point, or one that JAX would make another of.
+        OptionError: `given` is no dtype, no floating point, or a dtype that JAX would canonicalize to another.
     """
     try:
         dtype = jnp.dtype(given)
@@ -39,7 +39,7 @@ def as_float(given: Any, verb: str) -> Any:
 
 
 def cast_floats(tree: Any, dtype: Any) -> Any:
-    """The tree with its arrays of floating point cast; what else is in it stays as it is."""
+    """Return the tree with its floating-point arrays cast to `dtype`."""
 
     def cast(leaf: Any) -> Any:
         leaf = struct_of(leaf)
@@ -55,6 +55,6 @@ def cast_floats(tree: Any, dtype: Any) -> Any:
 
 
 def has_floats(tree: Any) -> bool:
-    """Whether any array in it is of floating point."""
+    """Return True if the tree has a floating-point array."""
     kinds = (getattr(struct_of(leaf), "dtype", None) for leaf in flatten(tree)[0])
     return any(kind is not None and jnp.issubdtype(kind, jnp.floating) for kind in kinds)

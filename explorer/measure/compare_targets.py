@@ -1,4 +1,4 @@
-"""compare_targets(): one program, compiled for several kinds of hardware, side by side."""
+"""compare_targets(): one program, compiled for several kinds of hardware."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def compare_targets(
     executor: Any = None,
     **kwargs: Any,
 ) -> TargetComparison:
-    """Compile a function for several kinds of hardware, none of which need be here, and put them side by side.
+    """Compile a function for several kinds of hardware, present or not, and compare the results.
 
-    Times are estimates: what the compiler's own model expects of the kernels where it says it, and by published
-    figures the least that kernels and links can need, which no run reaches. Memory is what each compiler says.
+    Times are estimates: the compiler's own model of the kernels if it has one, and by published figures the least time
+    of kernels and links, which no run reaches. Memory is each compiler's figure.
 
     Args:
         function: As for `explore`.
         args, kwargs: Its arguments.
-        targets: What for: `["h100", "v5e:2x2"]`, of `explorer.targets()`.
-        executor: Whose workers compile for the targets beside one another, as for `explorer.sweep`.
+        targets: Names of hardware, as `["h100", "v5e:2x2"]`; see `explorer.targets()`.
+        executor: Workers that compile for the targets in parallel, as for `explorer.sweep`.
 
     Raises:
         OptionError: `targets` is empty or no list.
-        UnknownTargetError: One of them names no hardware that is known.
+        UnknownTargetError: A target is unknown.
         ExploreError: The function can't be traced.
         ArgumentsError: The function can't be sent to another process.
         WorkerError: No worker of `executor` can do it.
@@ -77,7 +77,6 @@ def compare_targets(
 
 
 def _do(shared: tuple[Call, Sequence[Target]], item: Item) -> TargetResult:
-    """A worker's part."""
     call, targets = shared
     return _result(call, targets[item[1]])
 
@@ -118,5 +117,5 @@ def _row(capture: Capture, target: Target) -> TargetResult:
 
 
 def _sentence(error: BaseException) -> str:
-    """The first line of what a compiler says, without the hints behind it."""
+    """Return the first line of a compiler's error, without its hints."""
     return str(error).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Where programs run that nobody sends elsewhere."""
+"""The default device, and the environment of a measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from explorer.measure.machine import cores
 
 
 def default_device() -> Any:
-    """The device that JAX uses by default; no array is made to find out, which a transfer guard might forbid."""
+    # No array is made to find out: a transfer guard might forbid it.
+    # No array is made to find out: a transfer guard might forbid it.
     of_jax: Any = jax
     chosen = of_jax.config.jax_default_device
     is_named = chosen is None or isinstance(chosen, str)
@@ -19,5 +20,5 @@ def default_device() -> Any:
 
 
 def environment_with_cores() -> dict[str, str]:
-    """Versions and device, as with a capture, and how many cores the process may use."""
+    """Return the versions and device of a capture's environment, and the number of usable cores."""
     return {**environment(), "cores": str(cores())}

@@ -1,4 +1,4 @@
-"""What is known of a program for hardware that isn't here, and the refusal of what could only be measured there."""
+"""Programs for hardware that isn't here: what is known of them, and what can't be measured."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from explorer.model.units import bytes_text
 
 
 def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
-    """Raise OptionError where something is to be measured on hardware that isn't here.
+    """Raise OptionError if something is to be measured on hardware that isn't here.
 
     Args:
-        verb: What was called.
-        target: What it was given; None is fine.
-        instead: The call that says what can be known.
+        verb: The public function that was called.
+        target: Its target; None passes.
+        instead: A call that estimates instead.
     """
     __tracebackhide__ = True
     if target is None:
@@ -35,7 +35,7 @@ def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
 
 
 def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
-    """Whether to run what is compiled: not for a target, where asking for it is an OptionError."""
+    """Return whether to run the compiled program; raise OptionError if `time` is True with a target."""
     __tracebackhide__ = True
     if time and target is not None:
         refuse_target(f"{verb}(time=True)", target, f"{verb}(…, target={str(target)!r}) without it")
@@ -43,10 +43,7 @@ def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
 
 
 def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
-    """The least time that a program's kernels and links need by published figures, and whether that has all kernels.
-
-    NaN where nothing is known of any.
-    """
+    """Return the least seconds of kernels and links by published figures or NaN, and True if all are known."""
     if not target.device.bandwidth:  # a CPU's figures are those of its machine
         return math.nan, False
     graph = capture.hlo.graph
@@ -60,7 +57,7 @@ def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
 
 
 def target_notes(target: Target | None) -> Sequence[str]:
-    """What the reader of a result should know that was made for other hardware."""
+    """Return the note that a result was compiled for other hardware; empty without a target."""
     if target is None:
         return ()
     caveat = f"; {target.caveat}" if target.caveat else ""
@@ -68,7 +65,7 @@ def target_notes(target: Target | None) -> Sequence[str]:
 
 
 def capacity_note(target: Target) -> str:
-    """What decides whether a program fits."""
+    """Return a note on what decides whether a program fits."""
     capacity = capacity_of(target)
     if not capacity.bytes or capacity.is_compilers:
         return f"whether it fits: {capacity.basis}"

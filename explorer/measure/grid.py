@@ -1,11 +1,11 @@
-"""The points of a sweep: which values are combined, and the arguments and options that each point has.
+"""The points of a sweep: combinations of values, and the arguments and options of each point.
 
-A name in `over` is the first that it can be of:
+A name in `over` is the first of these that fits:
 
 1. a parameter of the callable `args=`, which makes a point's arguments;
-2. `options`, whose values are dicts of XLA's compiler options, or `options.<name>`, one of them;
-3. a parameter of the function: the value takes the place of that argument;
-4. `dtype`: all arguments of floating point are cast to it.
+2. `options`, with dicts of XLA's compiler options as values, or `options.<name>`, a single option;
+3. a parameter of the function: the value replaces that argument;
+4. `dtype`: all floating-point arguments are cast to it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _ALONE = (inspect.Parameter.VAR_POSITIONAL, _REST)
 
 @dataclass(frozen=True)
 class PointCall:
-    """What is compiled and called at a point, and with which of XLA's options."""
-
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -48,9 +46,9 @@ class Point:
     """One combination of values.
 
     Args:
-        at: Which value it has of each axis.
-        values: The values by name, as they were given.
-        make: Makes its arguments, anew at each call; raises what the user's `args=` raises.
+        at: Index of its value on each axis.
+        values: The values by name, as given.
+        make: Makes its arguments, new at each call; raises what the user's `args=` raises.
     """
 
     at: tuple[int, ...]
@@ -60,7 +58,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination of the values, the last axis the fastest."""
+    """All combinations of the values; the last axis varies fastest."""
 
     axes: tuple[Axis, ...]
     points: tuple[Point, ...]
@@ -74,21 +72,21 @@ def grid_of(
     args: Callable[..., Any] | None = None,
     verb: str = "sweep",
 ) -> Grid:
-    """The points of a sweep.
+    """Return the points of a sweep.
 
-    A value that is no array, such as a number or a function, is a constant of its point's program; for a `jax.jit`
-    function, it is what a call would make of it.
+    A value that is no array, such as a number or a function, is a constant of its point's program. For a `jax.jit`
+    function it is passed as in a call.
 
     Args:
-        function: What is swept.
+        function: The function to sweep.
         given, named: Its arguments by position and by name. A swept one may be left out.
-        over: The values of each name: a list, or a dict that calls each value something.
-        args: Makes arguments of a point's values: a tuple of them, or the only one.
+        over: The values of each name: a list, or a dict of labels to values.
+        args: Makes the arguments from a point's values: a tuple, or a single one.
         verb: The public function that was called, for errors.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
-        OptionError: `over` is empty, or has a name that is nothing here, or no values for one.
+        OptionError: `over` is empty, or has an unknown name, or a name without values.
         ArgumentsError: The function can't take the arguments of the first point.
 
     Example:
@@ -155,12 +153,11 @@ def _values(name: object, values: Any, verb: str) -> list[Any]:
 
 
 def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    """Whether a `**` takes arguments of any name."""
     return any(parameter.kind is _REST for parameter in parameters.values())
 
 
 class _Maker:
-    """Makes the arguments of a point."""
+    """Maker of a point's call: function, arguments and compiler options."""
 
     def __init__(
         self,
@@ -190,7 +187,7 @@ class _Maker:
         self.takes_any = _takes_any(self.taken)
 
     def role(self, name: str) -> str:
-        """What a name of `over` is; empty if nothing."""
+        """Return the role of a name of `over`: `made`, `option`, `argument`, `dtype`, or empty for an unknown name."""
         if (name in self.taken and self.taken[name].kind in _BY_NAME) or self.takes_any:
             return "made"
         if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
@@ -202,11 +199,11 @@ class _Maker:
         return "argument" if _takes_any(self.parameters) else ""
 
     def is_own(self, name: str) -> bool:
-        """Whether it is an argument of the function, or a parameter that could be."""
+        """Return True for an argument of the function, or a named parameter that could be given."""
         return name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE)
 
     def check(self, axes: Sequence[Axis]) -> None:
-        """Every name is something, and `args=` has all that it asks for."""
+        """Raise OptionError for an unknown name, or if `args=` has a parameter without values."""
         __tracebackhide__ = True
         names = [axis.name for axis in axes]
         own = [name for name, one in self.parameters.items() if one.kind not in _ALONE]
@@ -248,7 +245,7 @@ class _Maker:
             )
 
     def make(self, values: Mapping[str, Any]) -> PointCall:
-        """A point's function, arguments and options; arguments that are swept and no arrays are in the function."""
+        """Return a point's call; swept arguments that are no arrays are bound in its function."""
         __tracebackhide__ = True
         roles = {name: self.role(name) for name in values}
         options: dict[str, Any] = {}
@@ -265,7 +262,7 @@ class _Maker:
         return self.placed(args, kwargs, own, options)
 
     def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> PointCall:
-        """The call with the swept values in their places."""
+        """Return the call with the swept values in their places."""
         __tracebackhide__ = True
         if self.signature is None:
             return PointCall(self.function, args, kwargs | own, options)
@@ -279,7 +276,7 @@ class _Maker:
     def bound(
         self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any]
     ) -> inspect.BoundArguments:
-        """The call as Python would have it; the arguments by position may leave the swept ones out."""
+        """Bind the call's arguments; the positional ones may leave the swept ones out."""
         __tracebackhide__ = True
         rest = [one for name, one in self.parameters.items() if name not in own]
         try:
@@ -299,7 +296,7 @@ class _Maker:
 def _replaced(
     signature: inspect.Signature, bound: inspect.BoundArguments, own: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """The call with some arguments replaced; TypeError where one is missing then."""
+    """Return the call with some arguments replaced; raise TypeError if one is missing then."""
     arguments = dict(bound.arguments)
     for name, value in own.items():
         if name in signature.parameters:

@@ -1,11 +1,10 @@
-"""A process of its own that runs one compiled program once, and tells how much it grew: `own_process.py` starts it.
+"""Subprocess that runs one compiled program once and reports its growth; `own_process.py` starts it.
 
     stdin    a line of JSON: {"inputs": [[dtype, [sizes]], …], "most": bytes}; then the program's native code
     stdout   a line of JSON: {"grew": bytes, "is_exact": bool}
 
-What it grew by is the peak of its resident memory while the program runs (`VmHWM`, set back before), without what was
-there before: the interpreter, JAX, the program and its arguments, all of which are in memory by then. Pages of code
-that are read from files for the first time while it runs are no scratch of the program's, and are taken off.
+The growth is the peak of resident memory while the program runs (`VmHWM`, reset before) minus the memory resident
+before: interpreter, JAX, program and arguments. Pages of code read from files for the first time are subtracted.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _RESET_PEAK = "5"  # what clear_refs takes to set VmHWM back to what is resident
 
 
 def main() -> None:
-    """Read a program, run it, and write what it took."""
+    """Read a program from stdin, run it, and print its memory growth."""
     head, _, code = sys.stdin.buffer.read().partition(b"\n")
     request = cast("dict[str, Any]", json.loads(head))
     run = load_code(code)
@@ -40,7 +39,7 @@ def main() -> None:
 
 
 def _growth(run: Callable[[], None]) -> tuple[int, bool]:
-    """Bytes by which this process grows while `run` runs, and whether that is no less than it was."""
+    """Return the bytes by which this process grows during `run`, and False if that is only a lower bound."""
     is_exact = False
     with suppress(OSError):  # not allowed in some containers
         _CLEAR.write_text(_RESET_PEAK)
@@ -54,13 +53,14 @@ def _growth(run: Callable[[], None]) -> tuple[int, bool]:
 
 
 def _resident() -> dict[str, int]:
-    """What the system tells of this process, in bytes."""
+    """Return the memory figures of /proc/self/status, in bytes."""
     fields = (line.split() for line in read_text(_STATUS, errors="replace").splitlines())
     return {field[0].rstrip(":"): int(field[1]) << 10 for field in fields if field[-1:] == ["kB"]}
 
 
 def _limit(most: int) -> None:
-    """Have what would take more fail here, rather than the system end another process."""
+    # An allocation beyond this fails here; otherwise the system might kill another process.
+    # An allocation beyond this fails here; otherwise the system might kill another process.
     with suppress(ImportError, ValueError, OSError):
         import resource
 

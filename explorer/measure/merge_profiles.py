@@ -17,18 +17,18 @@ Source = Profile | str | PathLike[str]
 def merge_profiles(
     profiles: Iterable[Source] | str | PathLike[str], /, *, names: Iterable[str] | None = None
 ) -> ProcessProfile:
-    """Where the time goes in many processes that run one function, and what they lose as they wait for each other.
+    """Merge the profiles of processes that run one function, and show the time lost waiting for each other.
 
     Files are read one after another and not kept.
 
     Args:
-        profiles: One for each process: a `Profile`, what its `save` wrote, or a folder of such files.
-        names: What to call the processes; without it as their files are called, or 0, 1, ….
+        profiles: One per process: a `Profile`, a file of `Profile.save`, or a folder of such files.
+        names: Names of the processes; by default the file names, or 0, 1, ….
 
     Raises:
-        OptionError: There is nothing to merge, or not a name for each.
-        ResultFileError: A file is none of a profile.
-        FileNotFoundError: There is none.
+        OptionError: There is nothing to merge, or not one name per profile.
+        ResultFileError: A file is no profile.
+        FileNotFoundError: A file is missing.
 
     Example:
         >>> import explorer

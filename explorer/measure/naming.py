@@ -1,4 +1,4 @@
-"""What the values of a sweep are called, and where they stand on an axis."""
+"""Names of swept values, and their numbers on an axis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = None) -> Axis:
-    """The axis of these values; `labels` where the user named each of them.
+    """Return the axis of these values; `labels` are the user's names for them.
 
     Example:
         >>> axis_of("n", [128, 1024])
@@ -36,7 +36,7 @@ def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = Non
 
 
 def value_text(value: Any) -> str:
-    """A value in a few words, without addresses."""
+    """Return a short text for a value, without addresses."""
     if value is None or isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int | float):
@@ -54,13 +54,13 @@ def value_text(value: Any) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array, stands for one, or is a tree of nothing else."""
+    """Return True for an array, a description of one, or a non-empty tree of these."""
     leaves = _leaves(value)
     return bool(leaves) and all(isinstance(leaf, _ARRAYS) for leaf in leaves)
 
 
 def struct_of(leaf: Any) -> Any:
-    """What stands for an array that is not there yet, as JAX knows it; anything else as it is."""
+    """Return the `jax.ShapeDtypeStruct` of a description of an array; other leaves unchanged."""
     return leaf.to_struct() if isinstance(leaf, Described) else leaf
 
 
@@ -69,7 +69,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _numbers(values: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
-    """Numbers as they are; arrays and shapes by how many elements they have, where that tells them apart."""
+    """Return numbers and their unit: of arrays and shapes, the element counts if all differ."""
     if all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values):
         numbers = tuple(map(float, values))
         return (numbers, "") if all(map(math.isfinite, numbers)) else (None, "")
@@ -88,7 +88,7 @@ def _elements(value: Any) -> int | None:
 
 
 def distinct_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels of which no two are alike.
+    """Return the labels, numbered where two are equal.
 
     Example:
         >>> distinct_labels(["f32[8]", "f32[9]", "f32[8]"])

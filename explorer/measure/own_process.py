@@ -1,4 +1,4 @@
-"""How much memory a compiled program takes when it runs: in a process of its own, so that the user's stays as it is."""
+"""Peak memory of a compiled program, measured in a subprocess, so that the user's process stays as it is."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LONGEST = 200  # characters of the last line that a child writes
 
 @dataclass(frozen=True)
 class ProcessPeak:
-    """What a program took in a process of its own.
+    """Memory that a program took in a process of its own.
 
     Args:
-        bytes: Its arguments, and what the process grew by while it ran; 0 where that isn't known.
-        note: Why there is no figure, or what is wrong with it; empty else.
+        bytes: Its arguments plus the growth of the process while it ran; 0 if unknown.
+        note: Why there is no figure, or why it is a lower bound; empty otherwise.
     """
 
     bytes: int = 0
@@ -33,13 +33,13 @@ class ProcessPeak:
 
 
 def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float) -> ProcessPeak:
-    """Run a compiled program once, on ones for its arguments, in a process that does nothing else.
+    """Run a compiled program once, on arguments of ones, in a subprocess that does nothing else.
 
     Args:
-        compiled: A `jax.stages.Compiled` for one device of this machine's CPU.
-        arguments: Their bytes.
-        needed: Bytes that XLA's buffers take, arguments counted.
-        patience: Seconds after which the process is ended; starting it takes one or two.
+        compiled: A `jax.stages.Compiled` for one CPU device of this machine.
+        arguments: Bytes of its arguments.
+        needed: Bytes of XLA's buffers, arguments included.
+        patience: Timeout in seconds; starting the process takes one or two.
     """
     free = free_bytes()
     if not Path("/proc/self/status").exists():

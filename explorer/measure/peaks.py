@@ -1,4 +1,4 @@
-"""peaks(): what this machine can do at most, measured once and kept."""
+"""peaks(): the most that this machine can do, measured once and kept."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ _kept: dict[str, Peaks] = {}
 
 
 def peaks(*, refresh: bool = False) -> Peaks:
-    """What this machine can do at most: memory and cache bandwidth, arithmetic by dtype, the cost of a kernel.
+    """Measure the most that this machine can do: bandwidth of memory and caches, arithmetic by dtype, cost of a
+    kernel.
 
-    It takes a few seconds, once for each machine, device and version of JAX: the figures are kept in the user's cache
-    folder (`$EXPLORER_CACHE_DIR`, else `$XDG_CACHE_HOME/explorer`, else `~/.cache/explorer`) where that can be written.
+    It takes a few seconds, once per machine, device and version of JAX. The figures are kept in the cache folder
+    (`$EXPLORER_CACHE_DIR`, else `$XDG_CACHE_HOME/explorer`, else `~/.cache/explorer`) if that is writable.
 
     Args:
-        refresh: Measure again, as when the machine was busy the first time; of both the better figure counts.
+        refresh: Measure again, for example if the machine was busy before. The better figures are kept.
 
     Returns:
-        Bytes a second, operations a second, seconds; see `Peaks`.
+        Bytes per second, operations per second, seconds; see `Peaks`.
 
     Example:
         >>> import explorer
@@ -74,7 +75,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
 
 
 def _environment() -> dict[str, str]:
-    """What the figures depend on."""
+    """Return the settings that the figures depend on."""
     device = default_device()
     settings = {
         "jax": jax.__version__,
@@ -99,7 +100,7 @@ def _is_busy() -> bool:
 
 
 def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
-    """What was kept; None where there is nothing, or nothing that can be read."""
+    """Return the kept figures; None if there are none that can be read."""
     try:
         kept = Peaks.load(file)
     except (OSError, ResultFileError):
@@ -108,7 +109,8 @@ def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
 
 
 def _write(file: Path, measured: Peaks) -> None:
-    """A folder that can't be written to costs the next session some seconds, not this one."""
+    # A folder that can't be written to only costs the next session some seconds.
+    # A folder that can't be written to only costs the next session some seconds.
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         measured.save(file)
@@ -124,7 +126,7 @@ def _measure(environment: Mapping[str, str]) -> Peaks:
 
 
 class _Probes:
-    """Takes figures one after the other until time is up; what can't be had is 0, with a note."""
+    """Measures figures until time is up; a figure that fails is 0, with a note."""
 
     def __init__(self, end: float) -> None:
         self.end = end
@@ -143,7 +145,8 @@ class _Probes:
 
 
 def _probe_all(environment: Mapping[str, str]) -> Peaks:
-    """Every figure, the most important first: what there is no time for is left out."""
+    # The most important figures first: those that there is no time for are left out.
+    # The most important figures first: those that there is no time for are left out.
     is_cpu = environment["backend"] == "cpu"
     was_busy = is_cpu and _is_busy()
     probes_ = _Probes(perf_counter() + _LONGEST)
@@ -181,7 +184,7 @@ def _measured(rates: Mapping[str, float]) -> dict[str, float]:
 
 
 def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[float, float]:
-    """Operations a second of matrix products and of multiply-adds in one dtype."""
+    """Return the operations per second of matrix products and of multiply-adds in one dtype."""
     dtype = _DTYPES[name]
     budget = Budget(0.25 if name == "f32" else 0.1, least=2)
     matmul = probe(f"matmul {name}", probes.matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
@@ -196,7 +199,7 @@ def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[flo
 
 
 def _large_array(is_cpu: bool) -> int:
-    """Bytes that no cache holds, and that the machine can spare."""
+    """Return a number of bytes that no cache holds and that the machine can spare."""
     if not is_cpu:
         return _LARGEST_GPU
     spare = memory_bytes() // 16 or _LARGEST

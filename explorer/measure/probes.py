@@ -1,9 +1,9 @@
-"""Small programs whose time tells what a machine can do at most.
+"""Small programs whose time shows the most that a machine can do.
 
-Each is compiled as users' programs are, so that what it reaches is what XLA can reach. All work depends on what a call
-is given, or XLA would do it while it compiles; several steps are in one call, so that starting it costs little of the
-time; and the best of several calls counts, as a machine's other work can only take time away. (After Yang and others,
-*An Empirical Roofline Methodology for Quantitatively Assessing Performance Portability*, P3HPC 2018.)
+Each is compiled as users' programs are, so that its rate is one that XLA can reach. All work depends on the arguments,
+or XLA would do it while compiling. A call has several steps, so that starting it costs little. The best of several
+calls counts, as other work can only take time away. (After Yang et al., *An Empirical Roofline Methodology for
+Quantitatively Assessing Performance Portability*, P3HPC 2018.)
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _SMALL = 4096  # elements: above 1 kB, below which XLA makes one kernel of a who
 
 @dataclass
 class Budget:
-    """How long one probe may run, compilation included.
+    """Limits of one probe.
 
     Args:
-        seconds: After as many, no further call is timed.
-        least: But so many calls are.
-        most: And no more than that.
+        seconds: No further call is timed after this time.
+        least: Minimum number of calls.
+        most: Maximum number of calls.
     """
 
     seconds: float
@@ -52,7 +52,7 @@ class Budget:
     most: int = 50
 
     def best(self, call: Callable[[], Any]) -> float:
-        """The shortest of several calls, in seconds."""
+        """Return the shortest of several calls, in seconds."""
         jax.block_until_ready(call())
         best, end = math.inf, perf_counter() + self.seconds
         for number in range(self.most):
@@ -65,7 +65,7 @@ class Budget:
 
 
 def in_place_bandwidth(size: int, budget: Budget) -> float:
-    """Bytes a second of reading and writing `size` bytes where they lie, again and again."""
+    """Return the bytes per second of reading and writing `size` bytes in place, repeatedly."""
     count = max(size // 4, 1)
     steps = max(2, min(64, (1 << 25) // size))
 
@@ -81,7 +81,7 @@ def in_place_bandwidth(size: int, budget: Budget) -> float:
 
 
 def fresh_bandwidth(size: int, budget: Budget) -> float:
-    """Bytes a second of reading `size` bytes and writing as many into memory that the call allocates."""
+    """Return the bytes per second of reading `size` bytes and writing as many into newly allocated memory."""
     count = max(size // 4, 1)
     x, by = jnp.ones(count, jnp.float32), jnp.float32(1.0000001)
     run = _compiled(_scaled(1), x, by)
@@ -89,13 +89,13 @@ def fresh_bandwidth(size: int, budget: Budget) -> float:
 
 
 def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget: Budget) -> float:
-    """Operations a second of multiply-adds on `count` elements that stay in the caches.
+    """Return the operations per second of multiply-adds on `count` elements that stay in the caches.
 
     Args:
         dtype: Of the elements.
-        count: How many there are.
-        lengths: Of the chains of multiply-adds that are tried: which one uses registers best differs by machine.
-        steps: How often a call goes through the elements.
+        count: Number of elements.
+        lengths: Lengths of multiply-add chains to try: the best use of registers differs by machine.
+        steps: Passes over the elements per call.
         budget: For each length.
     """
     factor = jnp.asarray(0.5, dtype)
@@ -117,7 +117,7 @@ def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget:
 
 
 def matmul_rate(dtype: Any, budget: Budget, least: int, largest: int) -> float:
-    """Operations a second of a product of square matrices, of the size at which it is fastest."""
+    """Return the operations per second of a product of square matrices, at the fastest size."""
     best = 0.0
     for size in _doubled(least, largest):
         x = jnp.ones((size, size), dtype)
@@ -131,7 +131,7 @@ def matmul_rate(dtype: Any, budget: Budget, least: int, largest: int) -> float:
 
 
 def special_rate(op: str, count: int, budget: Budget) -> float:
-    """Elements a second of a function that takes more than one multiply-add, on `count` elements in the caches."""
+    """Return the elements per second of an operation dearer than a multiply-add, on `count` cached elements."""
     step = SPECIAL[op]
 
     def loop(x: jax.Array) -> jax.Array:
@@ -146,14 +146,14 @@ def special_rate(op: str, count: int, budget: Budget) -> float:
 
 
 def sort_rate(rows: int, columns: int, budget: Budget) -> float:
-    """Comparisons a second of sorting rows that are sorted already: no others are sorted faster."""
+    """Return the comparisons per second of sorting sorted rows: no others are sorted faster."""
     x = jnp.arange(rows * columns, dtype=jnp.float32).reshape(rows, columns)
     run = _compiled(_sorted, x)
     return sort_flops(rows * columns, columns) / budget.best(partial(run, x))
 
 
 def kernel_seconds(budget: Budget) -> float:
-    """What one more kernel in a program costs, if it has next to nothing to do."""
+    """Return the cost of one more kernel in a program, if it does next to nothing."""
     x, by = jnp.ones(_SMALL, jnp.float32), jnp.float32(1.0000001)
 
     def seconds(steps: int) -> tuple[float, int]:
@@ -166,7 +166,7 @@ def kernel_seconds(budget: Budget) -> float:
 
 
 def call_seconds(budget: Budget) -> float:
-    """What a call of a compiled function costs, if it has next to nothing to do."""
+    """Return the cost of a call of a compiled function that does next to nothing."""
     x = jnp.zeros((), jnp.float32)
     run: Any = jax.jit(_more)
     return budget.best(partial(run, x))

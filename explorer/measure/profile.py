@@ -1,4 +1,4 @@
-"""profile(): where the time of a compiled function goes, by instruction and by line of its source."""
+"""profile(): the time of a compiled function, by instruction and by source line."""
 
 from __future__ import annotations
 
@@ -50,31 +50,32 @@ def profile(
     target: str | Target | None = None,
     **kwargs: Any,
 ) -> Profile:
-    """Find out where the time of a function's calls goes: to which instruction, and to which line of its source.
+    """Measure where the time of a function's calls goes, by instruction and by source line.
 
-    The function is called as usual, several times, while XLA's own profiler runs, and some times without: what the
-    profiler itself takes for each event is taken off. Lines that can't be told apart are called a tie. Arguments that
-    a call donates stay as they are: each call is given a copy.
+    The function is called several times while XLA's profiler runs, and a few times without it. The profiler's own cost
+    per event is subtracted. Lines whose times can't be told apart are reported as a tie. Donated arguments are copied
+    before each call, so your arrays survive.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`. A plain function is compiled first, unless it
-            calls compiled functions of yours itself, or can't be compiled: then it is called as it is.
-        args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
-            below: see `explorer.Call`.
-        runs: How many calls to record; as many as `seconds` allow if None, from 5 to 30, and up to 4 times as many
-            where the order of the first lines is not clear by then.
-        warm_up: How many calls to make before; the first of them compiles.
-        seconds: How long to record, about.
-        compiled: True compiles a plain function whatever it calls, False calls it as it is.
-        target: Refused: hardware that isn't here can't be profiled. `explorer.roofline(f, x, target=…)` estimates.
+            calls compiled functions itself or can't be compiled. Then it is called as it is.
+        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
+            option of `profile` has the same name: see `explorer.Call`.
+        runs: Number of calls to record. None records as many as fit in `seconds`, from 5 to 30, and up to 4 times as
+            many while the order of the first lines is not clear.
+        warm_up: Number of calls before recording. The first of them compiles.
+        seconds: Approximate time to record, in seconds.
+        compiled: True compiles a plain function whatever it calls. False calls it as it is.
+        target: Refused: a program for other hardware can't be profiled here. `explorer.roofline(f, x, target=…)`
+            estimates it.
 
     Raises:
         NotCallableError: `function` can't be called.
-        ArgumentsError: An argument only describes an array.
+        ArgumentsError: An argument describes an array instead of being one.
         OptionError: An option is out of range.
         ProfilerBusyError: A trace is being recorded in this process already.
-        KeyboardInterrupt, SystemExit: As they came while calls were recorded, with the profile of those before as
-            `.result` if there was one.
+        KeyboardInterrupt, SystemExit: Raised again if it came while calls were recorded. If two calls were recorded
+            before, their profile is its `.result`.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -117,14 +118,14 @@ def profile(
 
 
 class _Stopped(Exception):
-    """An interrupt, or the end of the process, and the profile of the calls before."""
+    """Interrupt or end of the process, with the profile of the calls before it."""
 
     def __init__(self, stop: BaseException, measured: _Measured) -> None:
         self.stop, self.measured = stop, measured
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
-    """The profile of so many calls, or of as many as it takes to know which line is the hottest."""
+    """Return the profile of `runs` calls, or of as many as it takes to know the hottest line."""
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # as many in each process of several, whatever they take
         return _recorded(target, calls, runs, _BESIDE)
@@ -141,7 +142,7 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
 
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _Measured:
-    """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
+    """Record `count` calls, and time `beside` calls without the profiler before and after them."""
     plain, stop = [_once(calls) for _ in range(beside)], None
     with profiling() as recording:
         try:
@@ -167,7 +168,7 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _M
 
 
 def is_settled(profile: Profile) -> bool:
-    """Whether it is known which line takes most: one stands out, or those that tie differ by little."""
+    """Return True if one line takes most of the time, or if the lines that tie differ by little."""
     hottest = profile.hottest
     return len(hottest) < 2 or hottest[-1].seconds >= _TIED * hottest[0].seconds
 
@@ -182,7 +183,7 @@ def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
 
 
 def _warmed_up(calls: Calls, times: int) -> float:
-    """Call until everything is at hand; the seconds of the fastest call."""
+    """Call `times - 1` times, at least once; return the seconds of the fastest call."""
     spent = [_once(calls) for _ in range(max(times - 1, 1))]
     return min(spent)
 
@@ -195,14 +196,14 @@ def _once(calls: Calls) -> float:
 
 
 def _affordable(calls: Calls, in_time: float) -> int:
-    """How many calls to record: as many as there is time for, and as can be read in about as long again."""
+    """Return how many calls to record, limited by time and by the size of the recording."""
     with profiling() as recording:
         record(calls, 1)
     return max(_FEWEST, min(_MOST, int(in_time), _BYTES // max(len(recording.data), 1)))
 
 
 def record(calls: Calls, runs: int) -> None:
-    """Make calls, annotated so that a recording shows where each begins and ends, and when its result is awaited."""
+    """Make `runs` calls, with annotations for each call and for the wait for its result."""
     for _ in range(runs):
         given = calls.prepare() if calls.prepare is not None else ()
         with TraceAnnotation(CALL):

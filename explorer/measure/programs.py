@@ -1,4 +1,4 @@
-"""What to call, and what is known of the programs that ran: their text, and where it can be had their other stages."""
+"""The call to profile, and the captures of the programs that it ran."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from explorer.model.stage import Stage
 
 @dataclass(frozen=True)
 class ProfiledCall:
-    """What is profiled.
+    """A call to profile.
 
     Args:
-        call: What is called: the user's function, or what it was compiled to.
-        function: The user's.
-        args, kwargs: The arguments of the call.
-        name, signature: As a person reads them.
-        has_stages: Whether `call` can be traced and compiled again at no cost, as JAX kept both.
-        may_donate: Whether a call may delete its arguments.
-        notes: What the reader should know.
-        whole: What `explore` shows of the program that is called; None where that is not known.
-        inner: By name, the jaxpr of each compiled function that it calls, where all calls have the same one.
+        call: The function to call: the user's, or its compiled form.
+        function: The user's function.
+        args, kwargs: The arguments of `call`.
+        name, signature: As shown to the user.
+        has_stages: True if JAX kept trace and program of `call`, so that compiling again costs nothing.
+        may_donate: True if a call may delete its arguments.
+        notes: Notes for the reader.
+        whole: The capture that `explore` shows of the program; None if unknown.
+        inner: By name, the jaxpr of each compiled function that it calls, if all its calls have the same jaxpr.
     """
 
     call: Callable[..., Any]
@@ -58,7 +58,7 @@ class ProfiledCall:
 def profiled_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], compiled: bool | None
 ) -> ProfiledCall:
-    """What to call for a function: itself if it is compiled or calls what is, else what `jax.jit` makes of it."""
+    """Return the call for a function: itself if it is compiled or calls compiled functions, else its `jax.jit`."""
     __tracebackhide__ = True
     subject = subject_of(function, args, kwargs, "profile")
     _refuse_descriptions(args, kwargs)
@@ -86,7 +86,6 @@ def profiled_call(
 
 
 def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A call needs arrays: what only describes one can be explored, not run."""
     __tracebackhide__ = True
     leaves = jax.tree.leaves((args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
     for leaf in leaves:
@@ -98,10 +97,10 @@ def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def with_capture(target: ProfiledCall) -> ProfiledCall:
-    """Call the program that `explore` shows, and keep its capture, where the call is of one program that can be had.
+    """Return the call with the capture of its program, and let it run that program.
 
-    A function that JAX compiled before is compiled once more, as `explore` does: only then the stages say which
-    equations an instruction comes from.
+    A function that JAX compiled before is compiled once more, as `explore` does: only then do instructions name their
+    equations. Without a capture the call is returned unchanged.
     """
     call: Any = target.call
     with suppress(Exception):  # the call itself raises what is the user's own; without a capture the text is enough
@@ -115,10 +114,7 @@ def with_capture(target: ProfiledCall) -> ProfiledCall:
 
 
 def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
-    """Return the captures of the programs that ran, by number, and the events with the names that are shown.
-
-    A program that tells no text has no capture.
-    """
+    """Return the captures of the programs that ran, by number, and the events with their instruction names."""
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
     shown = {number: rename_numbered(read()) for number, read in live_programs(wanted).items()}
     names = Counter(wanted.values())
@@ -136,7 +132,6 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
 
 
 def _from_text(text: str, jaxpr: Any) -> Capture:
-    """The capture of a program's text, with the jaxpr where there is one."""
     capture = replace(open_hlo(text), environment=environment())
     if jaxpr is None:
         return capture

@@ -1,4 +1,4 @@
-"""Arguments at other sizes: what varies in `InputInfo`s, and what a maker of arguments gives without making arrays."""
+"""Arguments at other sizes: ranges of `InputInfo`s, and makers of arguments that allocate no arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _tree: Any = jax.tree  # whose functions have no types
 
 
 def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
-    """The same callable, whose arrays are shapes: sizes that don't fit can be asked for."""
+    """Return the same callable, returning shapes instead of arrays, so that any size can be requested."""
 
     @wraps(args)
     def shapes(**values: Any) -> Any:
@@ -25,9 +25,9 @@ def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
-    """What `maker(**values)` returns, with a `jax.ShapeDtypeStruct` for each array that it makes.
+    """Return the result of `maker(**values)` with a `jax.ShapeDtypeStruct` for each array that it makes.
 
-    It is traced, so that arrays too large for this machine cost nothing. A maker that needs their values is called.
+    It is traced, so that arrays too large for this machine cost nothing. A maker that needs array values is called.
     """
     seen: list[tuple[list[Any], Any]] = []
 
@@ -49,7 +49,7 @@ def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any
 
 
 def ranges_of(given: Sequence[Any]) -> dict[str, tuple[int, int, int]]:
-    """The least, usual and largest size of each dimension of `InputInfo`s that varies, by name."""
+    """Return the least, usual and largest size of each varying dimension of `InputInfo`s, by name."""
     ranges: dict[str, tuple[int, int, int]] = {}
     for number, leaf in enumerate(flattened(tuple(given))[0]):
         for axis, size in enumerate(_shape(leaf)):
@@ -61,28 +61,26 @@ def ranges_of(given: Sequence[Any]) -> dict[str, tuple[int, int, int]]:
 
 
 def sized_maker(given: Sequence[Any]) -> Callable[..., Any]:
-    """Makes arguments like these at the sizes that it is given by name; the others are those that they usually are."""
+    """Return a function from sizes by name to arguments like these; other dimensions keep their usual size."""
     leaves, tree = flattened(tuple(given))
     return partial(_sized, leaves, tree)
 
 
 def flattened(arguments: Any) -> tuple[list[Any], Any]:
-    """Leaves and structure of a tree, an `InputInfo` being a leaf."""
+    """Return the leaves and the structure of a tree in which an `InputInfo` is a leaf."""
     return _tree.flatten(arguments, is_leaf=is_described)
 
 
 def is_described(leaf: object) -> bool:
-    """Whether it stands for an array, as an `InputInfo` does."""
     return isinstance(leaf, Described)
 
 
 def _shape(leaf: Any) -> Sequence[Any]:
-    """Of what describes an array, its sizes: numbers, and ranges of them."""
+    """Return the sizes of a description of an array: numbers, or ranges of them."""
     return getattr(leaf, "shape", ()) if isinstance(leaf, Described) else ()
 
 
 def _sized(leaves: Sequence[Any], tree: Any, **sizes: int) -> Any:
-    """The arguments at these sizes."""
     return jax.tree.unflatten(tree, [_leaf_sized(leaf, number, sizes) for number, leaf in enumerate(leaves)])
 
 
@@ -98,7 +96,7 @@ def _leaf_sized(leaf: Any, number: int, sizes: Mapping[str, int]) -> Any:
 
 
 def _size_name(size: Any, number: int, axis: int) -> str:
-    """`batch`, or of a range without a name `arg0.shape[1]`."""
+    """Return the dimension's name, or `arg0.shape[1]` if it has none."""
     return getattr(size, "name", f"arg{number}.shape[{axis}]")
 
 

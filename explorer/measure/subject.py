@@ -1,4 +1,4 @@
-"""What is measured: how a function is called compiled, and how eager, operation by operation."""
+"""The function to measure: how to call it compiled, and how to call it eagerly."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Subject:
     """A function and the arguments of a call.
 
     Args:
-        name: What the user calls it.
-        compiled: The call of the compiled function.
-        eager: The function as it is written; None of what has no Python any more.
+        name: The name that the user knows it by.
+        compiled: The function that runs compiled.
+        eager: The function as it is written; None if no Python is left of it.
         args, kwargs: The arguments.
-        is_traced: Whether it is traced, and so has the steps of a compilation; what was compiled before has not.
-        is_plain_jit: Whether its call finds what its `trace` has compiled.
+        is_traced: True if it can be traced and compiled again; False for a program that is compiled already.
+        is_plain_jit: True for a `jax.jit` function, whose calls reuse what `.trace().lower().compile()` made.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Subject:
 
 
 def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: str = "time") -> Subject:
-    """How `given` is measured: any callable, a `jax.jit` function or method, an `Executable`.
+    """Return the function to measure for a callable, a `jax.jit` function or method, or an `Executable`.
 
     Raises:
-        NotCallableError: it can't be called.
+        NotCallableError: `given` can't be called.
     """
     __tracebackhide__ = True
     if not callable(given):
@@ -70,7 +70,7 @@ def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: 
 
 
 def name_of(function: Any) -> str:
-    """What a user calls it, below partial()."""
+    """Return the function's `__name__`, or its type's, without the `partial` objects around it."""
     while _kind(function) is partial:
         function = function.func
     name = getattr(function, "__name__", None)
@@ -78,7 +78,7 @@ def name_of(function: Any) -> str:
 
 
 def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """`(x: f32[8,128], n: 3)`: the arguments by name, a tree by how many arrays are in it."""
+    """Return the arguments with their types, as `(x: f32[8,128], n: 3)`; a tree as its number of arrays."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
         named = [
@@ -93,13 +93,13 @@ def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 
 def _is_compiling(function: Any) -> bool:
-    """Whether calling it compiles it: what `jax.jit`, `equinox.filter_jit`, `nnx.jit` and `ex.jit` give."""
+    """Return True for a function that compiles when called: of `jax.jit`, `equinox.filter_jit`, `nnx.jit`, `ex.jit`."""
     is_jitted_alike = hasattr(function, "trace") and not hasattr(function, "as_text")  # which what is compiled has
     return is_filtered(function) or (not isinstance(function, MethodType) and is_jitted_alike)
 
 
 def _is_compiled(function: Any) -> bool:
-    """Whether it was compiled before: an `Executable`, or what `jax.jit(f).lower(…).compile()` gives."""
+    """Return True for a compiled program: an `Executable` or the result of `jax.jit(f).lower(…).compile()`."""
     return isinstance(function, jax.stages.Compiled) or (isinstance(function, Explored) and not _is_compiling(function))
 
 
@@ -108,7 +108,8 @@ def _kind(value: object) -> type[object]:
 
 
 def _hashable(function: Any) -> Any:
-    """jax.jit asks for a function's hash, and a model that is called may have arrays to hash."""
+    # jax.jit hashes its function, and a callable model may have arrays to hash.
+    # jax.jit hashes its function, and a callable model may have arrays to hash.
     is_plain = inspect.isroutine(function) or _kind(function) is partial
     return function if is_plain else partial(function)
 
