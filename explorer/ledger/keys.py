@@ -1,6 +1,6 @@
-"""From a live call to its `Key`: plain data that says everything JAX's caches compare.
+"""The `Key` of a live call: plain data with everything that JAX's caches compare.
 
-A key is made in the user's time, for each call that compiles, so what repeats is read once.
+A key is made in the user's time for each call that compiles. Therefore repeated parts are read once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHORT = 80  # characters of a static argument's
 
 
 class Keys:
-    """Makes keys, and knows what it made: equal leaves, settings and functions are one object."""
+    """Maker of keys; equal leaves, settings and functions are shared objects."""
 
     def __init__(self) -> None:
         self._functions = Functions()
@@ -63,11 +63,11 @@ class Keys:
         return self._functions.of(function, wrapper)
 
     def number(self, function: Any) -> int:
-        """Its `Function.identity`."""
+        """Return the function's `Function.identity`."""
         return self._functions.number(function)
 
     def of_call(self, function: Any, wrapper: Any, args: Any, kwargs: Any, program: Any, values: Sequence[Any]) -> Key:
-        """The key of a call whose jaxpr is there: `program`, with the values that it takes."""
+        """Return the key of a call whose jaxpr is known: `program`, with the values that it takes."""
         captured = len(program.consts)  # values of outer traces that were made arguments; nobody passed them
         paths = getattr(function, "__dict__", {}).get("explored_names") or tuple(program.arg_names)
         given = program.params["donated_invars"][captured:]
@@ -126,7 +126,7 @@ class Keys:
         )
 
     def of_failed(self, function: Any, wrapper: Any, args: Any, kwargs: Any) -> Key:
-        """The key of a call whose trace failed."""
+        """Return the key of a call whose trace failed."""
         paths, values, given = dynamic_arguments(function, wrapper, args, kwargs)
         wrapped = self._wrapper(wrapper)
         tree, structure = self._tree(given, paths)
@@ -143,7 +143,7 @@ class Keys:
         )
 
     def of_jaxpr(self, params: dict[str, Any], values: Sequence[Any]) -> Key:
-        """The key of a jaxpr that JAX made itself of a function of the user's, such as its derivative's."""
+        """Return the key of a jaxpr that JAX derived from a user's function, such as its gradient."""
         jaxpr = params["jaxpr"]
         place, names = jaxpr_place(jaxpr)
         match = re.fullmatch(r"(.*) at (.+):(\d+)", place, re.DOTALL)
@@ -164,7 +164,7 @@ class Keys:
         )
 
     def _tree(self, treedef: Any, paths: Sequence[str]) -> tuple[TreeNode, int]:
-        """The structure of the arguments with its number; it is read once for all calls of an equal one."""
+        """Return the structure of the arguments with its number; equal ones are read once."""
         structure = self._structures.of(treedef)
         tree = self._trees.get(structure)
         if tree is None:
@@ -225,7 +225,7 @@ def _donated(paths: Sequence[str], given: Sequence[bool]) -> tuple[str, ...]:
 
 
 def _grown(paths: Sequence[str], program: Any) -> tuple[str, ...]:
-    """The leaves that come back a little longer; of a small program, for each is held against each result."""
+    """Return the leaves that a result could replace but for a slightly larger axis; only for small programs."""
     results = getattr(program.params.get("jaxpr"), "out_avals", ())
     if not 0 < len(paths) * len(results) <= _PAIRS:
         return ()
@@ -257,7 +257,7 @@ def _static_values(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _setting(value: Any) -> str:
-    """Printed; of an object that prints as its address, what it holds."""
+    """Return the value as text; of an object that prints as its address, its fields."""
     text = str(value)
     if " object at 0x" in text:
         slots: tuple[str, ...] = getattr(value, "__slots__", ())
@@ -291,11 +291,11 @@ _NAME = re.compile(r"\w+")
 
 
 def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
-    """What will compile again if the results of `program` are passed in where they fit.
+    """Return what will compile again if results of `program` are passed back as arguments.
 
     Args:
-        program: What JAX knows of a traced call: `in_tree`, `out_tree`, and its jaxpr.
-        key: The call's.
+        program: A traced call of JAX's, with `in_tree`, `out_tree` and jaxpr.
+        key: The call's key.
     """
     if key.function.eager or key.function.is_hot or not key.leaves:
         return ()

@@ -1,7 +1,7 @@
-"""From the live arguments of a call to `LeafColumns`.
+"""Columns of a call's leaves: types and placement of its live arguments.
 
-This is in the user's time, for each call that compiles: of hundreds of arrays that lie in one place only the types are
-looked at one by one, and what was seen is a number that is looked up.
+This runs in the user's time for each call that compiles. If all arrays are in one place, only their types are looked
+at one by one. Contents seen before are numbers that are looked up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN = {bool: "bool", int: "int", float: "float", complex: "complex", np.ndarr
 
 
 class _OfRest(dict[_Type, int]):
-    """The numbers of contents that differ in their types only; a new type gets one when it is looked up."""
+    """Numbers of contents that differ in their types only; a new type gets a number when it is looked up."""
 
     def __init__(self, rest: _Rest, contents: Contents) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _OfRest(dict[_Type, int]):
 
 
 class _Numbering(dict[_Rest, _OfRest]):
-    """The numbers of contents, by what is read of a leaf."""
+    """Numbers of contents, by everything but the type."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class _Numbering(dict[_Rest, _OfRest]):
 
 
 class LeafReader:
-    """Reads the arguments of calls, and knows what it read: equal contents have one number, equal paths are one."""
+    """Reader of the arguments of calls; equal contents share one number, equal paths one tuple."""
 
     def __init__(self) -> None:
         self._numbering = _Numbering()
@@ -75,7 +75,7 @@ class LeafReader:
         self._spreads: dict[Any, _Spread] = {}
 
     def read(self, paths: Sequence[str], values: Sequence[Any], avals: Sequence[Any]) -> LeafColumns:
-        """The arguments of one call: their paths, values and types, as far as there are all three."""
+        """Return the columns of one call's arguments, as far as there are paths, values and types."""
         numbering = self._numbering  # another thread may begin the next one
         if len(numbering.contents) > _MANY:
             numbering = self._numbering = _Numbering()
@@ -106,7 +106,7 @@ class LeafReader:
         return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
 
     def _spread(self, sharding: Any) -> _Spread:
-        """How a sharding spreads an array, and over which devices."""
+        """Return how a sharding partitions an array, and over which devices."""
         if len(self._spreads) > _MANY:
             self._spreads.clear()
         devices = sorted(sharding.device_set, key=lambda device: device.id)
@@ -120,7 +120,7 @@ class LeafReader:
 
 
 def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
-    """What a leaf is made of that is no plain array: all but its path."""
+    """Return everything about a leaf except its path, if it is not one of many arrays in one place."""
     shape, dtype, weak = aval.shape, aval.dtype, getattr(aval, "weak_type", False)
     # A tracer also says it is an array, and takes its time to say where it is.
     if isinstance(value, Tracer):
@@ -139,7 +139,7 @@ def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
 
 
 def _layout(layout: str, rank: int) -> str:
-    """A layout where it is not the default; its tiling is the device's own way."""
+    """Return the layout's order if it is not the default. Its tiling is the device's own and is left out."""
     order = layout.partition(":")[0].rstrip("}")
     return "" if order == _plain(rank) else order + "}"
 
@@ -155,7 +155,7 @@ def _plain(rank: int) -> str:
 
 
 def _memory_of(sharding: Any, device: Any) -> str:
-    """The memory that it is in; empty for the device's usual one."""
+    """Return the memory kind; empty for the device's default."""
     try:
         kind = sharding.memory_kind
         return "" if kind is None or kind == device.default_memory().kind else str(kind)

@@ -1,4 +1,4 @@
-"""A ledger as text, picture, page, chart and live view; knows the model alone, no JAX."""
+"""A ledger as text, picture, page, chart and live view. Imports no JAX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LedgerView", "display_live"]
 
 
 class LedgerView(View[Ledger]):
-    """The interactive view, which asks a running kernel for what is new; a picture and tables without a script."""
+    """The interactive view, updated by a running kernel; a picture and tables where no script runs."""
 
     def title(self, value: Ledger) -> str:
         return "recompile ledger"
@@ -39,10 +39,10 @@ class LedgerView(View[Ledger]):
 
 
 def display_live(ledger: Ledger) -> None:
-    """Display a ledger that still grows, and keep that up to date.
+    """Display a ledger that still grows, and keep the display up to date.
 
     Raises:
-        NotImplementedError: It doesn't grow, or its live view failed: IPython then shows it as any other value.
+        NotImplementedError: It doesn't grow, or its live view failed: IPython then displays it like any other value.
     """
     if is_on(ledger) and in_kernel():
         try:

@@ -1,4 +1,4 @@
-"""Events folded into calls: what a person counts. A call traced, lowered and compiled once is one compile."""
+"""Events grouped into calls: a call that is traced, lowered and compiled once is one compile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEPS = {"trace": "trace", "lower": "lower", "compile": "compile", "cache-hit":
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The functions that a person calls one: the same name, defined at the same place."""
+    """Functions of the same name, defined at the same place."""
 
     name: str
     file: str = ""
@@ -23,7 +23,7 @@ class Family:
 
 @dataclass(slots=True)
 class Call:
-    """Everything that one call of a function had to do; seconds by step."""
+    """All steps of one call of a function; seconds by step."""
 
     number: int
     family: Family
@@ -50,7 +50,7 @@ class Call:
 
     @property
     def is_again(self) -> bool:
-        """Whether the function had been compiled before: what could be spared."""
+        """Return True if the function had been compiled before: the cost could be avoided."""
         return not self.is_miss and self.reason.kind != "first"
 
     def take(self, event: Event) -> None:
@@ -67,14 +67,14 @@ class Call:
 
 
 def calls_of(events: Iterable[Event]) -> list[Call]:
-    """The calls of some events, in their order."""
+    """Return the calls of some events, in order."""
     fold = Fold()
     fold.add(events)
     return fold.calls
 
 
 class Fold:
-    """Events to calls, as they come; the events of one call are added together."""
+    """Collects events into calls, as they come."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -102,7 +102,7 @@ def _new_call(event: Event) -> Call:
 
 @dataclass(slots=True)
 class Group:
-    """All calls of one family; eager operations are one group together."""
+    """All calls of one family; eager operations are one group."""
 
     family: Family
     calls: list[Call] = field(default_factory=list[Call])
@@ -125,7 +125,7 @@ class Group:
 
     @property
     def cause(self) -> list[Call]:
-        """The calls of the reason that cost most."""
+        """Return the calls of the reason that cost most."""
         return max(self.reasons.values(), key=lambda calls: sum(call.seconds for call in calls), default=list[Call]())
 
 
@@ -133,7 +133,7 @@ EAGER = Family("eager operations", eager=True)
 
 
 def group_by_family(calls: Iterable[Call]) -> list[Group]:
-    """By family, the most expensive first."""
+    """Return the groups, the most expensive first."""
     groups: dict[Family, Group] = {}
     for call in calls:
         family = EAGER if call.family.eager else call.family

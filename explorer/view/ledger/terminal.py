@@ -1,4 +1,4 @@
-"""The ledger in a terminal: the verdict and the cure first, then each function with what it cost and why."""
+"""The ledger in a terminal: the verdict and the fix first, then each function with its cost and reasons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMPILES = 6  # of one function: the first ones, and the last
 
 
 def tree(ledger: Ledger) -> RenderableType:
-    """What `rich.print(ledger)` shows."""
+    """Return the ledger as `rich.print(ledger)` shows it."""
     calls = calls_of(ledger.events)
     groups = group_by_family(calls)
     verdict = verdict_of(calls)
@@ -77,7 +77,7 @@ def _functions(groups: Sequence[Group]) -> Table:
 
 
 def _compiles(group: Group) -> list[Text]:
-    """What changed for each compile beyond the first; of many the first few, and the last."""
+    """Return what changed for each compile beyond the first; of many, the first few and the last."""
     calls = [call for call in group.calls if call.is_again and call.reason.leaf]
     if len(calls) <= 1:
         return []

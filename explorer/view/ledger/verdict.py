@@ -1,4 +1,4 @@
-"""The ledger in a sentence: what recompiled most, what it cost, what varied, and the cure."""
+"""The ledger in a sentence: what recompiled most, what it cost, what varied, and the fix."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Phrase = list[tuple[str, bool]]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a person must see first.
+    """The most important fact of a ledger.
 
     Args:
         kind: `empty`, `once` (nothing was compiled again) or `again`.
         text: What happened, and what it cost.
-        cause: What varied; empty if there is nothing to say.
-        cure: Code, or a sentence; empty where none is known.
-        function: The name of the function it is about.
+        cause: What varied; may be empty.
+        cure: The fix, as code or a sentence; empty if unknown.
+        function: Name of the function.
     """
 
     kind: str
@@ -60,7 +60,7 @@ def _once(own: list[Group], groups: list[Group]) -> Verdict:
 
 
 def cause_of(group: Group) -> Phrase:
-    """What varied, from the first value to the last, for the reason that cost most."""
+    """Return what varied, from the first value to the last, for the reason that cost most."""
     calls = group.cause
     if not calls:
         return []
@@ -71,12 +71,12 @@ def cause_of(group: Group) -> Phrase:
 
 
 def cure_of(group: Group) -> str:
-    """How to stop it: the newest advice, which has seen most values."""
+    """Return the newest fix for that reason, which has seen most values."""
     return next((call.reason.fix for call in reversed(group.cause) if call.reason.fix), "")
 
 
 def varied(calls: Sequence[Call]) -> str:
-    """The values that a leaf had: `32 … 40` for numbers, else the first few."""
+    """Return the values that a leaf had: `32 … 40` for numbers, else the first few."""
     values = list(dict.fromkeys(v for call in calls for v in (call.reason.before, call.reason.after) if v))
     if len(values) > 2 and all(value.lstrip("-").isdigit() for value in values):
         numbers = sorted(map(int, values))
@@ -90,17 +90,16 @@ def times(count: int) -> str:
 
 
 def flat(phrase: Phrase) -> str:
-    """A sentence as text."""
+    """Return the sentence as text."""
     return "".join(text for text, _ in phrase)
 
 
 def plain(phrase: Phrase) -> str:
-    """A sentence as text, its code between backticks."""
+    """Return the sentence as text, its code in backticks."""
     return "".join(f"`{text}`" if is_code else text for text, is_code in phrase)
 
 
 def cause_of_storm(storm: Storm) -> Phrase:
-    """What varies in a storm."""
     if not storm.leaf:
         return code_parts(str(storm.reason))
     phrase: Phrase = [(storm.leaf, True), (f" changed {times(storm.changes)}", False)]

@@ -1,4 +1,4 @@
-"""How rooflines are shown: each kernel under the machine's roofs, with how far up it could go."""
+"""Rooflines as figures: each kernel below the machine's limits, with how far up it could go."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ROOFS = {"memory": (INK, 2.2, ""), "cache": (GREY, 1.2, "dash"), "fresh": (GREY
 
 
 class RooflineView(FigureView[Roofline]):
-    """The time by what holds it back, then the kernels on axes of intensity and rate, below the roofs."""
+    """The time by what limits it, then the kernels on axes of intensity and rate, below the roofs."""
 
     def title(self, value: Roofline) -> str:
         return f"roofline of {value.function}"
@@ -45,7 +45,6 @@ class RooflineView(FigureView[Roofline]):
         return f"{value.headline} {value.bounds_text}".strip()
 
     def tables(self, value: Roofline) -> Sequence[Table]:
-        """Every kernel and every peak."""
         head = ("kernel", "line", "seconds", "share", "bound", "efficiency", "least", "FLOPs", "bytes", "FLOP/byte")
         rows = [_row(point, value.seconds or 1.0) for point in value.points]
         if value.is_estimated:  # each is as fast as the peaks allow
@@ -87,7 +86,7 @@ def _row(point: Point, whole: float) -> tuple[str, ...]:
 
 
 def _shares(page: Figure, roofline: Roofline, y: float) -> float:
-    """The time by what holds it back: a bar, and its key; returns where that ends."""
+    """Draw the time by what limits it, as a bar with a key; return the y where that ends."""
     x, wide, key = 20.0, _WIDTH - 40.0, 20.0
     for bound, share in roofline.shares.items():
         text = f"{'no costs known' if bound == 'unknown' else f'bound by {bound}'} {share_text(share)}"
@@ -113,7 +112,7 @@ def _panel(layout: Layout, top: float) -> Panel:
 
 
 def _roof(roof: Roof, panel: Panel) -> list[Mark]:
-    """A roof as far as it is in the panel, and its name beside it."""
+    """Return a roof within the panel, and its name."""
     colour, width, dash = _ROOFS[roof.kind]
     x, y = max(roof.x[0], panel.x.low), roof.y[0]
     if roof.y[0] < panel.y.low < roof.y[1]:  # it begins below the panel
@@ -129,7 +128,7 @@ def _roof(roof: Roof, panel: Panel) -> list[Mark]:
 
 
 def _kernels(layout: Layout) -> list[Mark]:
-    """The kernels by what holds them back, each with a stem to where it could be, and some with their names."""
+    """Return the kernels by what limits them, each with a stem to its limit, some with names."""
     # The longest come first, and stand in front: what is drawn last.
     by_bound = [(bound, [mark for mark in layout.marks if mark.bound == bound]) for bound in BOUNDS]
     cap = (layout.x[1] / layout.x[0]) ** (5 / WIDE)  # five pixels to each side, as a factor
@@ -139,7 +138,7 @@ def _kernels(layout: Layout) -> list[Mark]:
 
 
 def _stem(kernel: Kernel, cap: float) -> list[Mark]:
-    """From a kernel up to the rate that it could reach, with a cap; none where that is near or the kernel small."""
+    """Return a line from a kernel up to the rate that it could reach; none if that is near or the kernel small."""
     if kernel.roof <= 1.05 * kernel.y or kernel.radius <= 4:
         return []
     x, colour = kernel.x, COLOURS[kernel.bound]
@@ -156,7 +155,7 @@ def _symbols(bound: str, kernels: Sequence[Kernel]) -> Mark:
 
 
 def _label(kernel: Kernel) -> Mark:
-    """A kernel's name, on the side that is free."""
+    """Return a kernel's name, on its free side."""
     away = kernel.radius + 6
     anchor, dx, dy = {
         "below": ("middle", 0.0, kernel.radius + 16),

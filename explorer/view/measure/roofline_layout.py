@@ -1,7 +1,7 @@
-"""Where the kernels and the roofs of a roofline stand: the same for the static picture and for plotly.
+"""Positions of the kernels and roofs of a roofline.
 
-Across is intensity, FLOPs a byte; up is the rate reached. What does no arithmetic has no place on such an axis, so it
-stands in a column of its own, left of it, as high under the slope of memory as its bandwidth is under memory's.
+Across is intensity in FLOPs per byte, up is the rate reached. A kernel without arithmetic has no place on a
+logarithmic axis: it is in a column left of it, as high below memory's slope as its bandwidth is below memory's.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Mark:
     """One kernel.
 
     Args:
-        x, y: Where it stands.
-        roof: As high as it could be.
+        x, y: Its place.
+        roof: The highest y that it could reach.
         radius: Pixels; its area is its share of the time.
-        bound: What holds it back.
-        label: What stands beside it, empty for most.
-        side: Where that stands: `right`, `left` or `below`.
+        bound: What limits it.
+        label: Its label; empty for most.
+        side: Side of the label: `right`, `left` or `below`.
         tooltip: Its lines.
     """
 
@@ -65,7 +65,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Layout:
-    """All of it; `column` is where kernels without arithmetic stand, None where there are none."""
+    """Positions of everything; `column` is the x of kernels without arithmetic, None if there are none."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -75,7 +75,6 @@ class Layout:
 
 
 def layout_of(roofline: Roofline) -> Layout:
-    """Where everything stands."""
     peaks, whole = roofline.peaks, roofline.seconds or 1.0
     points = _drawn(roofline)
     ceilings = _ceilings(peaks, points)
@@ -92,20 +91,20 @@ def layout_of(roofline: Roofline) -> Layout:
 
 
 def _drawn(roofline: Roofline) -> list[Point]:
-    """The longest kernels whose costs are known."""
+    """Return the longest kernels whose costs are known."""
     return [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
 
 
 def _intensities(points: Sequence[Point], ridge: float) -> tuple[float, float]:
-    """The least and the greatest FLOPs a byte of the axis: the kernels', and both sides of the ridge."""
+    """Return the ends of the axis of intensity: those of the kernels, and both sides of the ridge."""
     finite = [point.intensity for point in points if 0 < point.intensity < _INTENSE]
     return min([*finite, ridge / 20]), max([*finite, ridge * 4])
 
 
 def _floor(points: Sequence[Point], marks: Sequence[Mark], top: float, whole: float) -> float:
-    """Where the axis of rates begins.
+    """Return where the axis of rates begins.
 
-    The roofs and most of the time are what the picture is for; a tiny kernel far below is no reason to be small.
+    The roofs and most of the time matter: a tiny kernel far below must not make everything small.
     """
     pairs = zip(points, marks, strict=True)
     rates = [mark.y for point, mark in pairs if point.seconds > 0.001 * whole and mark.y > 0]
@@ -113,7 +112,7 @@ def _floor(points: Sequence[Point], marks: Sequence[Mark], top: float, whole: fl
 
 
 def unknown_text(roofline: Roofline, most: int = 3) -> str:
-    """The kernels without costs, with their time: they have no place in the picture."""
+    """Return a sentence on the kernels without costs, which the picture can't show."""
     without = [point for point in roofline.points if point.bound == "unknown"]
     if not without:
         return ""
@@ -126,7 +125,7 @@ def unknown_text(roofline: Roofline, most: int = 3) -> str:
 
 
 def _ceilings(peaks: Peaks, points: Sequence[Point]) -> list[tuple[str, str, float]]:
-    """The horizontal roofs: kind, dtype, rate. Those of the dtypes that the kernels compute in, and of f32."""
+    """Return the horizontal roofs (kind, dtype, rate) of the dtypes that the kernels compute in, and of f32."""
     wanted = {point.dtype for point in points} | {"f32"}
     ceilings: list[tuple[str, str, float]] = []
     for kind, rates in (("matmul", peaks.matmul), ("fma", peaks.fma)):
@@ -168,7 +167,7 @@ def _mark(point: Point, roofline: Roofline, number: int, column: float, high: fl
 
 
 def _merged(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
-    """Of marks at one place that are called alike, as a layer's are in each layer, the first says how many they are."""
+    """Keep one label of marks that have the same label and place, such as a layer's in each layer, with their count."""
     counts: dict[int, int] = {}  # by the number of each that keeps its label
     places = [(_share(mark.x, x) * WIDE, _share(mark.y, y) * HIGH) for mark in marks]
     for number, mark in enumerate(marks):
@@ -186,7 +185,7 @@ def _merged(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float
 
 
 def _sided(marks: Sequence[Mark], roofs: Sequence[Roof], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
-    """Where each label stands so that none meets another; one that meets others everywhere is left out."""
+    """Choose a side for each label so that no two overlap; one without a free side is left out."""
     taken: list[tuple[float, float, float]] = [
         (_share(mark.x, x) * WIDE - mark.radius, _share(mark.x, x) * WIDE + mark.radius, _share(mark.y, y) * HIGH)
         for mark in marks

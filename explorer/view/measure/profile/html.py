@@ -1,4 +1,4 @@
-"""The profile as HTML that upgrades itself, and the wire by which its page asks for what was compiled."""
+"""The profile as HTML, and the wire by which its page requests captures."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _MOST = 100  # rows of a table
 
 
 def fragment(profile: Profile, wire: str | None = None, invites: bool = True) -> str:
-    """The HTML of one output; through the wire, a page asks Python for what was compiled."""
+    """Return the HTML of one output; with a wire, its page can request captures from Python."""
     data = packed(message(profile))
     name = wire or blake2b(data, digest_size=8).hexdigest()
     return interactive(name, data, static(profile, invites), "profile")
 
 
 def static(profile: Profile, invites: bool = True) -> str:
-    """An image with its description, and tables: what every sanitiser leaves standing."""
+    """Return an image with its description, and tables: HTML that every sanitizer keeps."""
     notes = "".join(f"<p>{escape(note)}</p>" for note in profile.notes)
     shown = static_html(picture(profile, invites), described(profile), tables(profile), notes)
     return f'<div class="explorer-static">{shown}</div>'
 
 
 def tables(profile: Profile) -> list[Table]:
-    """The lines, the kernels, and what the host did, the longest first."""
+    """Return the lines, the kernels, and what the host did, the longest first."""
     return [table for table in (_lines(profile), _kernels(profile), _host(profile)) if table.rows]
 
 
@@ -91,7 +91,7 @@ _wires: WeakKeyDictionary[Profile, Any] = WeakKeyDictionary()
 
 
 def linked(profile: Profile) -> str:
-    """The name that the page finds the profile's wire by, opened when it is displayed first."""
+    """Return the name of the profile's wire, which is opened at the first display."""
     if profile not in _wires:
         name = uuid4().hex[:16]
         wire = open_wire(name)
@@ -109,7 +109,7 @@ def linked(profile: Profile) -> str:
 
 
 def _disconnect(profile: ref[Profile], wire: Any) -> None:
-    """No cell shows the profile any more. It may be displayed anew."""
+    # No cell shows the profile any more. A later display opens a new wire.
     live = profile()
     if live is not None:
         _wires.pop(live, None)
@@ -117,7 +117,7 @@ def _disconnect(profile: ref[Profile], wire: Any) -> None:
 
 
 def html_of_program(profile: Profile, program: object) -> dict[str, str]:
-    """The capture of a profiled program as an output's HTML, or why there is none."""
+    """Return the capture of a profiled program as HTML, or why there is none."""
     capture = profile.captures.get(program) if isinstance(program, int) else None
     if capture is None:
         return {"failed": "This program was not kept with the profile."}

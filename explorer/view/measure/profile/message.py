@@ -1,4 +1,4 @@
-"""What is said to the browser: the source with its times, the kernels, both flame graphs, and the run itself."""
+"""The message to the browser: the source with its times, the kernels, the flame graphs, and the threads."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def message(profile: Profile) -> dict[str, Any]:
 
 
 def packed(said: Mapping[str, Any]) -> bytes:
-    """A message as an output carries it."""
+    """Return a message as an output contains it: compressed JSON."""
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)
 
 
 def flames(profile: Profile) -> dict[By, Flame]:
-    """Both flame graphs, by scope only where there are scopes: pruned to what can be seen."""
+    """Return both flame graphs, pruned to what is visible; by scope only if there are scopes."""
     kinds: tuple[By, ...] = ("stack", "scope")
     flame_of: dict[By, Flame] = {by: profile.flame(by).pruned(_BOXES) for by in kinds}
     if not any(node.kind == "scope" for node in flame_of["scope"].nodes):
@@ -77,7 +77,7 @@ def _kernel(op: OpTime) -> list[Any]:
 
 
 def _number(value: float | None) -> float | None:
-    """JSON has no NaN; five digits are more than was measured."""
+    # JSON has no NaN, and five digits are more than was measured.
     return None if value is None or not isfinite(value) else float(f"{value:.5g}")
 
 
@@ -106,7 +106,7 @@ def _lines(profile: Profile) -> dict[str, Any]:
 
 
 def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
-    """The lines with time, some around them, and the heads of what they are in."""
+    """Return the lines with time, some around them, and the `def` and `class` lines that contain them."""
     if source is None:
         return []
     texts = source.text.splitlines()
@@ -117,7 +117,7 @@ def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
 
 
 def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
-    """The lines of context on one side, within the same block of the file; blank ones at its end are none."""
+    """Return the context lines on one side, within the same block and without trailing blank lines."""
     numbers: list[int] = []
     for at in range(line + step, line + step * (_AROUND + 1), step):
         text = texts[at - 1] if 1 <= at <= len(texts) else ""
@@ -130,7 +130,7 @@ def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
 
 
 def _heads(texts: Sequence[str], line: int) -> Iterator[int]:
-    """The `def` and `class` lines around a line, from the inside."""
+    """Yield the `def` and `class` lines around a line, from the inside."""
     depth = _indent(texts[line - 1]) if line <= len(texts) else 0
     for at in range(line - 1, 0, -1):
         if depth == 0:
@@ -147,7 +147,7 @@ def _indent(text: str) -> int:
 
 
 def _parts(profile: Profile, shown: Sequence[int]) -> list[tuple[int, int, float]]:
-    """Which of a kernel's seconds each line has: kernel, line, seconds."""
+    """Return each line's part of a kernel's seconds: kernel, line, seconds."""
     lines = {(line.file, line.line): i for i, line in enumerate(hottest(profile)[:_LINES])}
     kernels = {(profile.ops[op].program, profile.ops[op].name): i for i, op in enumerate(shown)}
     parts: list[tuple[int, int, float]] = []
@@ -164,7 +164,7 @@ def _parts(profile: Profile, shown: Sequence[int]) -> list[tuple[int, int, float
 
 
 def _boxes(made: Flame, place: Mapping[int, int]) -> dict[str, Any]:
-    """Columns, and the names once."""
+    """Return the flame graph as columns; names are listed once."""
     names: dict[str, int] = {}
     nodes = made.nodes
     return {
@@ -182,7 +182,7 @@ def _boxes(made: Flame, place: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _timeline(profile: Profile, place: Mapping[int, int]) -> dict[str, Any] | None:
-    """The longest stretches of the call, as columns by start."""
+    """Return the longest stretches of the call, as columns ordered by start."""
     timeline = profile.timeline
     if timeline is None or not len(timeline) or timeline.seconds <= 0:
         return None
