@@ -1,18 +1,114 @@
-"""Calls that can be repeated: donated arguments are copied, and every result is awaited."""
+"""A function to measure, and its calls: donated arguments are copied, and every result is awaited."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
+from types import MethodType
+from typing import Any, cast
 
 import jax
 import numpy as np
 
-from explorer.capture.filtered import flatten
-from explorer.errors import ArgumentsError
+from explorer._jax.arguments import is_jitted
+from explorer.capture.explore import Explored
+from explorer.capture.filtered import flatten, is_filtered
+from explorer.capture.readers.jaxpr import short_type
+from explorer.errors import ArgumentsError, NotCallableError
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function and the arguments of a call.
+
+    Args:
+        name: The name that the user knows it by.
+        compiled: The function that runs compiled.
+        eager: The function as it is written; None if no Python is left of it.
+        args, kwargs: The arguments.
+        is_traced: True if it can be traced and compiled again; False for a program that is compiled already.
+        is_plain_jit: True for a `jax.jit` function, whose calls reuse what `.trace().lower().compile()` made.
+    """
+
+    name: str
+    compiled: Callable[..., Any]
+    eager: Callable[..., Any] | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    is_traced: bool = True
+    is_plain_jit: bool = True
+
+
+def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: str = "time") -> Subject:
+    """Return the function to measure for a callable, a `jax.jit` function or method, or an `Executable`.
+
+    Raises:
+        NotCallableError: `given` can't be called.
+    """
+    __tracebackhide__ = True
+    if not callable(given):
+        raise NotCallableError(
+            f"{verb} takes a function and its arguments; it got {type(given).__name__}. "
+            f"Hint: write {verb}(f, x), not {verb}(f(x))."
+        )
+    function: Any = given
+    name = name_of(function)
+    while type(function) is partial and _is_compiling(function.func):
+        function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
+    if type(function) is MethodType and _is_compiling(function.__func__):
+        below = getattr(function.__func__, "__wrapped__", None)
+        eager = MethodType(below, function.__self__) if below is not None else None
+        return Subject(name, function, eager, args, kwargs, is_plain_jit=is_jitted(function.__func__))
+    if _is_compiling(function):
+        eager = getattr(function, "__wrapped__", None)
+        return Subject(name, function, eager, args, kwargs, is_plain_jit=is_jitted(function))
+    if isinstance(function, (jax.stages.Compiled, Explored)):
+        return Subject(name, function, None, args, kwargs, is_traced=False)
+    # jax.jit hashes its function, and a callable model may have arrays to hash.
+    is_hashable = inspect.isroutine(function) or type(function) is partial
+    return Subject(name, jax.jit(function if is_hashable else partial(function)), function, args, kwargs)
+
+
+def name_of(function: Any) -> str:
+    """Return the function's `__name__`, or its type's, without the `partial` objects around it."""
+    while type(function) is partial:
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return the arguments with their types, as `(x: f32[8,128], n: 3)`; a tree as its number of arrays."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        named = [
+            (f"{name}[{i}]" if kind is inspect.Parameter.VAR_POSITIONAL else name, one)
+            for name, value in bound.arguments.items()
+            for kind in (bound.signature.parameters[name].kind,)
+            for i, one in enumerate(value if kind is inspect.Parameter.VAR_POSITIONAL else (value,))
+        ]
+    except (TypeError, ValueError):  # a builtin has no signature; what doesn't fit is refused where it is called
+        named = [*((f"arg{i}", value) for i, value in enumerate(args)), *kwargs.items()]
+    return f"({', '.join(f'{name}: {_type_of(value)}' for name, value in named)})"
+
+
+def _is_compiling(function: Any) -> bool:
+    """Return True for a function that compiles when called: of `jax.jit`, `equinox.filter_jit`, `nnx.jit`, `ex.jit`."""
+    is_jitted_alike = hasattr(function, "trace") and not hasattr(function, "as_text")  # which what is compiled has
+    return is_filtered(function) or (not isinstance(function, MethodType) and is_jitted_alike)
+
+
+def _type_of(value: Any) -> str:
+    leaves = jax.tree.leaves(value)
+    if len(leaves) == 1 and hasattr(leaf := leaves[0], "dtype"):
+        return short_type(leaf if isinstance(leaf, jax.Array) else jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))
+    if len(leaves) > 1:
+        return f"{len(leaves)} arrays"
+    return repr(value) if isinstance(value, bool | int | float | str | None) else type(value).__name__
 
 
 def ready(value: Any) -> Any:
@@ -22,11 +118,17 @@ def ready(value: Any) -> Any:
     objects that are no pytree are not awaited.
     """
     for leaf in jax.tree.leaves(value):
+        library = type(leaf).__module__.partition(".")[0]
         if isinstance(leaf, jax.Array):
             if not leaf.is_deleted():
                 leaf.block_until_ready()
-        else:
-            _wait_elsewhere(leaf)
+        elif library == "torch":  # an array of a library is here, so the library is imported
+            if getattr(getattr(leaf, "device", None), "type", "cpu") == "cuda":
+                cast(Any, sys.modules["torch"]).cuda.synchronize(leaf.device)
+        elif library == "mlx":
+            cast(Any, sys.modules["mlx.core"]).eval(leaf)
+        elif hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
     jax.effects_barrier()
     return value
 
@@ -43,20 +145,6 @@ def quick_wait(result: Any) -> Callable[[Any], Any]:
 
 def _wait_for_arrays(result: Any) -> None:
     for leaf in jax.tree.leaves(result):
-        leaf.block_until_ready()
-
-
-def _wait_elsewhere(leaf: Any) -> None:
-    """Wait for an array of another library; the library is imported if one of its arrays exists."""
-    module = type(leaf).__module__.partition(".")[0]
-    if module == "torch":
-        torch: Any = sys.modules["torch"]
-        if getattr(getattr(leaf, "device", None), "type", "cpu") == "cuda":
-            torch.cuda.synchronize(leaf.device)
-    elif module == "mlx":
-        mlx: Any = sys.modules["mlx.core"]
-        mlx.eval(leaf)
-    elif hasattr(leaf, "block_until_ready"):
         leaf.block_until_ready()
 
 
@@ -117,9 +205,21 @@ class Calls:
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
         self._refuse_other_processes(jax.tree.leaves(result))
-        if self._may_donate:
-            self._give_copies_of([i for i, leaf in enumerate(leaves) if _is_deleted(leaf)])
+        deleted = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
+        if self._may_donate and deleted:
+            self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in deleted)
+            self.call = self.bare = lambda args, kwargs: self.function(*args, **kwargs)
+            self.prepare = lambda: self._rebuild(self._with_copies(deleted))
         return result
+
+    def timed(self, begin: Callable[[], object] | None = None) -> float:
+        """Make a call and return its seconds; `begin` is called after the arguments are prepared."""
+        given = self.prepare() if self.prepare is not None else ()
+        if begin is not None:
+            begin()
+        start = perf_counter()
+        ready(self.call(*given))
+        return perf_counter() - start
 
     def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
         # The first process that stops calling would leave the others waiting for ever.
@@ -136,12 +236,6 @@ class Calls:
             "  Hint: explorer.profile(f, x, runs=10) makes a fixed number in each; or time what one process does alone."
         )
 
-    def _give_copies_of(self, which: list[int]) -> None:
-        if which:
-            self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in which)
-            self.call = self.bare = self._call_with
-            self.prepare = lambda: self._rebuild(self._with_copies(which))
-
     def _with_copies(self, which: Iterable[int]) -> list[Any]:
         leaves = list(self._leaves)
         for i in which:
@@ -149,13 +243,6 @@ class Calls:
                 leaves[i] = leaves[i].copy()  # keeps weak type, sharding, and whether it is committed
         ready(leaves)
         return leaves
-
-    def _call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.function(*args, **kwargs)
-
-
-def _is_deleted(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and leaf.is_deleted()
 
 
 def nbytes_of(leaf: Any) -> int:

@@ -15,11 +15,9 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.hot_functions import hot_status
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.calls import Calls
-from explorer.measure.device import environment_with_cores
-from explorer.measure.machine import busy_note
+from explorer.measure.calls import Calls, signature_of
+from explorer.measure.machine import busy_note, environment_with_cores
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
-from explorer.measure.subject import signature_of
 from explorer.model.results.statistics import ratio_interval
 from explorer.model.results.timing import Comparison
 from explorer.view.progress_bar import ProgressCallback, progress_bar

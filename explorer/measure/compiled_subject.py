@@ -21,8 +21,8 @@ from explorer.capture.backends import Backend, HereBackend
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
+from explorer.measure.arguments import struct_of
 from explorer.measure.calls import Calls
-from explorer.measure.naming import struct_of
 from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.text import did_you_mean
@@ -89,10 +89,13 @@ def compile_subject(
     with within():
         traced, _, compiled, capture = compile_stages(request)
     if compiled is None:
-        return CompiledSubject(capture, traced, _not_here, *shapes)
+
+        def not_here(*args: Any, **kwargs: Any) -> Any:
+            raise OptionError("what was compiled for hardware that isn't here can't be called.")
+
+        return CompiledSubject(capture, traced, not_here, *shapes)
     arrays = filled((tuple(args), dict(kwargs)))
-    inner = inner_jit(target)
-    if inner is not None:
+    if inner_jit(target) is not None:
         return called_through(target, capture, traced, compiled, *arrays)
     taken = _taken(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
@@ -102,8 +105,7 @@ def compile_subject(
             f"{request.name} has arguments beside those of a call, such as captured state; "
             "it can't be called with options of XLA's."
         )
-    call = target if hasattr(target, "trace") else jax.jit(target)
-    return CompiledSubject(capture, traced, call, *arrays)
+    return CompiledSubject(capture, traced, target if hasattr(target, "trace") else jax.jit(target), *arrays)
 
 
 def called_through(
@@ -153,8 +155,15 @@ def donated_leaves(traced: Any) -> list[bool]:
 
 def filled(values: Any) -> Any:
     """Return the tree with arrays of ones in place of descriptions of arrays."""
+
+    def array(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
+
     leaves, rebuild = flatten(values)
-    return rebuild([_array(struct_of(leaf)) for leaf in leaves])
+    return rebuild([array(struct_of(leaf)) for leaf in leaves])
 
 
 def kernels_of(capture: Capture) -> int:
@@ -166,10 +175,12 @@ def flops_and_bytes(capture: Capture) -> tuple[float, float]:
     """Return FLOPs and bytes moved per call, loop bodies counted per iteration; NaN if a trip count is unknown."""
     graph = capture.hlo.graph
     measures, kernels = graph.measures, running_nodes(graph)
-    if len(unknown_loops(graph)):
-        return float("nan"), float("nan")
-    sums = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
-    return float(sums[0]), float(sums[1])
+    is_unknown = bool(len(unknown_loops(graph)))
+    flops, moved = (
+        float("nan") if is_unknown or name not in measures else float(measures[name][kernels].sum())
+        for name in ("flops", "bytes")
+    )
+    return flops, moved
 
 
 def error_line(error: BaseException) -> str:
@@ -182,16 +193,10 @@ def error_line(error: BaseException) -> str:
     return line + did_you_mean(missing[1], option_names()) if missing else line
 
 
-def _not_here(*args: Any, **kwargs: Any) -> Any:
-    raise OptionError("what was compiled for hardware that isn't here can't be called.")
-
-
 def _anew(target: Any) -> Callable[..., Any]:
     # JAX keeps traces and programs by the identity of the function: a new object has none.
-    # JAX keeps traces and programs by the identity of the function: a new object has none.
-    if is_jitted(target):
-        options = jit_options(target)
-        return target if options is None else jax.jit(partial(target.__wrapped__), **options)
+    if is_jitted(target) and (options := jit_options(target)) is not None:
+        return jax.jit(partial(target.__wrapped__), **options)
     return target if hasattr(target, "trace") or is_filtered(target) else partial(target)
 
 
@@ -204,11 +209,3 @@ def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         tuple(value for i, value in enumerate(args) if i not in numbers and i - len(args) not in numbers),
         {name: value for name, value in kwargs.items() if name not in names},
     )
-
-
-def _array(leaf: Any) -> Any:
-    if not isinstance(leaf, jax.ShapeDtypeStruct):
-        return leaf
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return keys_like(leaf)
-    return jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)

@@ -19,9 +19,16 @@ from functools import partial
 from typing import Any, cast
 
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.bound_constants import bind_constants
-from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.naming import axis_of, is_array, value_text
+from explorer.measure.arguments import (
+    as_float,
+    axis_of,
+    bind_constants,
+    cast_floats,
+    has_floats,
+    is_array,
+    signature_of_callable,
+    value_text,
+)
 from explorer.model.results.statistics import Axis
 from explorer.model.text import did_you_mean
 
@@ -101,15 +108,14 @@ def grid_of(
         )
     maker = _Maker(function, tuple(given), dict(named), args, verb)
     axes, columns = _columns(over, verb)
-    maker.check(axes)
+    maker.check([axis.name for axis in axes])
     for axis, column in zip(axes, columns, strict=True):
         maker.check_values(axis.name, column)
-    names = [axis.name for axis in axes]
     points: list[Point] = []
     for at in itertools.product(*(range(len(column)) for column in columns)):
-        values = {name: column[i] for name, column, i in zip(names, columns, at, strict=True)}
+        values = {axis.name: column[i] for axis, column, i in zip(axes, columns, at, strict=True)}
         points.append(Point(at, values, partial(maker.make, values)))
-    if args is None:  # what `args=` makes may be large: it is looked at when its turn comes
+    if args is None:  # the arguments of `args=` may be large: they are made when their turn comes
         points[0].make()
     return Grid(axes, tuple(points))
 
@@ -152,10 +158,6 @@ def _values(name: object, values: Any, verb: str) -> list[Any]:
     return column
 
 
-def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    return any(parameter.kind is _REST for parameter in parameters.values())
-
-
 class _Maker:
     """Maker of a point's call: function, arguments and compiler options."""
 
@@ -180,33 +182,28 @@ class _Maker:
             )
         self.function, self.given, self.named, self.args, self.verb = function, given, named, args, verb
         self.name = str(getattr(function, "__name__", type(function).__name__))
-        self.signature = _signature(function)
-        self.parameters = dict(self.signature.parameters) if self.signature else {}
-        maker_signature = _signature(args) if args is not None else None
-        self.taken = dict(maker_signature.parameters) if maker_signature else {}
-        self.takes_any = _takes_any(self.taken)
+        self.signature = signature_of_callable(function)
+        self.parameters = self.signature.parameters if self.signature else {}
+        maker_signature = signature_of_callable(args) if args is not None else None
+        self.taken = maker_signature.parameters if maker_signature else {}
 
     def role(self, name: str) -> str:
         """Return the role of a name of `over`: `made`, `option`, `argument`, `dtype`, or empty for an unknown name."""
-        if (name in self.taken and self.taken[name].kind in _BY_NAME) or self.takes_any:
+        is_taken = name in self.taken and self.taken[name].kind in _BY_NAME
+        if is_taken or any(parameter.kind is _REST for parameter in self.taken.values()):
             return "made"
         if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
             return "option"
-        if self.is_own(name):
+        if name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE):
             return "argument"
         if name == "dtype":
             return "dtype"
-        return "argument" if _takes_any(self.parameters) else ""
+        return "argument" if any(parameter.kind is _REST for parameter in self.parameters.values()) else ""
 
-    def is_own(self, name: str) -> bool:
-        """Return True for an argument of the function, or a named parameter that could be given."""
-        return name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE)
-
-    def check(self, axes: Sequence[Axis]) -> None:
+    def check(self, names: Sequence[str]) -> None:
         """Raise OptionError for an unknown name, or if `args=` has a parameter without values."""
         __tracebackhide__ = True
-        names = [axis.name for axis in axes]
-        own = [name for name, one in self.parameters.items() if one.kind not in _ALONE]
+        own = [name for name, parameter in self.parameters.items() if parameter.kind not in _ALONE]
         for name in names:
             if not self.role(name):
                 whose = f"{self.name}({', '.join(own)})" + f", args=({', '.join(self.taken)})" * bool(self.args)
@@ -215,16 +212,13 @@ class _Maker:
                     f"`options.<one of XLA's>`.\n  Hint:{did_you_mean(name, [*self.taken, *own, 'dtype', _OPTIONS])} "
                     f"args= makes arguments of any name: {_EXAMPLE}."
                 )
-        missing = [
-            name
-            for name, one in self.taken.items()
-            if one.kind not in _ALONE and one.default is inspect.Parameter.empty and name not in names
-        ]
-        if missing:
-            raise OptionError(
-                f"args= asks for `{missing[0]}`, which over doesn't have; it has {', '.join(names)}."
-                f"\n  Hint:{did_you_mean(missing[0], names)} Give `{missing[0]}` a default, or values in over."
-            )
+        for name, parameter in self.taken.items():
+            is_optional = parameter.kind in _ALONE or parameter.default is not inspect.Parameter.empty
+            if not is_optional and name not in names:
+                raise OptionError(
+                    f"args= asks for `{name}`, which over doesn't have; it has {', '.join(names)}."
+                    f"\n  Hint:{did_you_mean(name, names)} Give `{name}` a default, or values in over."
+                )
 
     def check_values(self, name: str, values: Sequence[Any]) -> None:
         __tracebackhide__ = True
@@ -237,12 +231,12 @@ class _Maker:
                     f"over has `dtype`, to which the arguments of floating point are cast; {self.name} gets none.\n"
                     "  Hint: give it arrays, or make them: args=lambda dtype: (jnp.ones(8, dtype),)."
                 )
-        wrong = [value for value in values if not isinstance(value, Mapping)] if name == _OPTIONS == role + "s" else []
-        if wrong:
-            raise OptionError(
-                f"over['options'] has {value_text(wrong[0])}; allowed are dicts of XLA's options, and {{}} for none.\n"
-                "  Hint: over={'options': [{}, {'xla_cpu_prefer_vector_width': 512}]}."
-            )
+        for value in values if role == "option" and name == _OPTIONS else ():
+            if not isinstance(value, Mapping):
+                raise OptionError(
+                    f"over['options'] has {value_text(value)}; allowed are dicts of XLA's options, and {{}} for none.\n"
+                    "  Hint: over={'options': [{}, {'xla_cpu_prefer_vector_width': 512}]}."
+                )
 
     def make(self, values: Mapping[str, Any]) -> PointCall:
         """Return a point's call; swept arguments that are no arrays are bound in its function."""
@@ -259,19 +253,13 @@ class _Maker:
         if roles.get("dtype") == "dtype":
             args, kwargs = cast_floats((args, kwargs), as_float(values["dtype"], "over['dtype']"))
         own = {name: values[name] for name, role in roles.items() if role == "argument"}
-        return self.placed(args, kwargs, own, options)
-
-    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> PointCall:
-        """Return the call with the swept values in their places."""
-        __tracebackhide__ = True
         if self.signature is None:
             return PointCall(self.function, args, kwargs | own, options)
         bound = self.bound(self.signature, args, kwargs, own)
-        args, kwargs = bound.args, bound.kwargs
-        if hasattr(self.function, "trace"):  # a jax.jit function knows itself which of its arguments are static
-            return PointCall(self.function, args, kwargs, options)
+        if hasattr(self.function, "trace"):  # a jax.jit function knows which of its arguments are static
+            return PointCall(self.function, bound.args, bound.kwargs, options)
         constant = [name for name, value in own.items() if not is_array(value)]
-        return PointCall(*bind_constants(self.function, self.signature, args, kwargs, constant), options)
+        return PointCall(*bind_constants(self.function, self.signature, bound.args, bound.kwargs, constant), options)
 
     def bound(
         self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any]
@@ -306,10 +294,3 @@ def _replaced(
             arguments[rest] = dict(arguments.get(rest, {})) | {name: value}
     whole = inspect.BoundArguments(signature, cast(Any, arguments))
     return signature.bind(*whole.args, **whole.kwargs)
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin has none
-        return None

@@ -16,12 +16,11 @@ from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError, NotCallableError, OptionError
 from explorer.hardware.limits import Capacity, capacity_of, read_overflow
 from explorer.hardware.names import parse_target
-from explorer.measure.for_target import target_notes
+from explorer.measure.arguments import abstract_maker, is_described, ranges_of, sized_maker, struct_of
+from explorer.measure.calls import name_of
 from explorer.measure.grid import grid_of
 from explorer.measure.memory import check_limit, here
-from explorer.measure.naming import struct_of
-from explorer.measure.sizes import abstract_maker, is_described, ranges_of, sized_maker
-from explorer.measure.subject import name_of
+from explorer.measure.targets import target_notes
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.memory_use import fitted_size
 from explorer.model.results.targets import LargestFit, Trial

@@ -1,4 +1,4 @@
-"""This machine: its processor, cores, caches and memory."""
+"""This machine: its default device, processor, cores, caches and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import os
 import platform
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import jax
+
+from explorer.capture.backends import environment
 from explorer.files.disk import read_text
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -76,3 +80,17 @@ def load() -> float:
         return os.getloadavg()[0]
     except (OSError, AttributeError):
         return 0.0
+
+
+def default_device() -> Any:
+    # No array is made to find out: a transfer guard might forbid it.
+    # No array is made to find out: a transfer guard might forbid it.
+    of_jax: Any = jax
+    chosen = of_jax.config.jax_default_device
+    is_named = chosen is None or isinstance(chosen, str)
+    return of_jax.devices(chosen)[0] if is_named else chosen
+
+
+def environment_with_cores() -> dict[str, str]:
+    """Return the versions and device of a capture's environment, and the number of usable cores."""
+    return {**environment(), "cores": str(cores())}

@@ -11,9 +11,9 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import NotCallableError, OptionError
 from explorer.hardware.names import parse_target, peaks_of
-from explorer.measure.for_target import target_notes
 from explorer.measure.peaks import peaks as measured_peaks
 from explorer.measure.profile import profile as measure_profile
+from explorer.measure.targets import target_notes
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Peaks, Roofline
 from explorer.model.target import Target

@@ -15,13 +15,12 @@ from explorer.errors import ArgumentsError
 from explorer.executors.distribute import Notify, Outcome, distribution
 from explorer.executors.worker import Item, cache_in, program_folders
 from explorer.hardware.names import parse_target
+from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject, error_line, flops_and_bytes, kernels_of
-from explorer.measure.device import environment_with_cores
-from explorer.measure.for_target import check_time, least_seconds, target_notes
 from explorer.measure.grid import Grid, grid_of
-from explorer.measure.machine import busy_note
+from explorer.measure.machine import busy_note, environment_with_cores
 from explorer.measure.steady import check_seconds, steady
-from explorer.measure.subject import name_of
+from explorer.measure.targets import check_time, least_seconds, target_notes
 from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples

@@ -23,13 +23,11 @@ from explorer.capture.explore import CompileRequest, run_step
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import NotRecordedError
-from explorer.measure.calls import Calls, ready
-from explorer.measure.device import default_device, environment_with_cores
+from explorer.measure.calls import Calls, Subject, ready, signature_of, subject_of
 from explorer.measure.disturbance import Observer
-from explorer.measure.for_target import refuse_target
-from explorer.measure.machine import busy_note
+from explorer.measure.machine import busy_note, default_device, environment_with_cores
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
-from explorer.measure.subject import Subject, signature_of, subject_of
+from explorer.measure.targets import refuse_target
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.target import Target
 from explorer.model.units import duration_text

@@ -19,8 +19,8 @@ from explorer.capture.backends import backend_of
 from explorer.capture.explore import CompileRequest
 from explorer.capture.filtered import arrays_of, filtered, inner_jit, is_filtered
 from explorer.errors import OptionError
-from explorer.measure.bound_constants import bind_constants
-from explorer.measure.casting import as_float, cast_floats, has_floats
+from explorer.measure.arguments import as_float, bind_constants, cast_floats, has_floats, value_text
+from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import (
     CompiledSubject,
     called_through,
@@ -29,8 +29,6 @@ from explorer.measure.compiled_subject import (
     filled,
     leaves_of,
 )
-from explorer.measure.naming import value_text
-from explorer.measure.subject import name_of
 from explorer.model.target import Target
 from explorer.model.text import did_you_mean
 

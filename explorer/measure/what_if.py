@@ -20,14 +20,13 @@ from explorer.errors import ChangedFunctionError, NotCallableError, OptionError,
 from explorer.executors.distribute import distribution
 from explorer.executors.worker import Item, cache_in, program_folders
 from explorer.hardware.names import parse_target
-from explorer.measure.calls import Calls
+from explorer.measure.arguments import distinct_labels
+from explorer.measure.calls import Calls, name_of
 from explorer.measure.compare import compare
 from explorer.measure.compiled_subject import CompiledSubject, error_line, flops_and_bytes, kernels_of
-from explorer.measure.device import environment_with_cores
-from explorer.measure.for_target import check_time, least_seconds, target_notes
-from explorer.measure.naming import distinct_labels
+from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import check_seconds, steady
-from explorer.measure.subject import name_of
+from explorer.measure.targets import check_time, least_seconds, target_notes
 from explorer.measure.variants import PLAIN, Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
 from explorer.model.results.sweep import Variant, WhatIf

@@ -7,12 +7,11 @@ from typing import Any
 from explorer.model.events.ledger import Ledger
 from explorer.view.chart import Chart
 from explorer.view.interface import View
-from explorer.view.ledger.calls import calls_of
+from explorer.view.ledger.calls import calls_of, verdict_of
 from explorer.view.ledger.html import fragment, picture
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
 from explorer.view.ledger.timeline import timeline
-from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import in_kernel
 
 __all__ = ["LedgerView", "display_live"]

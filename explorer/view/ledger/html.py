@@ -11,10 +11,20 @@ from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table, static_html
 from explorer.view.drawing import STEPS, box, canvas, text
-from explorer.view.ledger.calls import Call, Group, group_by_family
+from explorer.view.ledger.calls import (
+    Call,
+    Group,
+    Verdict,
+    cause_of,
+    cure_of,
+    flat,
+    group_by_family,
+    plain,
+    times,
+    verdict_of,
+)
 from explorer.view.ledger.link import Link
 from explorer.view.ledger.message import encode_message, message, tables_of
-from explorer.view.ledger.verdict import Verdict, cause_of, cure_of, flat, plain, times, verdict_of
 from explorer.view.page import interactive
 
 WIDTH = 960

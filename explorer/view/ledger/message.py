@@ -17,8 +17,7 @@ from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import Variation, Variations
 from explorer.model.units import duration_text
-from explorer.view.ledger.calls import Call, Family, Fold
-from explorer.view.ledger.verdict import Phrase, cause_of_storm, times, verdict_of
+from explorer.view.ledger.calls import Call, Family, Fold, Phrase, cause_of_storm, times, verdict_of
 
 VERSION = 1
 COLUMNS = (

@@ -14,9 +14,8 @@ from explorer.model.events.family_counts import Prediction
 from explorer.model.events.ledger import Ledger
 from explorer.model.text import bar
 from explorer.model.units import duration_text
-from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
+from explorer.view.ledger.calls import Call, Group, Phrase, calls_of, cause_of, group_by_family, verdict_of
 from explorer.view.ledger.message import notes_of
-from explorer.view.ledger.verdict import Phrase, cause_of, verdict_of
 
 _FUNCTIONS = 20
 _FORESEEN = 6

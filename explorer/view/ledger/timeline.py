@@ -12,11 +12,10 @@ from explorer.model.events.ledger import Ledger
 from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
-from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
+from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family, verdict_of
 from explorer.view.ledger.html import describe_picture, picture, tables
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
-from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import Output, in_kernel
 
 _LONG = 0.2  # of all the busy time: a wait longer than that is cut, if it lasts a second
