@@ -13,8 +13,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from explorer._jax.arguments import is_jitted
-from explorer._jax.arguments import Array
+from explorer._jax.arguments import Array, is_jitted
 from explorer.capture.safe_reading import attributes, kind_of
 from explorer.hotpath.proof import known
 from explorer.hotpath.proof.attributes import (
