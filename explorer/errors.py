@@ -181,7 +181,7 @@ class ChangedFunctionError(ExplorerError, ValueError):
         >>> rate[0] = 7.0
         >>> try:
         ...     slope(jnp.ones(5))
-        ... except explorer.ChangedFunctionError as error:
+        ... except explorer.errors.ChangedFunctionError as error:
         ...     print(error)
         scaled gives another program now than when it was compiled: what its Python reads has changed.
           at  <doctest ...>, line 3:   return primals[0] * 2.0, tangents[0] * rate[0]
@@ -207,7 +207,7 @@ class ExploreError(ExplorerError):
         ...     return x + jnp.ones(3)
         >>> try:
         ...     explorer.explore(f, jnp.ones(2))
-        ... except explorer.ExploreError as error:
+        ... except explorer.errors.ExploreError as error:
         ...     print(type(error.__cause__).__name__, [stage.name for stage in error.capture.stages])
         TypeError []
     """
@@ -266,7 +266,7 @@ class OutputError(ExplorerError, TypeError):
         >>> import explorer
         >>> try:
         ...     explorer.compile(lambda x: (x, "done"), args=[explorer.InputInfo((4,), "float32")])
-        ... except explorer.OutputError as error:
+        ... except explorer.errors.OutputError as error:
         ...     print(error)
         the function returns 'done' as `result[1]`; only arrays can be returned.
           Hint: return arrays, and keep the rest outside the function.
@@ -345,7 +345,7 @@ class TransformationError(ExplorerError, TypeError):
         ...     exe = explorer.Executable.load(path)
         >>> try:
         ...     jax.vmap(exe)(jnp.ones((2, 4)))
-        ... except explorer.TransformationError as error:
+        ... except explorer.errors.TransformationError as error:
         ...     print(error)
         sin came from a file, and can't be transformed so: Batching rule for 'call_exported' not implemented.
           called at  <doctest ...>, line 2:   jax.vmap(exe)(jnp.ones((2, 4)))
@@ -364,7 +364,7 @@ class InputError(ExplorerError):
         >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")])
         >>> try:
         ...     exe(jnp.ones(5))
-        ... except explorer.InputError:
+        ... except explorer.errors.InputError:
         ...     print(exe.input_infos)
         {'x': InputInfo((4,), float32)}
     """
@@ -579,7 +579,7 @@ class LeakedStateError(ExplorerError, ValueError):
         ...     return state[0]
         >>> try:
         ...     jax.jit(count)(1.0)
-        ... except explorer.LeakedStateError as error:
+        ... except explorer.errors.LeakedStateError as error:
         ...     print(error)
         count reads its state (`[0]`) while another function is traced, which would bake in today's value for
             all its calls.
@@ -1026,7 +1026,7 @@ class TargetCompileError(ExplorerError):
         >>> shape = jax.ShapeDtypeStruct((10**6, 10**6), jnp.float32)
         >>> try:  # doctest: +SKIP
         ...     explorer.explore(jnp.sin, shape, target="v5e")
-        ... except explorer.ExploreError as error:
+        ... except explorer.errors.ExploreError as error:
         ...     print(repr(error.__cause__))
         TargetCompileError('v5e: RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required ...')
     """

@@ -110,7 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     for guard in guards:
         try:
             guard.__exit__(None, None, None)
-        except explorer.RecompilationError as error:
+        except explorer.errors.RecompilationError as error:
             broken.append(str(error))
     if broken:
         pytest.fail("\n".join(broken), pytrace=False)

@@ -49,7 +49,8 @@ def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisect
             )
     unknown: set[int] = set()
     while open_ := [at for at in range(low + 1, high) if at not in unknown]:
-        at = min(open_, key=lambda number: abs(number - (low + high) / 2))
+        half = (low + high) / 2
+        at = min(open_, key=lambda number, half=half: abs(number - half))
         middle = verdict(at)
         if middle.outcome == PASSES:
             low = at

@@ -388,8 +388,13 @@ class HotPathsMagics(ShellMagics):
                 if is_live:
                     display(hot)
                 run_cell(self.shell, tree, file, cell, hot.compile_module)
-            save, page = (lambda file: hot.report().save(file)), (lambda file: hot.report().to_html(file))
-            written(hot, "hot paths", (options.save, save), (options.html, page), is_shown=True)
+            written(
+                hot,
+                "hot paths",
+                (options.save, lambda file: hot.report().save(file)),
+                (options.html, lambda file: hot.report().to_html(file)),
+                is_shown=True,
+            )
             return None if is_live else hot
         except ExplorerError as error:
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept

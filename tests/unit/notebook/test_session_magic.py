@@ -40,5 +40,5 @@ def test_it_watches_from_there_on_shows_the_session_and_ends_with_the_extension(
 def test_a_file_that_can_t_be_written_is_an_error(ip, tmp_path):
     with capture_output():
         result = ip.run_cell(f"%explorer {tmp_path / 'none' / 'session.html'}")
-    with pytest.raises(ex.ExpressionError, match="can't be written"):
+    with pytest.raises(ex.errors.ExpressionError, match="can't be written"):
         result.raise_error()
