@@ -27,14 +27,14 @@ from explorer.ledger.processes import gather_ledgers as gather_ledgers
 from explorer.ledger.processes import merge_ledgers as merge_ledgers
 from explorer.ledger.watch import watch as watch
 from explorer.measure.compare import compare as compare
-from explorer.measure.compare_targets import compare_targets as compare_targets
 from explorer.measure.largest_that_fits import largest_that_fits as largest_that_fits
 from explorer.measure.memory import memory as memory
-from explorer.measure.merge_profiles import merge_profiles as merge_profiles
 from explorer.measure.peaks import peaks as peaks
+from explorer.measure.profile import merge_profiles as merge_profiles
 from explorer.measure.profile import profile as profile
 from explorer.measure.roofline import roofline as roofline
 from explorer.measure.sweep import sweep as sweep
+from explorer.measure.targets import compare_targets as compare_targets
 from explorer.measure.time import time as time
 from explorer.measure.what_if import what_if as what_if
 from explorer.model.bookmark import Bookmark as Bookmark

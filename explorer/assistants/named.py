@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.assistants.definitions import Definitions
-from explorer.capture.shape_specs import parse_shape_spec
+from explorer.capture.command_target import parse_shape_spec
 from explorer.errors import OptionError
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.attribution import StageCoverage, stage_coverages
-from explorer.analysis.cost.lines import kernel_lines
-from explorer.analysis.cost.loops import count_limits, is_one_iteration
+from explorer.analysis.analysis import Analysis, analyze
+from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.questions.questions import answers
 from explorer.files.container import Blobs, pack, table
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
@@ -38,8 +37,9 @@ def encode(capture: Capture) -> bytes:
     blobs = Blobs()
     has_fates = any(stage.name == "hlo" for stage in capture.stages)
     graphs = [stage.graph for stage in capture.stages]
-    links = capture.links
-    fates: Mapping[str, Fates] = capture.all_fates if has_fates else {}
+    analysis = analyze(capture)
+    links = analysis.links
+    fates: Mapping[str, Fates] = analysis.of_fates if has_fates else {}
     # Each property is computed for all stages in a row, so that its code is loaded and warm.
     mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
     contents: list[str] = [*map(attrgetter("text"), capture.stages)]
@@ -47,12 +47,12 @@ def encode(capture: Capture) -> bytes:
     measures: list[Mapping[str, Floats]] = [*map(attrgetter("measures"), graphs)]
     attributes: list[AttributeColumns] = [*map(attrgetter("attribute_table.columns"), graphs)]
     attributions: list[Attribution] = [*map(attrgetter("attribution"), graphs)]
-    coverages = [*stage_coverages(capture).values()]
+    coverages = [*analysis.of_coverage.values()]
     sets = [links.sets.get(stage.name) for stage in capture.stages]
-    single = [*map(is_one_iteration, graphs)]
+    single = [*analysis.of_single_iteration.values()]
     words: list[Mapping[int, str]] = [*map(attrgetter("kernel_words"), graphs)]
-    limits = count_limits(graphs[-1]).sentences if graphs else ()
-    lines = _lines(capture)
+    limits = analysis.limits.sentences
+    lines = _lines(analysis) if has_fates else []
     columns = (contents, sets, trees, measures, attributes, attributions, coverages, single, words)
     facts = [*map(_Facts, capture.stages, *columns)]
     header = {
@@ -73,7 +73,7 @@ def encode(capture: Capture) -> bytes:
         "stages": [
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
-            | _memory(blobs, capture, of_stage)
+            | _memory(blobs, analysis, of_stage)
             | _shardings(blobs, capture, of_stage)
             for of_stage in facts
         ],
@@ -81,7 +81,7 @@ def encode(capture: Capture) -> bytes:
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
         "machine_code": pack_machine_code(capture.machine_code, blobs) if capture.has_machine_code else None,
         "lines": lines,
-        "kernel_lines": _kernel_lines(blobs, capture, lines),
+        "kernel_lines": _kernel_lines(blobs, analysis, lines),
         "limits": list(limits),
         "estimates": [[row.node.index, row.seconds, row.by] for row in capture.estimates],
         "summary": [_fact(fact) for fact in capture.summary],
@@ -176,18 +176,16 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
     }
 
 
-def _lines(capture: Capture) -> list[dict[str, Any]]:
+def _lines(analysis: Analysis) -> list[dict[str, Any]]:
     """Return the cost of each line, without its text, which the viewer has already."""
-    if not any(stage.name == "hlo" for stage in capture.stages):
-        return []
-    return [{name: value for name, value in asdict(row).items() if name != "text"} for row in capture.lines()]
+    return [{name: value for name, value in asdict(row).items() if name != "text"} for row in analysis.lines]
 
 
-def _kernel_lines(blobs: Blobs, capture: Capture, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return what each kernel costs on each of `lines`, by their index."""
     if not lines:
         return None
-    costs = kernel_lines(capture)
+    costs = analysis.kernel_lines
     row_of = {(line["file"], line["line"]): row for row, line in enumerate(lines)}
     row = np.asarray([row_of.get(place, -1) for place in [*costs.places, ("", 0)]], np.int32)[costs.line]
     return {
@@ -197,12 +195,12 @@ def _kernel_lines(blobs: Blobs, capture: Capture, lines: Sequence[dict[str, Any]
     }
 
 
-def _memory(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
+def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
     """Return the live ranges; None for other stages, and for a text whose order can't be followed."""
     if facts.stage.name != "hlo":
         return {"memory": None}
     try:
-        memory = capture.live_memory
+        memory = analysis.live_memory
     except Exception:  # a faulty text is still shown without its memory
         return {"memory": None}
     columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}

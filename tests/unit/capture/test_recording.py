@@ -497,10 +497,10 @@ def test_a_line_whose_metadata_alone_changes_has_its_equations_from_then_on():
 
 
 def test_recording_goes_without_times_where_the_plugin_would_end_the_process(monkeypatch):
-    from explorer.capture import pass_times
+    from explorer.capture import passes
 
-    monkeypatch.setattr(pass_times, "may_profile", lambda: False)
-    monkeypatch.setattr(pass_times, "profiling", partial(pytest.fail, "the profiler was started"))
+    monkeypatch.setattr(passes, "may_profile", lambda: False)
+    monkeypatch.setattr(passes, "profiling", partial(pytest.fail, "the profiler was started"))
     capture = ex.explore(lambda x: twice(x) * 5, X)
     assert not capture.passes.is_complete
     assert capture.coverage("hlo", "exact") > 0.8

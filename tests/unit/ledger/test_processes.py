@@ -165,7 +165,7 @@ def test_ranges_stand_for_the_indices_that_they_are_made_of():
 
 
 def test_many_distinct_programs_are_counted_and_not_all_kept(monkeypatch):
-    monkeypatch.setattr("explorer.analysis.recompiles.process_programs._MOST", 10)
+    monkeypatch.setattr("explorer.analysis.recompiles.process_programs._MAX_PROGRAMS", 10)
     fold = ProcessFold()
     fold.begin("0")
     for size in range(30):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.measure import memory as module
 from explorer.measure import own_process
-from explorer.measure.sizes import abstract_arguments
+from explorer.measure.arguments import abstract_arguments
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 from explorer.model.results.statistics import Axis
 from explorer.model.units import bytes_text

@@ -102,7 +102,7 @@ def test_without_a_profile_in_memory_it_goes_through_files(monkeypatch):
 
 
 def test_a_program_that_tells_no_text_keeps_its_time(monkeypatch):
-    monkeypatch.setattr("explorer.measure.programs.live_programs", lambda wanted: {})
+    monkeypatch.setattr("explorer.measure.profile.live_programs", lambda wanted: {})
     found = ex.profile(jax.jit(mixed), X, runs=3)
     assert sum(op.seconds for op in found.ops) == pytest.approx(found.device_seconds)
     assert found.unattributed == pytest.approx(found.device_seconds)
