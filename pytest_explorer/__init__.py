@@ -36,7 +36,7 @@ _UPDATE = "--update-golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    about = "write the golden files of tests that use explorer_golden anew"
+    about = "update the golden files of tests that use explorer_golden"
     parser.getgroup("explorer").addoption(_UPDATE, action="store_true", help=about)
 
 

@@ -12,8 +12,8 @@ from explorer.hardware.installed import install, platform_of, remove
 
 def add_targets(verbs: Any) -> None:
     about = (
-        "List the hardware that can be compiled for without having it; install its compiler into a folder of "
-        "Explorer's own, where JAX doesn't see it, with the index and proxy that pip is configured for; or remove it."
+        "List hardware to compile for, which need not be here. Install its compiler into Explorer's own folder, "
+        "outside of JAX's environment, with pip as configured; or remove it."
     )
     verb = verbs.add_parser("targets", help="list hardware to compile for; install a compiler", description=about)
     verb.add_argument("action", nargs="?", choices=("list", "install", "remove"), default="list")

@@ -225,9 +225,9 @@ def _rules() -> list[str]:
 
 # The session ----------------------------------------------------------------------------------------------------------
 
-_WATCH_IS_ON = "What compiles is watched from here on: run cells, and %recompiles shows them. %recompiles off ends it."
-_WATCH_IS_OFF = "Nothing was watched: %recompiles on starts it."
-_SESSION_IS_ON = "What compiles is watched from here on. %recompiles off ends it."
+_WATCH_IS_ON = "Now watching. Run your cells, then run %recompiles again. %recompiles off stops watching."
+_WATCH_IS_OFF = "Not watching: %recompiles on starts it."
+_SESSION_IS_ON = "Now watching. %recompiles off stops watching."
 
 
 @magics_class
@@ -241,7 +241,7 @@ class SessionMagics(ShellMagics):
     @magic_arguments()
     @argument("--save", metavar="FILE", type=writable_file, help="also save the ledger, one event per line, as JSON")
     @_HTML
-    @argument("what", nargs="?", help="on, off, or the name of the one function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @argument("what", nargs="?", help="on, off, or the name of a function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @line_cell_magic
     def recompiles(self, line: str, cell: str | None = None) -> Ledger | None:

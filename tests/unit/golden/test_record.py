@@ -65,7 +65,7 @@ def test_what_is_better_passes_and_is_named():
     result = ex.check(step, X, golden=ex.record(worse, X))
     assert result.passed
     assert {change.measure for change in result.gains} >= {"kernels", "bytes"}
-    assert "record it anew" in result.to_text()
+    assert "update the golden file" in result.to_text()
 
 
 def test_a_tolerance_allows_growth():

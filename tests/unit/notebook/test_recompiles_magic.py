@@ -80,7 +80,7 @@ def test_it_turns_the_watch_on_and_says_so_and_then_shows_the_same_ledger(ip):
     ledger = ip.user_ns["ledger"]
     assert isinstance(ledger, ex.types.Watch)
     assert ledger.on
-    assert displayed(said).startswith("What compiles is watched from here on")
+    assert displayed(said).startswith("Now watching")
     run(ip, "call(8, 5)")
     _, said = shown(ip, "again = %recompiles")
     assert displayed(said) == ""
@@ -100,7 +100,7 @@ def test_off_stops_it_and_returns_what_was_seen(ip):
     assert len(own(ip.user_ns["seen"])) == 1
     value, captured = shown(ip, "%recompiles off")
     assert value is None
-    assert "Nothing was watched" in displayed(captured)
+    assert "Not watching" in displayed(captured)
 
 
 def test_one_function_is_shown_alone(ip):
