@@ -27,7 +27,7 @@ from explorer.model.live_memory import KINDS
 from explorer.model.stage import Stage, is_library_file
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
-_MAX_FACT_NODES = 1_000  # a fact with more nodes is written without them: nobody looks at more
+_MAX_FACT_NODES = 1_000  # a fact with more nodes is written without them
 _MAX_TUPLE_ARRAYS = 4  # written out
 _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 

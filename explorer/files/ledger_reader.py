@@ -35,7 +35,7 @@ class EventSink(Protocol):
 
 
 def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
-    """Return the ledger in a file; a last line cut short is left out, which `note` says."""
+    """Return the ledger in a file; its `note` reports a truncated last line."""
     ledger = Ledger(limit=None, storm=storm)
     ledger.dropped, ledger.note = read_into(ledger, path)
     return ledger

@@ -50,7 +50,8 @@ def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str]
         >>> import explorer
         >>> first, second = explorer.Ledger(), explorer.Ledger()
         >>> for ledger in (first, second):
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> explorer.merge_ledgers([first, second])
         ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled another program than the others)
     """

@@ -225,9 +225,9 @@ def _rules() -> list[str]:
 
 # The session ----------------------------------------------------------------------------------------------------------
 
-_WATCH_IS_ON = "What compiles is watched from here on: run cells, and %recompiles shows them. %recompiles off ends it."
-_WATCH_IS_OFF = "Nothing was watched: %recompiles on starts it."
-_SESSION_IS_ON = "What compiles is watched from here on. %recompiles off ends it."
+_WATCH_IS_ON = "Now watching. Run your cells, then run %recompiles again. %recompiles off stops watching."
+_WATCH_IS_OFF = "Not watching: %recompiles on starts it."
+_SESSION_IS_ON = "Now watching. %recompiles off stops watching."
 
 
 @magics_class
@@ -241,7 +241,7 @@ class SessionMagics(ShellMagics):
     @magic_arguments()
     @argument("--save", metavar="FILE", type=writable_file, help="also save the ledger, one event per line, as JSON")
     @_HTML
-    @argument("what", nargs="?", help="on, off, or the name of the one function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @argument("what", nargs="?", help="on, off, or the name of a function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @line_cell_magic
     def recompiles(self, line: str, cell: str | None = None) -> Ledger | None:
@@ -388,8 +388,13 @@ class HotPathsMagics(ShellMagics):
                 if is_live:
                     display(hot)
                 run_cell(self.shell, tree, file, cell, hot.compile_module)
-            save, page = (lambda file: hot.report().save(file)), (lambda file: hot.report().to_html(file))
-            written(hot, "hot paths", (options.save, save), (options.html, page), is_shown=True)
+            written(
+                hot,
+                "hot paths",
+                (options.save, lambda file: hot.report().save(file)),
+                (options.html, lambda file: hot.report().to_html(file)),
+                is_shown=True,
+            )
             return None if is_live else hot
         except ExplorerError as error:
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept

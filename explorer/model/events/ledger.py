@@ -57,8 +57,9 @@ class Ledger(Charted):
     Example:
         >>> import explorer as ex
         >>> ledger = ex.Ledger()
-        >>> ledger.add((ex.Event("compile", "step", reason=ex.Reason("first"), seconds=0.5, call=1),))
-        >>> ledger.add((ex.Event("compile", "step", reason=ex.Reason("shape", "x.shape[0]", "8", "9"), call=2),))
+        >>> ledger.add((ex.types.Event("compile", "step", reason=ex.types.Reason("first"), seconds=0.5, call=1),))
+        >>> ledger.add((ex.types.Event("compile", "step", reason=ex.types.Reason("shape", "x.shape[0]", "8", "9"),
+        ...     call=2),))
         >>> ledger
         Ledger(2 compiles of 1 function; step: x.shape[0] changed once)
         >>> ledger.recompiles("step")

@@ -36,7 +36,8 @@ class ProcessProgram:
         >>> import explorer
         >>> ledgers = [explorer.Ledger(), explorer.Ledger()]
         >>> for ledger in ledgers:
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> program, = explorer.merge_ledgers(ledgers).rows
         >>> program.function, program.compiles, program.seconds, program.count
         ('step', 2, 1.0, 2)
@@ -123,7 +124,8 @@ class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
         >>> import explorer
         >>> ledgers = [explorer.Ledger(), explorer.Ledger()]
         >>> for ledger in ledgers:
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> merged = explorer.merge_ledgers(ledgers, names=["host 0", "host 1"])
         >>> [(row.function, row.count, row.compiles) for row in merged.rows], merged.named(((0, 1),))
         ([('step', 2, 2)], 'processes host 0–host 1')

@@ -72,7 +72,7 @@ class Variations:
         >>> ledger = explorer.Ledger()
         >>> for n in (8, 9):
         ...     key = Key(Function("step"), (Leaf("x", (n, 4), "float32"),))
-        ...     ledger.add((explorer.Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
+        ...     ledger.add((explorer.types.Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
         >>> print(ledger.varying("step"))
         step: 2 compiled calls
           x.shape[0]  8 1× [step/0], 9 1× [step/1]
@@ -153,9 +153,10 @@ class StackTree:
 
     Example:
         >>> import explorer as ex
-        >>> main, train = ex.Place("train.py", 9, function="main"), ex.Place("train.py", 4, function="train")
+        >>> main, train = ex.types.Place("train.py", 9, function="main"), ex.types.Place("train.py", 4,
+        ...     function="train")
         >>> ledger = ex.Ledger()
-        >>> ledger.add((ex.Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
+        >>> ledger.add((ex.types.Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
         >>> print(ledger.tree())
         1 compiled call, 0.5 s
         └─ train.py, line 9 (main)  1× 0.5 s

@@ -141,7 +141,7 @@ class PaddedSizes:
 
     Example:
         >>> import explorer
-        >>> padded = explorer.PaddedSizes({"batch": 3}, {"batch": 4}, 2, (0.01, 0.03), True, 300, 400, 30.0, 40.0)
+        >>> padded = explorer.types.PaddedSizes({"batch": 3}, {"batch": 4}, 2, (0.01, 0.03), True, 300, 400, 30.0, 40.0)
         >>> padded.median_seconds, padded.wasted_bytes, padded.wasted_flops, padded.waste
         (0.02, 100, 10.0, 0.25)
     """
@@ -202,8 +202,9 @@ class DynamicReport(Charted, Saved):
 
     Example:
         >>> import explorer as ex
-        >>> refusal = ex.PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
-        >>> ex.DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
+        >>> refusal = ex.types.PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "",
+        ...     "m.py")
+        >>> ex.types.DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
         DynamicReport(f: Specialised: 1 equation prevents padding: `svd` at m.py, line 12)
           can be    b = 1 … 64
           served by a binary for each size that comes, compiled when it first does

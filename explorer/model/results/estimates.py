@@ -28,7 +28,7 @@ class Estimate:
     Example:
         >>> import explorer, jax.numpy as jnp
         >>> kernel, = explorer.explore(jnp.sin, jnp.ones(8)).hlo.graph.where("op:sine")
-        >>> explorer.Estimates((explorer.Estimate(kernel, 2e-6, "published peaks"),)).total
+        >>> explorer.types.Estimates((explorer.types.Estimate(kernel, 2e-6, "published peaks"),)).total
         '≥ 2 µs'
     """
 
@@ -49,7 +49,7 @@ class Estimates(RowSequence[Estimate]):
     Example:
         >>> import explorer, jax.numpy as jnp
         >>> kernel, = explorer.explore(jnp.sin, jnp.ones(8)).hlo.graph.where("op:sine")
-        >>> estimates = explorer.Estimates((explorer.Estimate(kernel, 2e-6, "published peaks"),), unknown=1)
+        >>> estimates = explorer.types.Estimates((explorer.types.Estimate(kernel, 2e-6, "published peaks"),), unknown=1)
         >>> estimates.seconds, estimates.by, len(estimates)
         (2e-06, 'published peaks', 1)
     """

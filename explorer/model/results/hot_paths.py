@@ -120,7 +120,7 @@ class ProposedFunction:
 
     Example:
         >>> import explorer
-        >>> proposed = explorer.ProposedFunction("loss", "train.py", 3, 4, "def loss(x):\\n    return x * 2\\n")
+        >>> proposed = explorer.types.ProposedFunction("loss", "train.py", 3, 4, "def loss(x):\\n    return x * 2\\n")
         >>> print(proposed.text.strip())
         def loss(x):
             return x * 2
@@ -145,7 +145,7 @@ class LeftStatement:
 
     Example:
         >>> import explorer
-        >>> explorer.LeftStatement("train.py", 12, "it prints", "log after the loop").reason
+        >>> explorer.types.LeftStatement("train.py", 12, "it prints", "log after the loop").reason
         'it prints'
     """
 
@@ -208,7 +208,7 @@ class HeldValue:
 
     Example:
         >>> import explorer
-        >>> held = explorer.HeldValue("CONFIG['rate']", "item")
+        >>> held = explorer.types.HeldValue("CONFIG['rate']", "item")
         >>> held.name, held.kind, held.is_input
         ("CONFIG['rate']", 'item', False)
     """
@@ -233,7 +233,8 @@ class CallTimes:
 
     Example:
         >>> import explorer
-        >>> times = explorer.CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both", "compiled"))
+        >>> times = explorer.types.CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both",
+        ...     "compiled"))
         >>> [(number, way) for number, _, _, way in times]
         [(1, 'eager'), (2, 'both'), (3, 'compiled')]
     """
@@ -286,7 +287,8 @@ class HotRow:
 
     Example:
         >>> import explorer
-        >>> row = explorer.HotRow("step", eager_calls=13, compiled_calls=987, eager_seconds=4e-3, compiled_seconds=1e-3)
+        >>> row = explorer.types.HotRow("step", eager_calls=13, compiled_calls=987, eager_seconds=4e-3,
+        ...     compiled_seconds=1e-3)
         >>> row.calls, row.speedup
         (1000, 4.0)
     """
@@ -364,7 +366,7 @@ class HotEvent:
 
     Example:
         >>> import explorer
-        >>> explorer.HotEvent(0.4, "step", "eager", "it prints", file="train.py", line=12).text
+        >>> explorer.types.HotEvent(0.4, "step", "eager", "it prints", file="train.py", line=12).text
         'it prints'
     """
 
@@ -399,12 +401,12 @@ class HotPaths(Charted, Framed, Saved):
 
     Example:
         >>> import explorer
-        >>> step = explorer.HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
+        >>> step = explorer.types.HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
         ...     eager_seconds=0.013, compiled_seconds=0.001, eager_samples=3, compiled_samples=3, basis="both ways")
         >>> explorer.HotPaths((step,))
         HotPaths(`step` runs compiled, 13.0× as fast (13 ms → 1 ms); about 11.8 s saved, inferred)
           step  compiled  13 ms → 1 ms  13.0×  1,000 calls
-        >>> log = explorer.HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
+        >>> log = explorer.types.HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
         >>> explorer.HotPaths((log,))
         HotPaths(1 hot function, none compiled; 1 stays eager)
           log  eager      after 10 calls: it prints (train.py, line 31)

@@ -354,9 +354,10 @@ class ProcessOp:
 
     Example:
         >>> import explorer, numpy as np
-        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> op = explorer.types.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
         >>> times = np.array([[0.003, 0.001]])
-        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile = explorer.types.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004,
+        ...     0.004]))
         >>> profile.ops[0].is_collective, profile.waiting.tolist()
         (True, [0.002, 0.0])
     """
@@ -386,9 +387,10 @@ class ProcessProfile(Displayable, Framed, Saved):
 
     Example:
         >>> import explorer, numpy as np
-        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> op = explorer.types.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
         >>> times = np.array([[0.003, 0.001]])
-        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile = explorer.types.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004,
+        ...     0.004]))
         >>> profile.processes[profile.slowest], profile.own.tolist()
         ('host 0', [0.0, 0.0])
     """

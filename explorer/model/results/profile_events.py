@@ -133,8 +133,9 @@ class Flame:
     Example:
         >>> import explorer as ex
         >>> from explorer.analysis.profile.views import flame
-        >>> dot = ex.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (), "layer/attention")
-        >>> add = ex.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
+        >>> dot = ex.types.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (),
+        ...     "layer/attention")
+        >>> add = ex.types.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
         >>> graph = flame([dot, add], "scope", "f")
         >>> graph
         Flame(f by scope: 2 kernels, 4 deep)

@@ -66,7 +66,7 @@ class SessionRow:
 
     Example:
         >>> import explorer
-        >>> row = explorer.SessionRow("step", compiles=2, recompiles=1, trace=0.25, lower=0.25, compile=0.5)
+        >>> row = explorer.types.SessionRow("step", compiles=2, recompiles=1, trace=0.25, lower=0.25, compile=0.5)
         >>> row.seconds, row.findings
         (1.0, 0)
     """
@@ -119,7 +119,8 @@ class SessionReport(Rows[SessionRow], Displayable):
 
     Example:
         >>> import explorer as ex
-        >>> report = ex.SessionReport((ex.SessionRow("step", compiles=2, trace=0.1, lower=0.1, compile=0.3),))
+        >>> report = ex.types.SessionReport((ex.types.SessionRow("step", compiles=2, trace=0.1, lower=0.1,
+        ...     compile=0.3),))
         >>> print(report.summary[0])
         1 function compiled twice, 500 ms.
         >>> report["step"].compiles

@@ -143,8 +143,8 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         >>> import explorer as ex
         >>> from explorer.model.results.statistics import Axis
         >>> axis = Axis("n", ("64", "128"), (64.0, 128.0))
-        >>> took = [ex.Samples((s,) * 9) for s in (0.001, 0.004)]
-        >>> ex.Sweep("f", (axis,), [ex.SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
+        >>> took = [ex.types.Samples((s,) * 9) for s in (0.001, 0.004)]
+        >>> ex.Sweep("f", (axis,), [ex.types.SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
         Sweep(f over n: time grows 4.0× (3.8 … 4.2×) from n = 64 to 128)
             n  time                   ±  compile  memory  kernels
            64  1 ms  ███           ±3 %        –       –        –

@@ -86,7 +86,7 @@ class TargetResult:
 
     Example:
         >>> import explorer
-        >>> result = explorer.TargetResult("h100", "NVIDIA H100", None, memory=40 * 10**9, capacity=60 * 10**9)
+        >>> result = explorer.types.TargetResult("h100", "NVIDIA H100", None, memory=40 * 10**9, capacity=60 * 10**9)
         >>> result.fits
         True
     """
@@ -137,8 +137,8 @@ class TargetComparison(RowSequence[TargetResult], Framed):
 
     Example:
         >>> import explorer
-        >>> result = explorer.TargetResult("h100", "NVIDIA H100", None, "its compiler is not installed")
-        >>> compared = explorer.TargetComparison("step", (result,))
+        >>> result = explorer.types.TargetResult("h100", "NVIDIA H100", None, "its compiler is not installed")
+        >>> compared = explorer.types.TargetComparison("step", (result,))
         >>> compared["h100"].device, compared["h100"].fits
         ('NVIDIA H100', None)
     """

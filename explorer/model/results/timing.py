@@ -65,9 +65,9 @@ class Samples:
 
     Example:
         >>> import explorer
-        >>> explorer.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
+        >>> explorer.types.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
         Samples(11 ms: 10 … 13 ms with 95 %, 7 samples)
-        >>> print(explorer.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
+        >>> print(explorer.types.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
         11 ms, too noisy to tell (10 … 13 ms)
     """
 
@@ -219,7 +219,8 @@ class Timing(Charted, Saved):
 
     Example:
         >>> import explorer as ex
-        >>> ex.Timing("f", "(x: f32[8])", ex.Samples((0.2,)), ex.Samples((0.01,) * 9), ex.Samples((0.03,) * 9))
+        >>> ex.Timing("f", "(x: f32[8])", ex.types.Samples((0.2,)), ex.types.Samples((0.01,) * 9),
+        ...     ex.types.Samples((0.03,) * 9))
         Timing(f(x: f32[8]))
           steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
           eager       30 ms     29.1 … 30.9 ms with 95 %, 9 samples
@@ -378,8 +379,8 @@ class Ratio:
 
     Example:
         >>> import explorer
-        >>> ratio = explorer.Ratio("new", 0.5, 0.48, 0.53)
-        >>> ratio.is_same, explorer.Ratio("other", 1.01, 0.97, 1.04).is_same
+        >>> ratio = explorer.types.Ratio("new", 0.5, 0.48, 0.53)
+        >>> ratio.is_same, explorer.types.Ratio("other", 1.01, 0.97, 1.04).is_same
         (False, True)
     """
 
@@ -414,8 +415,8 @@ class Comparison(Charted, Saved):
 
     Example:
         >>> import explorer
-        >>> a, b = explorer.Samples((1.0, 1.1, 1.0) * 5), explorer.Samples((2.1, 2.0, 2.2) * 5)
-        >>> compared = explorer.Comparison({"old": b, "new": a}, "old")
+        >>> a, b = explorer.types.Samples((1.0, 1.1, 1.0) * 5), explorer.types.Samples((2.1, 2.0, 2.2) * 5)
+        >>> compared = explorer.types.Comparison({"old": b, "new": a}, "old")
         >>> compared
         Comparison(new is 2.1× faster (1.82 … 2.20×) than old)
           old   2.1 s    the baseline

@@ -470,11 +470,11 @@ def test_a_traced_value_that_is_asked_for_is_told_in_the_users_words_and_the_nex
         return float(x.sum()) if x.ndim else None
 
     with pytest.raises(
-        ex.TracedValueError, match=r"(?s)step could not be compiled: .*float.*test_jit.py, line"
+        ex.errors.TracedValueError, match=r"(?s)step could not be compiled: .*float.*test_jit.py, line"
     ) as told:
         step(X)
     assert isinstance(told.value.__cause__, jax.errors.ConcretizationTypeError)
-    with pytest.raises(ex.TracedValueError, match="step could not be explored: "):
+    with pytest.raises(ex.errors.TracedValueError, match="step could not be explored: "):
         step.explore(X)
     assert state[0] is X
     step(jnp.zeros(()))
@@ -484,9 +484,9 @@ def test_a_traced_value_that_is_asked_for_is_told_in_the_users_words_and_the_nex
 def test_calling_it_wrongly_is_a_type_error_with_the_functions_name():
     with pytest.raises(TypeError, match=r"missing .*'y'"):
         jit(lambda x, y: x)(X)
-    with pytest.raises(ex.NotCallableError, match=r"jit takes a function; it got ArrayImpl"):
+    with pytest.raises(ex.errors.NotCallableError, match=r"jit takes a function; it got ArrayImpl"):
         jit(jnp.sin(X))
-    with pytest.raises(ex.OptionError, match="max_specializations is 0"):
+    with pytest.raises(ex.errors.OptionError, match="max_specializations is 0"):
         jit(jnp.sin, max_specializations=0)
 
 

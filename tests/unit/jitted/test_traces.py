@@ -116,7 +116,7 @@ def generator(x):
     ],
 )
 def test_what_is_no_function_to_compile_is_refused_with_what_to_write(function, what, hint):
-    with pytest.raises(ex.NotCallableError) as refused:
+    with pytest.raises(ex.errors.NotCallableError) as refused:
         check_function(function)
     first, *_, last = str(refused.value).splitlines()
     assert (first, last) == (f"jit takes a function; it got {what}.", f"  Hint: {hint}.")
