@@ -178,7 +178,6 @@ class _Hooks:
         return _parts is not None
 
     def put(self, observer: Observer) -> None:
-        """Notify `observer` from now on."""
         with self._lock:
             self.take()
             self.observer, put = observer, self._puts
@@ -365,11 +364,9 @@ except (ImportError, AttributeError):  # pragma: no cover - the first observed c
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """Take a snapshot of what has compiled, to be read later: microseconds for the snapshot, a millisecond to read it.
+    """Take a snapshot of what has compiled (microseconds), to be read later (a millisecond).
 
-    Returns:
-        A function that returns each function given to `jax.jit` that is still alive, with the signatures of its lowered
-        programs.
+    The function returned gives each live function that was passed to `jax.jit`, with the signatures of its programs.
     """
     return partial(_signatures, *(keys() for keys in _caches)) if _caches is not None else list
 

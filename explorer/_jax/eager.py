@@ -48,19 +48,12 @@ class EagerListener(Protocol):
         """The program waits for an array, or for its value."""
 
     def fault(self, error: Exception) -> None:
-        """A method of the listener failed."""
+        pass
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Description of a compiled function.
-
-    Args:
-        name: Of the primitive, or of the function that was compiled.
-        is_primitive: True if it is one primitive.
-        parameters: Of a primitive, by name.
-        static_positions, static_names: Of the static arguments.
-    """
+    """A compiled function: the primitive with its parameters, or the name of a function; and its static arguments."""
 
     name: str
     is_primitive: bool
@@ -70,7 +63,6 @@ class Described:
 
 
 def is_seen() -> bool:
-    """Return True if this JAX reports operations."""
     return _hook_state is not None
 
 

@@ -23,12 +23,10 @@ NUMBERED_SCOPE = "~eq{}"
 
 
 class NumberedProgram(NamedTuple):
-    """A program whose equations have numbers.
+    """A `jax.stages.Traced` with numbered equations, to be lowered, and the path of each row of the jaxpr's graph.
 
-    Attributes:
-        traced: A `jax.stages.Traced` like the plain one, to be lowered.
-        paths: For each argument, constant and equation, in the order of the jaxpr reader: the numbers of the equations
-            around it, outermost first, and its own. Empty for what has no number.
+    A path has the numbers of the equations around an equation, outermost first, and its own; arguments have empty
+    paths.
     """
 
     traced: Any
@@ -68,10 +66,10 @@ def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
 
 
 def keep_executable(lowered: Any, compiled: Any) -> bool:
-    """Put `compiled` where JAX keeps the result of `lowered.compile()`, so that the user's next call runs it.
+    """Put `compiled` where JAX keeps `lowered.compile()`, so that the user's next call runs it; return True if it is
+    kept.
 
     JAX keeps no program that was compiled with options, such as a dump. A program that it keeps already stays.
-    Return True if JAX keeps `compiled` now.
     """
     lowering, executable = kept_lowering(lowered), getattr(compiled, "_executable", None)
     if executable is None or getattr(lowering, "_executable", executable) is not None:

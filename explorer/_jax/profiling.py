@@ -73,12 +73,7 @@ _WANTED = re.compile(rf"{_TPU_PLUGIN}==([\d.]+?\.)\*")
 
 
 class Recording:
-    """The result of a session.
-
-    Attributes:
-        data: A serialized `XSpace`; empty until the session is over.
-        note: A remark for the reader about how it was recorded, or empty.
-    """
+    """A serialized `XSpace`, empty until the session is over, and a remark for the reader, or an empty one."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -175,11 +170,7 @@ _kept: set[type[Any]] = set()
 
 
 def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
-    """Return a function for each loaded program that returns its optimized HLO text, by program number.
-
-    Args:
-        wanted: The names of the modules, by number.
-    """
+    """Return a function per program in `wanted` (module names by program number) that returns its optimized HLO."""
     names = set(wanted.values())
     named: dict[str, list[Any]] = {}
     for executable in _executables():
@@ -197,7 +188,6 @@ def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
 
 
 def _executables() -> Iterable[Any]:
-    """Yield all loaded executables of every backend."""
     backend: Any = import_module("jax.extend.backend")
     for name in backend.backends():
         with suppress(Exception):  # one that failed to start

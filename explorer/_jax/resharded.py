@@ -53,11 +53,7 @@ def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any])
 
 
 def expanded(equation: Any) -> Any:
-    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr of other primitives.
-
-    Raises:
-        AttributeError, NotImplementedError: Its kind has no such form.
-    """
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr; raise AttributeError, NotImplementedError if it can't."""
     primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     return jax.make_jaxpr(primitive.expand)(*jax.tree.unflatten(primitive.in_tree, structs))
@@ -83,10 +79,8 @@ def resharded(
 ) -> Any:
     """Return the program with some other shardings; None where this JAX keeps them otherwise.
 
-    Args:
-        traced: A `jax.stages.Traced` with a mesh.
-        arguments: By the position among the arrays that are passed.
-        results: By the `id` of an equation, the position of the output to constrain, and its spec.
+    The specs of `arguments` are by position among the passed arrays; those of `results` by the `id` of the equation,
+    with the position of its output.
     """
     mesh = mesh_in(traced)
     try:

@@ -94,7 +94,6 @@ def bounds_of(dimension: Any) -> tuple[int, int | None]:
 
 
 def is_at_least(dimension: Any, number: int) -> bool:
-    """Return True if a size is provably no smaller than a number."""
     return _is_surely(lambda: dimension >= number)
 
 
@@ -142,14 +141,11 @@ def _factor(factor: Any, exponent: int) -> Factor:
 
 
 def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
-    """Return a closed jaxpr with sizes for its symbolic dimensions, as if it had been traced for them.
+    """Return a closed jaxpr with sizes, or symbols of another scope, for its symbolic dimensions.
 
-    A size may be a symbolic dimension of another scope. JAX's own way, `Exported.call`, loses the source frames and the
-    derivatives, and takes no host callbacks. Evaluating the result checks every equation's shapes. Rules of custom
-    derivatives, which are Python until JAX runs them, still see the symbols: take derivatives of another trace.
-
-    Raises:
-        Exception: A part of the jaxpr has sizes in an unknown way.
+    JAX's own way, `Exported.call`, loses the source frames and the derivatives, and takes no host callbacks. Evaluating
+    the result checks every equation's shapes. Rules of custom derivatives still see the symbols: take derivatives of
+    another trace.
     """
     return Substitution(sizes).value(closed)
 
@@ -226,12 +222,9 @@ class Substitution:
 
 
 class Undecided:
-    """A question about a symbolic dimension whose answer holds for some sizes only.
+    """A question about a symbolic dimension, such as `batch == 1`, whose answer holds for some sizes only.
 
-    Args:
-        text: The question: `batch == 1`, `batch in {…}`, `mod(batch, 2) != 0`.
-        frame: The frame of the question.
-        only_at: The symbol and its one size with another answer; None if more decides.
+    If only one size of one symbol has another answer, `only_at` has both.
     """
 
     def __init__(self, text: str, frame: FrameType, only_at: tuple[str, int] | None = None) -> None:

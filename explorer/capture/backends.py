@@ -22,13 +22,11 @@ from explorer.model.target import Target
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """The result of a compilation.
+    """The result of a compilation: a function that returns the optimized HLO, the compiler's estimates, and bytes by
+    use.
 
-    Args:
-        text: Returns the optimized HLO.
-        cost: The compiler's estimate of the whole program, or empty.
-        memory: Bytes by use; empty where unknown.
-        compiled: The `jax.stages.Compiled`; None where there is no device to load it.
+    Estimates and bytes are empty where the compiler has no such figures. `compiled` is missing without a device to load
+    it.
     """
 
     text: Callable[[], str]
@@ -38,7 +36,6 @@ class CompiledProgram:
 
 
 def environment() -> dict[str, str]:
-    """Return the JAX version, the backend and the first device of this process."""
     return {"jax": jax.__version__, "backend": jax.default_backend(), "device": jax.devices()[0].device_kind}
 
 
@@ -76,8 +73,6 @@ class Backend(Protocol):
 
 
 class HereBackend:
-    """JAX, for the devices of this process."""
-
     is_here = True
 
     @property
@@ -108,11 +103,7 @@ class HereBackend:
 
 
 class TargetBackend:
-    """The compiler of hardware that isn't here, in a subprocess.
-
-    Args:
-        target: The hardware to compile for.
-    """
+    """The compiler of hardware that isn't here, in a subprocess."""
 
     light_options: Mapping[str, Any] = {}
 
@@ -133,18 +124,11 @@ class TargetBackend:
         return traced.lower(lowering_platforms=(self.target.platform,))
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        """Compile with the target's compiler.
-
-        Raises:
-            UnknownTargetError: The program is for more devices than the target has.
-            MissingCompilerError: The compiler is not installed.
-            TargetCompileError: The compiler refused the program.
-        """
+        """Compile with the target's compiler, which may be missing or refuse the program."""
         __tracebackhide__ = True
         return self._compile(lowered, options or {})
 
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """Compile once more; raise as `compile`."""
         __tracebackhide__ = True
         return self._compile(lowered, {**(options or {}), **_code_options(self.target.platform, folder)}, folder)
 
@@ -185,12 +169,7 @@ class TargetBackend:
 
 
 def backend_of(target: str | Target | None) -> Backend:
-    """Return the backend of a target; JAX for the devices here if None.
-
-    Raises:
-        UnknownTargetError: `target` names no known hardware.
-        MissingCompilerError: Its compiler is not installed.
-    """
+    """Return a target's backend, JAX for the devices here if None; raise UnknownTargetError, MissingCompilerError."""
     return HereBackend() if target is None else TargetBackend(parse_target(target))
 
 
@@ -214,7 +193,6 @@ def _larger(target: Target, count: int) -> str:
 
 
 def _cost(compiled: Any) -> dict[str, float]:
-    """Return XLA's estimate of the whole program; empty where the backend gives no estimate."""
     try:
         analysis: dict[str, Any] = compiled.cost_analysis() or {}
     except Exception:  # a backend without it raises any error
@@ -224,7 +202,6 @@ def _cost(compiled: Any) -> dict[str, float]:
 
 
 def _memory(compiled: Any) -> dict[str, int]:
-    """Return bytes by use; empty where the backend gives no estimate."""
     try:
         stats = compiled.memory_analysis()
     except Exception:  # as above

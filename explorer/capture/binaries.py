@@ -26,8 +26,6 @@ _FUNCTION = 2  # of st_info
 
 @dataclass(frozen=True)
 class Section:
-    """One section: name, type, content, and the two fields that refer to other sections."""
-
     name: str
     kind: int
     data: bytes
@@ -37,8 +35,6 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """One symbol: name, index of its section, and its place there."""
-
     name: str
     is_function: bool
     section: int
@@ -112,14 +108,10 @@ _ARM_STORE = re.compile(r".*\[(?:sp|x29)\b")
 
 @dataclass(frozen=True)
 class Assembly:
-    """The code of one function.
+    """The code of one function: its instructions as text, its widest vectors, its stack frame, and its callees.
 
-    Args:
-        text: Its instructions, a line each, with the names of referenced symbols.
-        vector_bits: The width of the widest vectors that it computes with; 0 for none.
-        spills: 0 if it stores nothing in its own frame. None if it does: registers, or local arrays.
-        stack: Bytes of its frame; None where no single instruction says it.
-        calls: The functions that it calls.
+    `spills` is 0 if nothing is stored in the function's own frame, else unknown: registers, or local arrays. `stack` is
+    unknown where no single instruction reserves the frame.
     """
 
     text: str
@@ -130,17 +122,11 @@ class Assembly:
 
 
 def can_disassemble() -> bool:
-    """Return True if capstone is installed."""
     return find_spec("capstone") is not None
 
 
 def functions(data: bytes) -> Iterator[tuple[str, Assembly]]:
-    """Yield name and code of each function of an object file; nothing for an unknown machine.
-
-    Raises:
-        ElfError: It is an ELF file that can't be read.
-        ImportError: capstone is not installed.
-    """
+    """Yield name and code of each function of an object file; nothing for an unknown machine."""
     machine = machine_of(data)
     if machine not in _READERS:
         return

@@ -67,13 +67,8 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function whose first parameter is the user's function, followed by its `*args` and `**kwargs`.
 
     No watch records what the verb traces, compiles and runs. `explorer.session()` lists its result as long as it lives.
-
     The keyword-only parameters of `verb` are its options. If an argument has the name of an option, `verb` gets a
     `Call` in place of the function and its arguments, so it begins with `call = Call.of(function, args, kwargs)`.
-
-    Raises:
-        ArgumentsError: A `Call` comes with further arguments.
-        OptionError: A keyword that is the function's leaves the verb without an option that it needs.
     """
     parameters = inspect.signature(verb).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}

@@ -27,7 +27,6 @@ def add_target(verb: Any) -> None:
 
 
 def add_arguments(verb: Any) -> None:
-    """Add `--arg`."""
     verb.add_argument(
         "--arg",
         metavar="[NAME=]VALUE",
@@ -164,16 +163,7 @@ def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]
 def annotated_arguments(
     function: Callable[..., Any], given: int, named: Container[str]
 ) -> Iterator[tuple[str | None, Any]]:
-    """Yield the missing arguments as the function's annotations describe them, by name; None for by position.
-
-    Args:
-        function: The annotated function.
-        given: The number of arguments given by position.
-        named: The names of the arguments given by name.
-
-    Raises:
-        OptionError: An argument has neither a default nor an annotation with shape and dtype.
-    """
+    """Yield the missing arguments as annotations describe them, by name (None for by position); raise OptionError."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

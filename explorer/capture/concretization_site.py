@@ -62,15 +62,10 @@ def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
 
 @dataclass(frozen=True)
 class ConcretizationSite:
-    """The expression that needs a concrete value.
+    """The expression that needs a concrete value, with the traced value in it and the hint what to write.
 
-    Args:
-        hint: The code to write instead.
-        text: The expression.
-        value: The traced array in it.
-        type: Its type, where JAX's message doesn't have it.
-        span: The piece to underline, where it is not Python's own.
-        bound: The traced names in it, and the lines that bound them (see `bound_at`).
+    `type` is set where JAX's message lacks it, `span` where Python's own is wrong. `bound` has the lines that bound the
+    traced names (see `bound_at`).
     """
 
     hint: str = _ANY
@@ -230,7 +225,6 @@ def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[as
 
 
 def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
-    """Return the hint for a call of a builtin; empty for an unknown one."""
     if name == "range":
         return _range(node)
     if name in _REDUCING:

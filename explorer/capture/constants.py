@@ -20,8 +20,8 @@ def name_constants(
 ) -> tuple[Constant, ...]:
     """Return the constants of a closed jaxpr, largest first.
 
-    A constant that the function reaches by a global, a closure cell, an attribute of its object or an argument
-    (`given`) has that path as its name (`weights`, `self.proj.w['a']`); the others are `constant 0`, `constant 1`, ….
+    The name is the path by which the function reaches the constant: a global, a closure cell, an attribute of its
+    object or an argument (`weights`, `self.proj.w['a']`); else `constant 0`, `constant 1`, ….
     """
     named: dict[int, str] = {}
     for name, value in _reachable(function, given or {}) if jaxpr.consts else ():

@@ -103,10 +103,7 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
     """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls, where a call of theirs finds the
     trace.
 
-    Returns:
-        The `jax.stages.Traced`, and the user's names of the arrays that it takes, empty where unknown. None for any
-            other
-        function.
+    Return also the user's names of its arrays, empty where unknown; None for any other function.
     """
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)

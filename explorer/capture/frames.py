@@ -19,12 +19,7 @@ from explorer.model.stage import is_library_file
 
 @dataclass(frozen=True)
 class Step:
-    """A line that an error went through.
-
-    Args:
-        frame: Its live frame.
-        span: The expression that was evaluated; only a line where Python doesn't know more.
-    """
+    """A line that an error went through: its live frame, and the span of the expression, or a line without columns."""
 
     frame: FrameType
     span: Span
@@ -43,7 +38,6 @@ class Step:
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
     def value_of(self, name: str) -> Any:
-        """Return the value of a name in the frame; None if missing."""
         frame = self.frame
         spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
         return next((space[name] for space in spaces if name in space), None)
@@ -126,14 +120,7 @@ class Argument:
 def users_arguments(
     error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
 ) -> list[Argument]:
-    """Return the arguments at some paths of a traced function under the user's names; empty if unknown.
-
-    Args:
-        error: The error while tracing.
-        steps: The user's steps of the error.
-        name, file: Of the function; a callable object has no file.
-        paths: Into its own arguments.
-    """
+    """Return the arguments at `paths` of the traced function `name` in `file`, under the user's names, if known."""
     traced = next((step for step in steps[::-1] if (step.code_name, step.file) == (name, file)), None)
     traced = steps[-1] if file is None else traced
     if traced is not None:

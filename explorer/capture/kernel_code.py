@@ -84,14 +84,7 @@ class _Code:
 
 
 def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
-    """Return the code of the kernels of a program.
-
-    Args:
-        folder: The compiler's output.
-        platform: `cuda`, `tpu`, `cpu`, …
-        graph: The optimized program, whose instructions the kernels are.
-        limits: Of a multiprocessor of the GPU; None where unknown.
-    """
+    """Return the code of the kernels of `graph`, from the compiler's output in `folder`; `limits` are of a GPU."""
     code = _Code()
     files = _files(folder)
     if platform in _READERS:
@@ -120,8 +113,7 @@ def _files(folder: Path) -> Sequence[Path]:
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
     """Return the instructions that run each function: from its launches, else from its symbol's name.
 
-    Args:
-        shares: True if the compiler makes code for one of several equal kernels, and doesn't say for which others.
+    With `shares` the compiler makes code for one of several equal kernels, and doesn't say for which others.
     """
     running = {graph.names[int(node)] for node in running_nodes(graph)}
     symbols = _symbols(graph)
@@ -370,7 +362,6 @@ def ptx_matrix_instructions(text: str) -> tuple[str, ...]:
 
 
 def ptx_calls(text: str) -> tuple[str, ...]:
-    """Return the functions that are called."""
     return tuple(sorted(set(_PTX_CALL.findall(text))))
 
 
@@ -422,14 +413,7 @@ _METADATA = re.compile(r'profile_annotation: "(?P<name>[^"]+)"\s*thunk_id: (?P<i
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel.
-
-    Args:
-        function: The kernel's symbol.
-        kernel: The instruction of the optimized program; empty where unknown.
-        grid, block: Blocks, and threads of a block, by axis.
-        shared: Bytes of shared memory of a block.
-    """
+    """One launch: the kernel's symbol, its instruction if known, blocks and threads by axis, bytes of shared memory."""
 
     function: str
     kernel: str

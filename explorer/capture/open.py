@@ -137,8 +137,6 @@ def _unpacked(data: bytes, what: str) -> bytes:
 
 @dataclass(frozen=True)
 class _ParsedText:
-    """A text and its graph, as far as it can be read."""
-
     stage: str
     text: str
     graph: Graph

@@ -25,8 +25,6 @@ from explorer.model.results.timing import EARLIER, Samples
 
 @dataclass(frozen=True)
 class Origin:
-    """A function, and the descriptions of its arguments."""
-
     function: Callable[[], Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -46,11 +44,7 @@ def keep_origin(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the function of a capture, and the descriptions of its arguments.
-
-    Raises:
-        NotRecordedError: The capture is from a file or another program, or the function is gone.
-    """
+    """Return a capture's function, and the descriptions of its arguments; raise NotRecordedError if unknown or gone."""
     origin = _origins.get(capture)
     if origin is None:
         raise NotRecordedError(
@@ -93,15 +87,9 @@ def is_explored(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def agree_on_time(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], now: Samples, *, is_latest: bool = False
 ) -> tuple[Samples, str]:
-    """Compare a measurement of a program's call with the earlier one, and keep the time to show from now on.
+    """Compare a measurement of a program's call with the earlier one; return the time to show from now on, and a note.
 
-    Args:
-        function, args, kwargs: The program.
-        now: The measurement.
-        is_latest: Show `now` even if both agree, as in `time()`.
-
-    Returns:
-        The time to show (of two that agree the earlier one, else the new one), and a note if they disagree.
+    Of two that agree it is the earlier one (the new one if `is_latest`), else the new one, with a note.
     """
     earlier = call_time(function, args, kwargs)
     is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)

@@ -41,12 +41,7 @@ def modules_in(folder: str | Path) -> tuple[str, ...]:
 def read_passes(folder: str | Path, module: str | None = None) -> Passes:
     """Return the passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
-    Args:
-        folder: The dump.
-        module: The start of its files' names, `module_0006.jit_f`; by default the module with the most text.
-
-    Raises:
-        NotRecordedError: The folder has no snapshot of it.
+    A module is named by the start of its files' names, `module_0006.jit_f`; the default is the one with the most text.
     """
     folder = Path(folder)
     there = modules_in(folder)
@@ -67,22 +62,16 @@ def read_pass_texts(
     paths: EquationPaths | None = None,
     rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None = None,
 ) -> Passes:
-    """Return the passes of a module from its snapshots.
+    """Return the passes of a module from its snapshots, in order.
 
-    Args:
-        texts: Each snapshot, in order.
-        runs: The passes that ran, with their times, if known.
-        paths: The equations by their numbers, for a numbered program.
-        rename: Takes the names of all instructions and computations, and those that are taken; returns new names for
-            some.
+    `runs` are the passes that ran, `paths` the equations of a numbered program. `rename` takes the names of all
+    instructions and computations, and those that are taken; it returns new names for some.
     """
     return _Reading(texts, paths).read(runs, rename)
 
 
 @dataclass(frozen=True, slots=True)
 class PassFile:
-    """A module's text after a pass."""
-
     path: Path
     pipeline: str
     name: str
@@ -190,14 +179,7 @@ _SUFFIXES = (".hlo", ".mlir", ".mlirbc", ".stablehlo", ".pb", ".hlo.txt", ".hlo.
 
 @dataclass
 class Dump:
-    """One module of a dump.
-
-    Args:
-        prefix: The start of its files' names, `module_0006.jit_f`.
-        files: Its text `before` and `after` optimization, or one file, `only`.
-        size: Of the files, in bytes.
-        has_passes: True if there are files of its passes.
-    """
+    """One module of a dump: the start of its files' names, and its text `before` and `after` optimization, or `only` one."""
 
     prefix: str
     files: dict[str, Path] = field(default_factory=dict[str, Path])

@@ -10,14 +10,10 @@ from typing import Any
 
 
 class Prints:
-    """A stand-in for `sys.stdout` that passes on what is written, or counts its lines.
+    """A stand-in for `sys.stdout` that passes on what is written, or counts the lines if muted.
 
     It always passes on what the user's other threads write. The runtime's threads, which run callbacks such as
     `jax.debug.print`, are not Python's own, and count as the measured function's.
-
-    Attributes:
-        is_muted: True if lines are counted in place of shown.
-        lines: The number of lines that were not shown.
     """
 
     def __init__(self, stream: Any) -> None:

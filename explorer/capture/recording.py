@@ -61,15 +61,6 @@ _PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a
 
 @dataclass(eq=False)
 class NumberedProgram:
-    """A program lowered with its equations numbered, and the result of its one compile.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        paths: Equations by their numbers.
-        backend: Lowered the program, and compiles it.
-        options: XLA's compiler options.
-    """
-
     lowered: Any
     paths: EquationPaths
     backend: Backend
@@ -79,11 +70,7 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Compile once with a dump of the passes, and let the user's own call run the result.
-
-        Args:
-            plain: The same program lowered without numbers, where JAX keeps the executable of the user's call.
-        """
+        """Compile once with a dump of the passes, and let the user's call, which finds `plain`, run the result."""
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
@@ -121,13 +108,7 @@ _lock = RLock()
 def numbered_program(
     traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
 ) -> NumberedProgram | None:
-    """Lower a program with its equations numbered, once; return None where this JAX's equations can't be numbered.
-
-    Args:
-        traced: The `jax.stages.Traced`.
-        plain: The `jax.stages.Lowered` without numbers.
-        backend, options: As of `NumberedProgram`.
-    """
+    """Lower a program with numbered equations, once per `plain` lowering; None where this JAX can't number them."""
     key = None if options or not backend.is_here else kept_lowering(plain)
     with _lock:
         if key is not None and key in _numbered:
@@ -149,12 +130,7 @@ def numbered_program(
 
 
 class RecordedProgram:
-    """The stages and passes of a numbered program without the numbers, each read at its first use.
-
-    Args:
-        numbered: The program.
-        plain: The `jax.stages.Lowered` without numbers.
-    """
+    """The stages and passes of a numbered program without the numbers, each read at its first use."""
 
     def __init__(self, numbered: NumberedProgram, plain: Any) -> None:
         self._numbered, self._plain = numbered, plain
@@ -206,13 +182,7 @@ class RecordedProgram:
 
 
 class UnnumberedProgram:
-    """The stages of a program as JAX makes it.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        backend, options: As of `NumberedProgram`.
-        reason: Why the capture has no exact links.
-    """
+    """The stages of a program as JAX makes it, with the reason against exact links."""
 
     def __init__(self, lowered: Any, backend: Backend, options: Mapping[str, Any] | None, reason: str) -> None:
         self._lowered, self._backend, self._options, self._reason = lowered, backend, options, reason
@@ -257,13 +227,7 @@ class LazySets(Mapping[str, EquationSets]):
 
 
 class PassDump:
-    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large.
-
-    Args:
-        folder: XLA's output; removed after compression.
-        files: Of the module, in the order of the passes.
-        runs: The passes that ran, with their times.
-    """
+    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large."""
 
     def __init__(self, folder: TemporaryDirectory[str], files: Sequence[PassFile], runs: Sequence[Run]) -> None:
         self.runs = runs
@@ -325,12 +289,7 @@ class PassDump:
 
 @dataclass
 class _Dumped:
-    """A compile whose passes are dumped.
-
-    Args:
-        options: For the compiler.
-        temporary: The folder of the dump, or None.
-    """
+    """A compile whose passes are dumped to a temporary folder, if there is one."""
 
     options: Mapping[str, Any] | None
     temporary: TemporaryDirectory[str] | None = None
@@ -393,10 +352,8 @@ def _remove_abandoned(place: Path) -> None:
 def dump_place(size: int, *, always: bool = True) -> str | None:
     """Return the folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
 
-    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
-
-    Returns:
-        Empty for the folder of temporary files; None if the dump is too large for both, unless `always`.
+    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation. Empty
+    stands for the folder of temporary files, None for a dump too large for both, unless `always`.
     """
     with suppress(OSError):
         if os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > 4 * size:

@@ -23,21 +23,13 @@ def read_script(script: str) -> bytes:
 
 
 def compile_script(text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
-    """Return the code of a script, as Python compiles it."""
     return compile(text, file, "exec", dont_inherit=True)
 
 
 def run_script(
     script: str, arguments: Sequence[str], text: bytes | None, compile_text: Compile = compile_script
 ) -> int:
-    """Run a script of that text, or a module, as Python would; return the exit status, and print a traceback to stderr.
-
-    Args:
-        script: Its path; the name of a module if there is no text.
-        arguments: The rest of `sys.argv`.
-        text: Its bytes.
-        compile_text: Returns its code, given its text, its path and the namespace that it runs in.
-    """
+    """Run a script's text, or a module, as Python would; return the exit status, and print a traceback to stderr."""
     sys.argv[:] = [script, *arguments]
     try:
         if text is None:

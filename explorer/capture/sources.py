@@ -49,13 +49,7 @@ def keep_compiled_text(file: str, text: str) -> None:
 
 
 class ForeignSources:
-    """The sources that a foreign module names. Its author chose the names, so only expected files may be shown.
-
-    These are Python files below a folder, after resolving links, and this session's cells.
-
-    Args:
-        folder: The folder of the files; None is the working folder.
-    """
+    """The sources that a foreign module names, if allowed: Python files below a folder, links resolved, and cells."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = os.path.realpath(os.curdir if folder is None else folder)

@@ -73,17 +73,7 @@ def users_place(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An expression that needs the value of a traced array.
-
-    Args:
-        text: The expression; empty if unknown.
-        problem: One sentence without its end.
-        hint: The code to write instead.
-        origins: The lines that made the value: `from  argument `n` of f`.
-        counts: Arguments that should perhaps be static.
-        step: The user's line, if known.
-        span: The piece of that line.
-    """
+    """An expression that needs the value of a traced array: problem, hint, origins, arguments to make static."""
 
     text: str
     problem: str

@@ -39,9 +39,6 @@ class VersionsBuilder:
 
     New lines are read together with those of the next snapshots, as long as the tables of frames are the same: a module
     has hundreds of snapshots, and most add a few lines.
-
-    Args:
-        paths: The equations by their numbers, if the metadata has numbers.
     """
 
     def __init__(self, paths: EquationPaths | None = None) -> None:
@@ -136,7 +133,6 @@ class VersionsBuilder:
         return self._op_names.setdefault(line[start : line.find('"', start)], len(self._op_names))
 
     def _relabel(self, row: int, line: str) -> None:
-        """Note that a line's metadata changed."""
         op_name = self._op_name(line)
         if op_name != self._op_name_of_row[row]:
             self._op_name_of_row[row] = op_name

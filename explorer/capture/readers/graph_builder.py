@@ -32,8 +32,6 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 class _Codes(dict[str, int]):
-    """Table of strings that gives each new string the next number."""
-
     def __missing__(self, string: str) -> int:
         code = self[string] = len(self)
         return code
@@ -115,7 +113,6 @@ class GraphBuilder:
         return index
 
     def build(self, attributes: Attributes | None = None, module: Mapping[str, str] | None = None) -> Graph:
-        """Return the graph, with the attributes of its nodes and of the whole module."""
         return Graph(
             names=self.names,
             op=_ints(self._op),

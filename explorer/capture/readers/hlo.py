@@ -140,7 +140,6 @@ class _Reader:
             self.tables = []
 
     def other(self, line: str, number: int) -> None:
-        """Read a line that is no instruction."""
         if line.rstrip() in TABLES or (self.tables and _TABLE.fullmatch(line)):
             self.tables.append(line)
             return
@@ -351,7 +350,6 @@ class _Rows:
         self.known_rests.clear()
 
     def read_tables(self, lines: Sequence[str]) -> None:
-        """Read the module's tables of stack frames."""
         frames, self._frame_of = users_frames(read_frames(lines))
         first = len(self.builder.frames)
         if first:  # another module's, or an instruction's own

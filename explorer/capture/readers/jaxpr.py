@@ -48,15 +48,10 @@ def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None)
 
 @dataclass
 class _Body:
-    """The jaxpr whose equations are being read; its variables are visible only inside it.
+    """The jaxpr whose equations are being read, and its variables, visible only inside it: their nodes, results and
+    names.
 
-    Args:
-        group: Of its nodes.
-        depth: The number of jaxprs around it.
-        scope: The name scopes of the equation that calls it.
-        caller: The frame of that equation, or -1.
-        node_of: By variable, its node and the number of the result.
-        name_of: By variable, its name in the text.
+    `scope` and `caller` are the name scopes and the frame of the equation that calls it.
     """
 
     group: int

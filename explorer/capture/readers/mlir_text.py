@@ -165,13 +165,7 @@ def names_unread_arguments(op: str, body: str) -> bool:
 
 
 def result_type(op: str, body: str, *, is_single: bool = False) -> str:
-    """Return `tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't have it.
-
-    Args:
-        op: The operation.
-        body: The text after its name, without its location.
-        is_single: True if it has one result.
-    """
+    """Return `tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't have it."""
     _, colon, type_ = body.rpartition(" : ")
     if op in _GIVEN or not colon:
         return _GIVEN.get(op) or _carried(op, body)
@@ -254,11 +248,7 @@ _NOWHERE: Place = ("", ())
 
 
 class Locations:
-    """The locations that a module defines by name (`#loc3 = loc(…)`), and inline ones.
-
-    Args:
-        lines: The module's text.
-    """
+    """The locations that a module defines by name (`#loc3 = loc(…)`), and inline ones."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._definitions = {m[1]: m[2] for line in lines if line.startswith("#loc") and (m := _DEFINITION.match(line))}

@@ -110,15 +110,10 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Operation:
-    """One operation's line, taken apart.
+    """One operation's line, taken apart: name, results as written (`%0:2`), body without the location, and the
+    location.
 
-    Args:
-        op: Its name, usually with its dialect.
-        results: The values that it defines, as written: `%0:2`.
-        body: The text after its name, without its location.
-        location: The text in `loc(…)`, or None.
-        is_generic: True if its name is in quotes, as in MLIR's generic form.
-        opens: True if a region opens at the line's end.
+    It is generic if its name is in quotes, as in MLIR's generic form; `opens` if a region opens at its end.
     """
 
     op: str
