@@ -252,46 +252,38 @@ class _Hooks:
     def _run(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
         def _run_python_pjit(p: Any, args_flat: Any, *rest: Any) -> Any:
             __tracebackhide__ = True
-            observer = self.observer
-            if observer is None or put != self._puts:
-                return original(p, args_flat, *rest)
-            try:
-                call = observer.run(p, args_flat)
-            except Exception as fault:
-                call = observer.fault(fault)
-            if call is None:
-                return original(p, args_flat, *rest)
-            try:
-                result = original(p, args_flat, *rest)
-            except BaseException as error:
-                _end(observer, call, error, None, False)
-                raise
-            _end(observer, call, None, result, False)
-            return result
+            return self._observed(put, lambda o: o.run(p, args_flat), partial(original, p, args_flat, *rest))
 
         return _run_python_pjit
 
     def _derived(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
         def _pjit_call_impl_python(*args: Any, **params: Any) -> Any:
             __tracebackhide__ = True
-            observer = self.observer
-            if observer is None or put != self._puts:
-                return original(*args, **params)
-            try:
-                call = observer.derive(params, args)
-            except Exception as fault:
-                call = observer.fault(fault)
-            if call is None:
-                return original(*args, **params)
-            try:
-                result = original(*args, **params)
-            except BaseException as error:
-                _end(observer, call, error, None, False)
-                raise
-            _end(observer, call, None, None, False)
-            return result
+            run = partial(original, *args, **params)
+            return self._observed(put, lambda o: o.derive(params, args), run, is_derived=True)
 
         return _pjit_call_impl_python
+
+    def _observed(
+        self, put: int, begin: Callable[[Observer], Any], run: Callable[[], Any], is_derived: bool = False
+    ) -> Any:
+        __tracebackhide__ = True
+        observer = self.observer
+        if observer is None or put != self._puts:
+            return run()
+        try:
+            call = begin(observer)
+        except Exception as fault:
+            call = observer.fault(fault)
+        if call is None:
+            return run()
+        try:
+            result = run()
+        except BaseException as error:
+            _end(observer, call, error, None, False)
+            raise
+        _end(observer, call, None, None if is_derived else result, False)
+        return result
 
     def _event(self, name: str, *args: Any) -> None:
         # The only sign that a trace didn't come from a cache: JAX reports seconds either way, and counts a trace

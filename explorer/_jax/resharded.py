@@ -9,11 +9,13 @@ import copy
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from explorer._jax.traces import change_jaxprs, replaced
 
 try:
     # JAX's own evaluation of a jaxpr enters this around each equation; without it lines point into Explorer.
@@ -53,7 +55,7 @@ def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any])
 
 
 def expanded(equation: Any) -> Any:
-    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr; raise AttributeError, NotImplementedError if it can't."""
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr; raise an AttributeError or NotImplementedError."""
     primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     return jax.make_jaxpr(primitive.expand)(*jax.tree.unflatten(primitive.in_tree, structs))
@@ -119,14 +121,10 @@ class _Constraining:
         return self._made[id(jaxpr)]
 
     def _open(self, jaxpr: Any) -> Any:
-        equations = [made for equation in jaxpr.eqns for made in self._equations(equation)]
-        # From 0.11 a jaxpr has its constants itself, and would lose them.
-        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
-        return jaxpr.replace(eqns=equations, **constants)
+        return replaced(jaxpr, eqns=[made for equation in jaxpr.eqns for made in self._equations(equation)])
 
     def _equations(self, equation: Any) -> Sequence[Any]:
-        params = {name: self._value(value) for name, value in equation.params.items()}
-        made = equation.replace(params=params)
+        made = equation.replace(params=change_jaxprs(equation.params, self.rewrite))
         if id(equation) not in self._results:
             return (made,)
         at, spec = self._results[id(equation)]
@@ -138,18 +136,3 @@ class _Constraining:
         template: Any = jax.make_jaxpr(constrain)(struct)
         constraint = template.eqns[-1].replace(invars=[outputs[at]], outvars=[whole], source_info=equation.source_info)
         return made.replace(outvars=outputs), constraint
-
-    def _value(self, value: Any) -> Any:
-        if _is_jaxpr(value):
-            return self.rewrite(value)
-        if isinstance(value, (tuple, list)):
-            values = cast("Sequence[Any]", value)
-            if any(map(_is_jaxpr, values)):
-                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
-                return make([self.rewrite(item) if _is_jaxpr(item) else item for item in values])
-        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
-
-
-def _is_jaxpr(value: Any) -> bool:
-    inner = getattr(value, "jaxpr", value)
-    return hasattr(inner, "eqns") and hasattr(inner, "invars")

@@ -16,6 +16,8 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
+from explorer._jax.traces import replaced
+
 _core: Any
 try:
     from jax._src import core as _core  # pyright: ignore
@@ -185,11 +187,9 @@ class Substitution:
     def jaxpr(self, jaxpr: Any) -> Any:
         if id(jaxpr) not in self.jaxprs:
             inputs = {kind: [self.variable(v) for v in getattr(jaxpr, kind)] for kind in ("constvars", "invars")}
-            if hasattr(jaxpr, "consts"):  # from 0.11 a jaxpr has its own, and would lose them
-                inputs["consts"] = list(jaxpr.consts)
             equations = [self.equation(e) for e in jaxpr.eqns if not self.is_size(e)]
             outputs = [self.variable(v) for v in jaxpr.outvars]
-            self.jaxprs[id(jaxpr)] = jaxpr, jaxpr.replace(**inputs, eqns=equations, outvars=outputs)
+            self.jaxprs[id(jaxpr)] = jaxpr, replaced(jaxpr, **inputs, eqns=equations, outvars=outputs)
         return self.jaxprs[id(jaxpr)][1]
 
     def is_size(self, equation: Any) -> bool:

@@ -179,7 +179,7 @@ _SUFFIXES = (".hlo", ".mlir", ".mlirbc", ".stablehlo", ".pb", ".hlo.txt", ".hlo.
 
 @dataclass
 class Dump:
-    """One module of a dump: the start of its files' names, and its text `before` and `after` optimization, or `only` one."""
+    """One module of a dump: its files' prefix, and its text `before` and `after` optimization, or `only` one."""
 
     prefix: str
     files: dict[str, Path] = field(default_factory=dict[str, Path])
