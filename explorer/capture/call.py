@@ -98,18 +98,15 @@ def _route(
     if not own:
         return args, kwargs
     needed = [key for key in own if options[key] is inspect.Parameter.empty]
-    text, hint = _clash_text(verb, min(needed or own))
+    name = min(needed or own)
+    text = f"`{name}` is given to the function, which has a parameter of that name, and is no option of {verb}"
+    hint = f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
     if needed:
         raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
     warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 3)
     mine = {key: kwargs[key] for key in clashing - own}
     theirs = {key: value for key, value in kwargs.items() if key not in mine}
     return (Call(args[0], *args[1:], **theirs),), mine
-
-
-def _clash_text(verb: str, name: str) -> tuple[str, str]:
-    text = f"`{name}` is given to the function, which has a parameter of that name, and is no option of {verb}"
-    return text, f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
 
 
 def _refuse_more(verb: str, count: int, names: Set[str]) -> None:

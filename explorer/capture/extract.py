@@ -44,8 +44,7 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
     parameters = 0
     for node in sorted(inside | {operand for at in inside for operand in _operands(graph, at)}):
         if node in inside and graph.ops[int(graph.op[node])] != "parameter":
-            text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
-            body.append(_rooted(text, node == root))
+            body.append(_instruction(graph, lines, node, node == root))
         else:
             made = list(_parameter(graph, node, parameters))
             parameters += max(len(made) - 1, 1)
@@ -90,11 +89,6 @@ def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
         yield f"%{name}.element.{i} = {element} parameter({number + i})"
     operands = ", ".join(f"%{name}.element.{i}" for i in range(len(elements)))
     yield f"%{name} = {text} tuple({operands})"
-
-
-def _instruction(lines: Sequence[str], at: int) -> str:
-    """Return the instruction on a line, without `ROOT`."""
-    return lines[at].strip().removeprefix("ROOT ").lstrip()
 
 
 def _recompilable(graph: Graph, node: int, text: str) -> str:
@@ -147,11 +141,11 @@ def _reshaped(graph: Graph, node: int) -> str:
     return "\n  ".join([*rows, f"%{name} = {after} transpose(%{name}.reshaped), dimensions={{{back}}}"])
 
 
-def _rooted(text: str, is_root: bool) -> str:
-    """Return the indented line of an instruction, with `ROOT` if it is the root; of several lines the last."""
-    *before, last = text.split("\n")
-    marked = f"  {'ROOT ' * is_root}{last.strip()}"
-    return "\n".join([*(f"  {line.strip()}" for line in before), marked])
+def _instruction(graph: Graph, lines: Sequence[str], node: int, is_root: bool) -> str:
+    """Return the indented text of an instruction for a new module; the last line of a root has `ROOT`."""
+    text = lines[int(graph.line[node])].strip().removeprefix("ROOT ").lstrip()
+    *before, last = _recompilable(graph, node, text).split("\n")
+    return "\n".join([*(f"  {line.strip()}" for line in before), f"  {'ROOT ' * is_root}{last.strip()}"])
 
 
 def _metadata(text: str) -> str:
@@ -176,6 +170,5 @@ def _computation(graph: Graph, lines: Sequence[str], group: int) -> str:
     rows = [f"%{graph.groups[group].name} {{"]
     roots = graph.is_root
     for node in (graph.group == group).nonzero()[0].tolist():
-        text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
-        rows.append(_rooted(text, bool(roots[node])))
+        rows.append(_instruction(graph, lines, node, bool(roots[node])))
     return "\n".join([*rows, "}"])

@@ -67,7 +67,23 @@ def read_pass_texts(
     `runs` are the passes that ran, `paths` the equations of a numbered program. `rename` takes the names of all
     instructions and computations, and those that are taken; it returns new names for some.
     """
-    return _Reading(texts, paths).read(runs, rename)
+    versions = VersionsBuilder(paths)
+    steps: list[tuple[Run, int]] = []  # each with the snapshot after it
+    left_out, before = 0, ""
+    for file, text in texts:
+        if len(versions) > MOST_LINES:
+            left_out += 1
+            continue
+        is_new = text != before and versions.add(text)
+        name = _outside(before, text) if file.name == START and is_new else file.name
+        if before:
+            steps.append((Run(name, file.pipeline), versions.snapshots - 1))
+        before = text
+    names = versions.all_names() if rename is not None else set[str]()
+    built = versions.build(rename(names, names) if rename is not None else None)
+    ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, steps)]
+    omitted = f"the last {left_out:,} snapshots are left out: the program is too large" if left_out else ""
+    return Passes(built, measured(built, ran), is_complete=bool(runs), omitted=omitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +95,7 @@ class PassFile:
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
     """Return the module's snapshots in order; by default of the module with the most text."""
-    name = module or next(iter(modules_in(folder)), "")
-    files = _of_module(folder, name)
-    # A program from JAX's persistent cache runs no pass.
-    return files if any(file.pipeline for file in files) else []
-
-
-def _of_module(folder: Path, module: str) -> list[PassFile]:
+    module = module or next(iter(modules_in(folder)), "")
     first: list[PassFile] = []
     last: list[PassFile] = []
     numbered: list[tuple[int, PassFile]] = []
@@ -97,39 +107,9 @@ def _of_module(folder: Path, module: str) -> list[PassFile]:
             first.append(PassFile(path, "", ""))
         elif (match := _LAST.fullmatch(path.name)) is not None and match["module"] == module:
             last.append(PassFile(path, "", START))
-    return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
-
-
-class _Reading:
-    """Snapshots of one module, read in order; of each only the new lines are kept."""
-
-    def __init__(self, texts: Iterable[tuple[PassFile, str]], paths: EquationPaths | None) -> None:
-        self.texts = texts
-        self.versions = VersionsBuilder(paths)
-        self.steps: list[tuple[Run, int]] = []  # each with the snapshot after it
-        self.left_out = 0
-
-    def read(self, runs: Sequence[Run], rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None) -> Passes:
-        before = ""
-        for file, text in self.texts:
-            if len(self.versions) > MOST_LINES:
-                self.left_out += 1
-                continue
-            is_new = text != before and self.versions.add(text)
-            name = _outside(before, text) if file.name == START and is_new else file.name
-            if before:
-                self.steps.append((Run(name, file.pipeline), self.versions.snapshots - 1))
-            before = text
-        names = self.versions.all_names() if rename is not None else set[str]()
-        versions = self.versions.build(rename(names, names) if rename is not None else None)
-        ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, self.steps)]
-        omitted = f"the last {self.left_out:,} snapshots are left out: the program is too large"
-        return Passes(
-            versions,
-            measured(versions, ran),
-            is_complete=bool(runs),
-            omitted=omitted if self.left_out else "",
-        )
+    files = [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
+    # A program from JAX's persistent cache runs no pass.
+    return files if any(file.pipeline for file in files) else []
 
 
 def _outside(before: str, text: str) -> str:
@@ -140,7 +120,7 @@ def _outside(before: str, text: str) -> str:
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
     """Return all runs in order, each with its snapshot, and the steps that are no run of their own."""
-    written = [(_in_file_name(run.name), _in_file_name(run.pipeline)) for run in runs]
+    written = [(_NOT_IN_FILES.sub("_", run.name), _NOT_IN_FILES.sub("_", run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
     shot = at = 0
     for step, after in steps:
@@ -157,11 +137,6 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
         at += match >= 0
     merged += zip(runs[at:], repeat(shot), strict=False)
     return [(run, after) for run, after in merged if run.name != START]
-
-
-def _in_file_name(text: str) -> str:
-    """Return a pass's or a pipeline's name as a file's name has it."""
-    return _NOT_IN_FILES.sub("_", text)
 
 
 # The folder that --xla_dump_to wrote ----------------------------------------------------------------------------------
@@ -278,7 +253,10 @@ def timed() -> Generator[Recording]:
         with suppress(ProfilerBusyError, RuntimeError, OSError):  # a full disk, where the profile goes through files
             session.close()
     with suppress(RuntimeError):  # cut short
-        recording.runs += _runs(read_profile(profile.data)) if profile.data else []
+        planes = read_profile(profile.data).planes if profile.data else []
+        runs = [_runs_of(line.events) for plane in planes for line in plane.lines]
+        # Of the thread that compiled most: other threads may compile at the same time.
+        recording.runs += max(runs, key=len, default=list[Run]())
 
 
 @dataclass(slots=True)
@@ -290,18 +268,13 @@ class _Open:
     run: int  # its index among the runs, or -1
 
 
-def _runs(profile: Any) -> Iterable[Run]:
-    """Return the runs of the thread that compiled most: other threads may compile at the same time."""
-    lines = [line for plane in profile.planes for line in plane.lines]
-    runs: list[list[Run]] = [_runs_of(line.events) for line in lines]
-    return max(runs, key=len, default=list[Run]())
-
-
 def _runs_of(events: Iterable[Any]) -> list[Run]:
     runs: list[Run | None] = []
     stack: list[_Open] = []
     for event in sorted(events, key=lambda event: (event.start_ns, -event.duration_ns)):
-        outer = _innermost_open(stack, event.start_ns)
+        while stack and event.start_ns >= stack[-1].end:
+            stack.pop()
+        outer = stack[-1] if stack else _Open(0, "", -1)
         match = _PIPELINE.fullmatch(event.name)
         pipeline, run = "" if match is None else match[1], -1
         if match is not None:
@@ -313,10 +286,3 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
             runs.append(Run(event.name, outer.pipeline, event.duration_ns / 1e9))
         stack.append(_Open(event.start_ns + event.duration_ns, pipeline, run))
     return [run for run in runs if run is not None]
-
-
-def _innermost_open(stack: list[_Open], now: float) -> _Open:
-    """Return the event around what starts now; drop those of the stack that ended before."""
-    while stack and now >= stack[-1].end:
-        stack.pop()
-    return stack[-1] if stack else _Open(0, "", -1)

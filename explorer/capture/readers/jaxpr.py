@@ -68,7 +68,7 @@ class _Body:
 
     def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
         """Return node and result of each variable, without literals."""
-        return [self.node_of[atom] for atom in atoms if not _is_literal(atom) and atom in self.node_of]
+        return [self.node_of[atom] for atom in atoms if not hasattr(atom, "val") and atom in self.node_of]
 
     def written(self, atoms: Sequence[Any]) -> list[str]:
         return [_written(atom, self.name_of) for atom in atoms]
@@ -92,10 +92,8 @@ class _Reader:
         for variable, path in zip(jaxpr.invars, chain(paths, repeat("")), strict=False):
             labels.append(self.read_input(variable, "parameter", path, body))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
-        equations: list[Any] = jaxpr.eqns
-        inner = [inner_jaxprs(equation.params) for equation in equations]
-        for equation, jaxprs in zip(equations, inner, strict=True):
-            self.read_equation(equation, jaxprs, body)
+        for equation in jaxpr.eqns:
+            self.read_equation(equation, inner_jaxprs(equation.params), body)
         self.note_returned(jaxpr.outvars, body)
         self.lines.append(f"{indent}in ({', '.join(body.written(jaxpr.outvars))}) }}")
 
@@ -135,9 +133,13 @@ class _Reader:
         parameters = _parameters(equation.params, inner)
         self.attributes.append(_attributes(parameters, equation.invars, makers) | self.noted(equation.outvars))
         results = " ".join(map("{}:{}".format, names, types)) or "_"
+        written = " ".join(
+            f"{key}={text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 1] + '…'}"
+            for key, text in parameters.items()
+        )
         operands = " ".join(body.written(equation.invars))
         indent = "  " * (body.depth + 1)
-        self.lines.append(f"{indent}{results} = {primitive}{_bracketed(parameters)} {operands}")
+        self.lines.append(f"{indent}{results} = {primitive}{f'[{written}]' if written else ''} {operands}")
         body.bind(node, equation.outvars, names)
         label = equation.params.get("name")
         for key, jaxpr in inner:
@@ -201,7 +203,7 @@ def _type(aval: Any) -> str:
 
 def _written(atom: Any, name_of: dict[Any, str]) -> str:
     """Return a variable's name, or a literal's value and type."""
-    return f"{_literal(atom.val)}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
+    return f"{_literal(atom.val)}:{_type(atom.aval)}" if hasattr(atom, "val") else name_of.get(atom, "_")
 
 
 def _literal(value: Any) -> str:
@@ -209,10 +211,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return int.__repr__(value)
     return float.__repr__(value) if isinstance(value, float) else str(value)
-
-
-def _is_literal(atom: Any) -> bool:
-    return hasattr(atom, "val")
 
 
 def _joined(scope: str, name: str) -> str:
@@ -227,27 +225,18 @@ def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> 
     }
 
 
-def _bracketed(parameters: Mapping[str, str]) -> str:
-    written = " ".join(f"{key}={_short(value)}" for key, value in parameters.items())
-    return f"[{written}]" if written else ""
-
-
 def _attributes(
     parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
     """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
     # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
-    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if _is_literal(v)]
+    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]
     if literals:
         attributes["literals"] = ", ".join(literals)
     if any(result for _, result in makers):
         attributes["operand_results"] = ",".join(str(result) for _, result in makers)
     return attributes
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 1] + "…"
 
 
 def _kind(primitive: str, key: str) -> str:

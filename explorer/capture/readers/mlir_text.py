@@ -167,8 +167,11 @@ def names_unread_arguments(op: str, body: str) -> bool:
 def result_type(op: str, body: str, *, is_single: bool = False) -> str:
     """Return `tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't have it."""
     _, colon, type_ = body.rpartition(" : ")
-    if op in _GIVEN or not colon:
-        return _GIVEN.get(op) or _carried(op, body)
+    if op in _GIVEN:
+        return _GIVEN[op]
+    if not colon:  # a loop's: `… iter_args(%a = %b) -> (tensor<f32>) {`
+        carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
+        return carried[1] if carried else ""
     if op.endswith("constant") and "->" in type_ and "@" in body:  # of a function
         return type_
     result = _last_type(type_, is_single=is_single)
@@ -176,12 +179,6 @@ def result_type(op: str, body: str, *, is_single: bool = False) -> str:
         element = _ELEMENT.fullmatch(result)
         return element[1] if element else ""
     return "" if result == "()" else result
-
-
-def _carried(op: str, body: str) -> str:
-    """Return the types of a loop's results: `… iter_args(%a = %b) -> (tensor<f32>) {`."""
-    carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
-    return carried[1] if carried else ""
 
 
 def _last_type(text: str, *, is_single: bool) -> str:
@@ -298,16 +295,21 @@ class _Reading:
         if file := _FILE.match(text, at):
             self.at = file.end()
             # MLIR prints `-` where what it read had no location.
-            return "", (_frame(file),) if file[1] != "-" else ()
+            if file[1] == "-":
+                return _NOWHERE
+            line, end_line = int(file[2]), int(file[4] or file[2])  # `"f.py":3:8 to :20` ends on the same line
+            return "", (Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0)),)
         if name := _NAME.match(text, at):
             self.at = name.end()
             return self.named(_ESCAPED.sub(r"\1", name[1]), self.inner("(", ")", depth)[:1])
         if text.startswith("callsite(", at):
             self.at = at + len("callsite")
-            return _call_site(self.inner("(", ")", depth))
+            places = self.inner("(", ")", depth)  # callsite(callee at caller)
+            return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
         if fused := _FUSED.match(text, at):
             self.at = fused.end() - 1
-            return _fused(self.inner("[", "]", depth))
+            places = self.inner("[", "]", depth)
+            return next((place for place in places if place[1]), places[0] if places else _NOWHERE)
         self.at = len(text)
         return _NOWHERE
 
@@ -332,19 +334,3 @@ class _Reading:
             # JAX wraps a file location in its function's name; an operation's own name comes around that.
             return scope, (replace(frames[0], function=name),)
         return name, frames
-
-
-def _frame(file: re.Match[str]) -> Frame:
-    """Return the frame of `"f.py":3:8 to :20`, whose end may be on the same line or missing."""
-    line, end_line = int(file[2]), int(file[4] or file[2])
-    return Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0))
-
-
-def _call_site(places: list[Place]) -> Place:
-    """Return the stack of `callsite(callee at caller)`."""
-    return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
-
-
-def _fused(places: list[Place]) -> Place:
-    """Return, for operations fused into one, the first place that has a stack."""
-    return next((place for place in places if place[1]), places[0] if places else _NOWHERE)
