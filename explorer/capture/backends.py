@@ -22,11 +22,9 @@ from explorer.model.target import Target
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """The result of a compilation: a function that returns the optimized HLO, the compiler's estimates, and bytes by
-    use.
+    """The result of a compilation: a function that returns the optimized HLO, estimates, and bytes by use.
 
-    Estimates and bytes are empty where the compiler has no such figures. `compiled` is missing without a device to load
-    it.
+    Estimates and bytes may be empty. `compiled` is missing without a device to load it.
     """
 
     text: Callable[[], str]
@@ -40,40 +38,27 @@ def environment() -> dict[str, str]:
 
 
 class Backend(Protocol):
-    """Protocol of lowering and compiling."""
+    """Lowering and compiling of a program.
+
+    `light_options` save time after the passes, which stay the same. `write_code` compiles once more, with everything
+    below HLO written to a folder.
+    """
 
     @property
-    def is_here(self) -> bool:
-        """True if JAX compiles in this process."""
-        ...
-
+    def is_here(self) -> bool: ...
     @property
-    def light_options(self) -> Mapping[str, Any]:
-        """Options that save time after the passes, which stay the same."""
-        ...
-
-    def lower(self, traced: Any) -> Any:
-        """Return the `jax.stages.Lowered` of a `jax.stages.Traced`."""
-        ...
-
+    def light_options(self) -> Mapping[str, Any]: ...
+    @property
+    def gpu_limits(self) -> GpuLimits | None: ...
+    def lower(self, traced: Any) -> Any: ...
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram: ...
-
-    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """Compile a lowered program once more, with everything below HLO written to a folder."""
-        ...
-
-    @property
-    def gpu_limits(self) -> GpuLimits | None:
-        """The limits of a multiprocessor of a GPU; None where unknown."""
-        ...
-
-    def environment(self) -> dict[str, str]:
-        """Return the capture's environment: versions, device, target."""
-        ...
+    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram: ...
+    def environment(self) -> dict[str, str]: ...
 
 
 class HereBackend:
     is_here = True
+    gpu_limits = None  # a device that is here doesn't say which of the published GPUs it is
 
     @property
     def light_options(self) -> Mapping[str, Any]:
@@ -93,11 +78,6 @@ class HereBackend:
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
         return self.compile(lowered, {**(options or {}), **_code_options(jax.default_backend(), folder)})
 
-    @property
-    def gpu_limits(self) -> GpuLimits | None:
-        """None: a device that is here doesn't say which of the published GPUs it is."""
-        return None
-
     def environment(self) -> dict[str, str]:
         return environment()
 
@@ -105,9 +85,8 @@ class HereBackend:
 class TargetBackend:
     """The compiler of hardware that isn't here, in a subprocess."""
 
-    light_options: Mapping[str, Any] = {}
-
     is_here = False
+    light_options: Mapping[str, Any] = {}
 
     def __init__(self, target: Target) -> None:
         """Raise MissingCompilerError, before the trace, where the compiler is not installed."""

@@ -106,14 +106,11 @@ def _narrow(way: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
     if isinstance(last, ast.Assert):
         return [*way, last.test]  # 3.11
     if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)):  # from 3.12, whatever in it raised
-        masked = [part for part in ast.walk(last) if is_mask and _may_be_masked(part)]
+        subscripts = [part for part in ast.walk(last) if isinstance(part, ast.Subscript)]
+        masked = [part for part in subscripts if not isinstance(part.slice, (ast.Constant, ast.Slice))]
         within = masked if is_mask else last.generators[0].ifs
         return [*way, within[0]] if len(within) == 1 else way
     return way
-
-
-def _may_be_masked(node: ast.AST) -> bool:
-    return isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Slice))
 
 
 def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:

@@ -86,7 +86,9 @@ class _Code:
 def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
     """Return the code of the kernels of `graph`, from the compiler's output in `folder`; `limits` are of a GPU."""
     code = _Code()
-    files = _files(folder)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    if dumps := dumps_in(folder):  # the largest is the program; the others are constants and candidates
+        files = [path for path in files if path.name.startswith(f"{dumps[0].prefix}.")]
     if platform in _READERS:
         _READERS[platform](code, folder, files)
     else:
@@ -101,13 +103,6 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
     order = {name: at for at, name in enumerate(graph.names)}
     rows.sort(key=lambda row: (order.get(row.kernels[0], len(order)) if row.kernels else len(order), row.function))
     return MachineCode(platform, tuple(rows), (*code.notes, *_without(graph, rows)))
-
-
-def _files(folder: Path) -> Sequence[Path]:
-    """Return the files of the program's own module, without smaller modules of constants and candidates."""
-    dumps = dumps_in(folder)
-    paths = sorted(path for path in folder.iterdir() if path.is_file())
-    return [path for path in paths if path.name.startswith(f"{dumps[0].prefix}.")] if dumps else paths
 
 
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:

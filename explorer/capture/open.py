@@ -100,7 +100,12 @@ def _text_of(data: bytes, what: str) -> str:
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_GZIP):
-        data = _unpacked(data, what)
+        try:
+            data = Unpacker(len(data)).unpack(data, GZIP)
+        except UnpackingError as error:
+            raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
+        if not data.strip():
+            raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_CAPTURE):
         raise OpenError(f"{what}: this is a capture that was saved. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):
@@ -123,16 +128,6 @@ def _convert(convert: Callable[[bytes], str], data: bytes, what: str, hint: str)
         return convert(data)
     except OpenError as error:
         raise OpenError(f"{what}: {error}{hint}") from error.__cause__
-
-
-def _unpacked(data: bytes, what: str) -> bytes:
-    try:
-        unpacked = Unpacker(len(data)).unpack(data, GZIP)
-    except UnpackingError as error:
-        raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
-    if not unpacked.strip():
-        raise OpenError(f"{what}: nothing is in there.")
-    return unpacked
 
 
 @dataclass(frozen=True)
@@ -184,8 +179,7 @@ def _starts_as_mlir(text: str) -> bool:
 def _capture_of_text(text: str, name: str, origin: str, sources: ForeignSources) -> Capture:
     if not text.strip():
         raise OpenError("there is nothing to open: the text is empty.")
-    read = _read(text)
-    return _capture([read], name, {"opened from": origin}, sources)
+    return _capture([_read(text)], name, {"opened from": origin}, sources)
 
 
 def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> Capture:
@@ -226,7 +220,11 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
     """Return the capture of the stages that were read, named by the last."""
     last = reads[-1]
-    _check_types(reads)
+    try:
+        for read in reads:
+            measure_types(read.graph.types)
+    except UnreadableTextError as error:  # an array whose size no compiler can count
+        raise OpenError(f"this module is refused: {error}") from error
     header = _MODULE.search(last.text, 0, 100_000)
     backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
     failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
@@ -241,15 +239,6 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
         cost=TotalCost(last.graph) if last.stage == "hlo" else {},
         read_source=cache(sources.read),
     )
-
-
-def _check_types(reads: list[_ParsedText]) -> None:
-    """Raise OpenError for a module with an array whose size no compiler can count."""
-    try:
-        for read in reads:
-            measure_types(read.graph.types)
-    except UnreadableTextError as error:
-        raise OpenError(f"this module is refused: {error}") from error
 
 
 def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:

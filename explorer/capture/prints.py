@@ -23,7 +23,9 @@ class Prints:
         self._owner = threading.get_ident()
 
     def write(self, text: str) -> int:
-        if not self.is_muted or self._is_of_others():
+        thread = threading.current_thread()
+        is_users = thread.ident != self._owner and not isinstance(thread, threading._DummyThread)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public tells a thread that Python didn't start
+        if not self.is_muted or is_users:
             return self.stream.write(text)
         self.lines += text.count("\n")
         return len(text)
@@ -52,10 +54,6 @@ class Prints:
             f"it prints: shown for the first call, then {self.lines:,} line{'s' * (self.lines != 1)} muted; to print "
             "takes time too, which is among what was measured"
         ]
-
-    def _is_of_others(self) -> bool:
-        thread = threading.current_thread()
-        return thread.ident != self._owner and not isinstance(thread, threading._DummyThread)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public tells a thread that Python didn't start
 
 
 @contextmanager

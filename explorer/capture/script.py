@@ -62,14 +62,11 @@ def _its_own(traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback without frames of this file, of runpy, and of hot functions' wrappers."""
     own: list[TracebackType] = []
     while traceback is not None:
-        if not _is_ours(traceback):
+        file = traceback.tb_frame.f_code.co_filename
+        is_runpy = traceback.tb_frame.f_globals.get("__name__") == "runpy"
+        if file != __file__ and not file.startswith(_HOT) and not is_runpy:
             own.append(traceback)
         traceback = traceback.tb_next
     for frame, inner in zip(own, [*own[1:], None], strict=False):
         frame.tb_next = inner
     return own[0] if own else None
-
-
-def _is_ours(traceback: TracebackType) -> bool:
-    file = traceback.tb_frame.f_code.co_filename
-    return file == __file__ or file.startswith(_HOT) or traceback.tb_frame.f_globals.get("__name__") == "runpy"
