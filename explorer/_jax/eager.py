@@ -107,7 +107,6 @@ class _Hooks:
         self._looks: dict[str, Any] = {}
 
     def listen(self, listener: EagerListener) -> None:
-        """Notify `listener` from now on."""
         with self._lock:
             if _hook_state is None:
                 return
@@ -125,7 +124,6 @@ class _Hooks:
                 _hook_state.set_local(hook)
 
     def unlisten(self, listener: EagerListener) -> None:
-        """Stop notifying `listener`."""
         with self._lock:
             self._listeners = tuple(one for one in self._listeners if one is not listener)
             if self._listeners or self._hook is None:

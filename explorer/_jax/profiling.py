@@ -135,7 +135,6 @@ def _in_memory() -> Iterator[Recording]:
 
 
 def _in_files() -> Iterator[Recording]:
-    """Record through files, with the public functions."""
     recording = Recording()
     recording.note = "this jaxlib has no profile in memory: it was recorded through files, which takes longer"
     with TemporaryDirectory() as folder:

@@ -54,7 +54,6 @@ class Call:
 
     @classmethod
     def of(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Return `function` if it is a `Call`, else a `Call` of it."""
         return function if isinstance(function, Call) else cls(function, *args, **kwargs)
 
     def __repr__(self) -> str:

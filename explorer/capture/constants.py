@@ -68,7 +68,6 @@ def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterat
 
 
 def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, and of the objects in it."""
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
     for path, leaf in leaves:
         name = root + jax.tree_util.keystr(path)

@@ -228,7 +228,6 @@ def _callers_by_group(graph: Graph) -> list[list[int]]:
 
 
 def _members(graph: Graph) -> list[list[int]]:
-    """Return the nodes of each group, and last those of no group."""
     members: list[list[int]] = [[] for _ in range(len(graph.groups) + 1)]
     for node, group in enumerate(graph.group.tolist()):
         members[group].append(node)

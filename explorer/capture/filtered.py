@@ -146,8 +146,6 @@ def _flattened(values: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 class _SeenError(Exception):
-    """Exception that ends a wrapper's call once its arguments are known."""
-
     def __init__(self, *call: Any) -> None:
         super().__init__("seen")
         self.call = call

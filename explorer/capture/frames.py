@@ -43,7 +43,6 @@ class Step:
         return next((space[name] for space in spaces if name in space), None)
 
     def traced_names(self, node: ast.AST) -> list[ast.Name]:
-        """Return the names in an expression whose values hold tracers."""
         return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
     def callee_name(self, function: ast.expr) -> str:
@@ -72,7 +71,6 @@ class Step:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the function's parameters, including `*args` and `**kwargs`."""
         args, varargs, varkw = inspect.getargs(self.frame.f_code)
         return [name for name in (*args, varargs, varkw) if name]
 

@@ -71,8 +71,6 @@ def _have_equal_types(one: Graph, other: Graph) -> bool:
 
 @dataclass
 class _Code:
-    """The code of each function, by its symbol."""
-
     texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
     kernels: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -260,7 +258,6 @@ _READERS: Mapping[str, Callable[[_Code, Path, Sequence[Path]], None]] = {
 
 
 def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
-    """Return notes on the kernels that have no code here."""
     having = {name for row in rows for name in row.kernels}
     missing: dict[str, int] = {}
     for node in running_nodes(graph).tolist():

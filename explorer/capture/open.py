@@ -218,7 +218,6 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 
 
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
-    """Return the capture of the stages that were read, named by the last."""
     last = reads[-1]
     try:
         for read in reads:
@@ -255,7 +254,6 @@ def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
 
 
 def _users_file(graph: Graph) -> str:
-    """Return the file that most operations come from, except libraries."""
     used = np.bincount(graph.frame[graph.frame >= 0], minlength=len(graph.frames)) if graph.frames else ()
     files: Counter[str] = Counter()
     for frame, count in zip(graph.frames, used, strict=True):

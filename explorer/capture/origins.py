@@ -108,7 +108,6 @@ def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tim
 
 
 def _times_of(function: Any) -> dict[Hashable, Samples | None]:
-    """Return the times of a function's programs; empty for an unknown function."""
     entry = _times.get(id(_owner(function)))
     return entry[1] if entry is not None and entry[0]() is _owner(function) else {}
 
@@ -141,7 +140,6 @@ def _type_of(leaf: Any) -> Hashable:
 
 
 def _described(leaf: Any) -> Any:
-    """Return a struct for an array; any other argument as it is."""
     if isinstance(leaf, jax.Array):
         sharding = leaf.sharding if leaf.committed else None
         is_weak = getattr(leaf, "weak_type", False)  # which random keys don't have

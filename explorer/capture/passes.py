@@ -163,7 +163,6 @@ class Dump:
 
     @property
     def name(self) -> str:
-        """The module's name, `jit_f`."""
         return _NUMBER.sub("", self.prefix)
 
 
@@ -261,8 +260,6 @@ def timed() -> Generator[Recording]:
 
 @dataclass(slots=True)
 class _Open:
-    """An event that contains the following ones, up to `end`."""
-
     end: float
     pipeline: str
     run: int  # its index among the runs, or -1

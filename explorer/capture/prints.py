@@ -38,7 +38,6 @@ class Prints:
 
     @contextmanager
     def muted(self) -> Generator[None]:
-        """Count within."""
         before, self.is_muted = self.is_muted, True
         try:
             yield
@@ -47,7 +46,6 @@ class Prints:
 
     @property
     def notes(self) -> list[str]:
-        """A note for the reader if lines were muted."""
         if not self.lines:
             return []
         return [

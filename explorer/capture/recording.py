@@ -145,7 +145,6 @@ class RecordedProgram:
 
     @cached_property
     def stablehlo_text(self) -> str:
-        """The lowered program as text, with the numbers."""
         return self._numbered.lowered.as_text(debug_info=True)
 
     def read_stablehlo(self) -> tuple[str, Graph]:
@@ -300,7 +299,6 @@ class _Dumped:
         return self.temporary.name if self.temporary is not None else ""
 
     def packed(self, runs: Sequence[Run]) -> PassDump | None:
-        """Return what the compiler wrote; None if it wrote nothing."""
         if self.temporary is None:
             return None
         settle(Path(self.folder))

@@ -56,11 +56,9 @@ class ForeignSources:
         self._above = self.folder.rstrip(os.sep) + os.sep
 
     def read(self, file: str) -> Source | None:
-        """Return the source of a file; None if it doesn't exist or may not be shown."""
         return read_source(file) if self._is_session(file) or (self._is_there(file) and self._is_below(file)) else None
 
     def left_out(self, files: Iterable[str]) -> list[str]:
-        """Return the files that exist and may not be shown."""
         return [file for file in files if self._is_there(file) and not self._is_below(file)]
 
     def _is_session(self, file: str) -> bool:

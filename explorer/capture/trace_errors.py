@@ -170,7 +170,6 @@ def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
 
 
 def _operands(step: Step) -> list[str]:
-    """Return a line with the types of the arrays that the failing expression names."""
     way = syntax_at(step.file, step.span)
     operands: dict[str, str] = {}
     for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():

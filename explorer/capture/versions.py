@@ -256,7 +256,6 @@ def _renamed_instruction(names: Mapping[str, str], name: str) -> str:
 
 
 def _renamed(names: Mapping[str, str], line: str) -> str:
-    """Return a line with each name replaced: after a `%`, or as a parameter in a computation's signature."""
     return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
 
 

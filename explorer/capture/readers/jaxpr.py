@@ -84,7 +84,6 @@ class _Reader:
         self.frame_of_traceback: dict[tuple[Any, int], int] = {}
 
     def read(self, jaxpr: Any, title: str, body: _Body) -> None:
-        """Read one jaxpr into the group of `body`."""
         indent = "  " * body.depth
         # Only the outermost jaxpr has the user's names of arguments; inner ones repeat JAX's own.
         paths: Sequence[str] = () if body.depth else getattr(jaxpr.debug_info, "arg_names", None) or ()
@@ -148,7 +147,6 @@ class _Reader:
             self.read(jaxpr, title, _Body(group, body.depth + 2, path, frame))
 
     def noted(self, variables: Sequence[Any]) -> dict[str, str]:
-        """Return the notes on an equation's results."""
         return {
             f"{key}_{result}" if result else key: text
             for result, variable in enumerate(variables)

@@ -182,7 +182,6 @@ def result_type(op: str, body: str, *, is_single: bool = False) -> str:
 
 
 def _last_type(text: str, *, is_single: bool) -> str:
-    """Return the result types after an operation's last colon."""
     result = text.rpartition("->")[2].strip().rstrip("{").strip()
     if "}" in result and result.count("}") > result.count("{"):  # of a number in a dictionary: `{dim = 0 : i64}`
         return ""
@@ -256,7 +255,6 @@ class Locations:
         return _Reading(self, text).location(0)
 
     def named(self, alias: str) -> Place:
-        """Return scope path and stack of `#loc3`, given as `loc3`."""
         if alias not in self._known:
             self._resolve(alias)
         return self._known[alias]

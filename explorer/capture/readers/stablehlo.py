@@ -190,11 +190,9 @@ class _Reader:
                 self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
 
     def meant(self, alias: re.Match[str]) -> str:
-        """Return the type behind an alias."""
         return self.aliases.get(alias[0], alias[0])
 
     def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
-        """Keep the attributes of the node that was added last."""
         self.attributes.append(self.skeletons.setdefault((op, text, operand_results), len(self.skeletons)))
 
     def read_line(self, number: int, line: str) -> None:
@@ -303,7 +301,6 @@ class _Reader:
         return nodes[-1] if nodes else -1
 
     def define(self, names: Sequence[str], node: int) -> None:
-        """Define values in the open region, visible in the regions inside it."""
         for name in names:
             self.values.setdefault(name, []).append(node)
         if self.regions:
@@ -445,7 +442,6 @@ def _without_strings(text: str) -> str:
 
 
 def _operands(operation: _Operation, loop: Sequence[LoopArgument]) -> list[str]:
-    """Return the names of the values that an operation reads."""
     if operation.op == "scf.for":
         return [name for name in _REFERENCE.findall(operation.body) if name not in {own for own, *_ in loop}]
     return [start for _, start, _ in loop] or _used(operation.body, is_generic=operation.is_generic)

@@ -69,7 +69,6 @@ def _without_locations(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _module_lines(texts: Sequence[str]) -> set[int]:
-    """Return the first and last lines of the module itself."""
     headers = {at for at, text in enumerate(texts) if text.startswith(("HloModule", "module"))}
     is_mlir = bool(headers) and min(headers) < _HEAD and not texts[0].startswith("HloModule")
     # MLIR's module has an end of its own.
@@ -126,7 +125,6 @@ def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
 
 
 def _equation_attributes(text: str, node_of: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-    """Return the attributes of an equation, from its text right of `=`."""
     attributes = {"written": _VARIABLE.sub("_", text)}
     if length := _LENGTH.search(text):
         attributes["length"] = length[1]
