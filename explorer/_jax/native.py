@@ -154,7 +154,7 @@ def hlo_text(data: bytes) -> str:
     try:
         return _read_apart("hlo_text", data)
     except ValueError as error:
-        raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {error}.") from error
+        raise OpenError(f"these {len(data):,} bytes are not a serialized HLO module: {error}.") from error
 
 
 def mlir_text(data: bytes) -> str:

@@ -90,7 +90,7 @@ def profiling() -> Generator[Recording]:
         ProfilerBusyError: The user's own trace is running, or this thread records already.
     """
     if _holder[0] == get_ident():
-        raise ProfilerBusyError("this is inside of a profile already, and a process has one profiler.")
+        raise ProfilerBusyError("this thread records a profile already, and a process has only one profiler.")
     with _lock:
         if _is_running():
             raise ProfilerBusyError(_BUSY + "\n  Hint: jax.profiler.stop_trace() ends it.")
@@ -101,7 +101,7 @@ def profiling() -> Generator[Recording]:
             _holder[0] = 0
 
 
-_BUSY = "another trace is being recorded in this process, and it has one profiler."
+_BUSY = "another trace is being recorded in this process, which has only one profiler."
 
 
 def _is_running() -> bool:

@@ -93,7 +93,7 @@ class TargetBackend:
         path_of(compiler_of(target.platform))
         if lacks := lacking_feature(target.device):
             raise MissingCompilerError(
-                f"{target} needs {lacks}.\n  Hint: explorer.targets() has what can be compiled for."
+                f"{target} needs {lacks}.\n  Hint: explorer.targets() lists the hardware to compile for."
             )
         self.target = target
         start(target)  # the subprocess starts while the function is traced and lowered
@@ -121,7 +121,7 @@ class TargetBackend:
         count = int(module.attributes["mhlo.num_partitions"].value)
         if count > self.target.count:
             raise UnknownTargetError(
-                f"the program is one for {count} devices, and {self.target} is {self.target.count}.\n"
+                f"the program needs {count} devices, and {self.target} has {self.target.count}.\n"
                 f"  Hint: {_larger(self.target, count)}"
             )
         written = BytesIO()

@@ -98,10 +98,10 @@ def _route(
         return args, kwargs
     needed = [key for key in own if options[key] is inspect.Parameter.empty]
     name = min(needed or own)
-    text = f"`{name}` is given to the function, which has a parameter of that name, and is no option of {verb}"
+    text = f"`{name}` goes to the function, which has a parameter of that name, and not to {verb} as an option"
     hint = f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
     if needed:
-        raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
+        raise OptionError(f"{text}, but {verb} needs that option.\n  Hint: with both, {hint}.")
     warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 3)
     mine = {key: kwargs[key] for key in clashing - own}
     theirs = {key: value for key, value in kwargs.items() if key not in mine}
@@ -113,8 +113,8 @@ def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
     if count or names:
         more = ", ".join([*([f"{count} by position"] if count else []), *sorted(names)])
         raise ArgumentsError(
-            f"{verb} got a Call, which has all arguments of its function, and more of them: {more}.\n"
-            f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} behind it."
+            f"{verb} got a Call, which has all arguments of its function, and further arguments: {more}.\n"
+            f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} after it."
         )
 
 

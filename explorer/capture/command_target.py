@@ -65,7 +65,7 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
 def _from_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise OptionError(f"there is no file {str(path)!r}.")
+        raise OptionError(f"file {str(path)!r} doesn't exist.")
     sys.path.insert(0, str(path.resolve().parent))  # as where `python file.py` looks for what it imports
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
@@ -175,8 +175,8 @@ def annotated_arguments(
             yield None if parameter.kind is parameter.POSITIONAL_ONLY else parameter.name, value
         elif parameter.default is parameter.empty:
             raise OptionError(
-                f"the argument `{parameter.name}` of {getattr(function, '__name__', function)} is not given, and no "
-                f"annotation says what it is.\n  Hint: --arg '{parameter.name}=f32[8,128]', or "
+                f"the argument `{parameter.name}` of {getattr(function, '__name__', function)} is missing, and no "
+                f"annotation describes it.\n  Hint: --arg '{parameter.name}=f32[8,128]', or "
                 f"--arg '{parameter.name}=jnp.ones(3)'; or annotate it: {parameter.name}: \"f32[8,128]\""
             )
 

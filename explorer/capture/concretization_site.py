@@ -35,7 +35,7 @@ _WIDEST = 60  # characters of an expression
 _ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one, jax.numpy computes with it"
 _PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
 _CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
-_KEEP = "keeps it an array, which computes as a number does;\n" + _PRINT
+_KEEP = "keeps it an array, which works like a number;\n" + _PRINT
 _CHECKIFY = "where it is called as error, y = jax.jit(jax.experimental.checkify.checkify(f))(x), then error.throw()"
 _FIXED = "shapes, sizes and axes can't depend on values; jnp.where(mask, a, b) computes with a part"
 _BUILTINS = {
@@ -254,7 +254,7 @@ def _reduced(name: str, node: ast.Call) -> str:
         case _:
             values = "x"
     if node.keywords:
-        return f"jax.numpy, by what {name} is told with {', '.join(str(one.arg) for one in node.keywords)}="
+        return f"jax.numpy, by the rule that {name} gets as {', '.join(str(one.arg) for one in node.keywords)}="
     return f"{_REDUCING[name]}({values})"
 
 
@@ -419,9 +419,9 @@ def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
     if any(callable(value) and not _is_array(value) for value in values):
         number = i if keys is None else f"jnp.argmax(jnp.asarray(list({x})) == {i})"
         branches = x if keys is None else f"list({x}.values())"
-        return f"jax.lax.switch({number}, {branches}, x) calls one of them, with its arguments in the place of x"
+        return f"jax.lax.switch({number}, {branches}, x) calls one of them, with its arguments in place of x"
     if not values or not all(map(_is_array, values)) or len({np.shape(value) for value in values}) > 1:
-        return f"arrays of one shape in the place of {x}: others can't be chosen by a value"
+        return f"arrays of one shape in {x}: a value can't choose between other objects"
     if keys is None:
         return f"jnp.asarray({x})[{i}]"
     if not all(type(key) in (int, float, bool) for key in keys):

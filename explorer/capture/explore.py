@@ -397,7 +397,7 @@ class CompileSteps:
         except KeyboardInterrupt as interrupt:
             capture = self.capture()
             kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
-            note = f"{self._request.name}: interrupted in {name}; kept in `sys.last_value.capture`: {kept}"
+            note = f"{self._request.name}: interrupted in {name}; `sys.last_value.capture` has: {kept}"
             interrupt.add_note(note)
             interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
             raise

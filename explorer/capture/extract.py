@@ -25,16 +25,14 @@ def extract(capture: Capture, node: Node, height: int = 0) -> str:
     stage = next((stage for stage in capture.stages if stage.graph is node.graph), None)
     if stage is None or stage.name not in ("hlo", "before"):
         raise ForeignNodeError(
-            f"{node.name} is no instruction of this capture's HLO: only that can be extracted. "
-            "Hint: cap.hlo.graph has them, cap.links leads there from another stage."
+            f"{node.name} is not an instruction of this capture's HLO; only instructions can be extracted. "
+            "Hint: cap.hlo.graph has them; cap.links finds them from another stage."
         )
     module = _module(stage.graph, stage.text.split("\n"), node.index, height)
     try:
         printed_again(module, is_hlo=True)
     except ValueError as error:
-        raise UnreadableTextError(
-            f"{node.name} can't be extracted: XLA doesn't parse the text that it stands in."
-        ) from error
+        raise UnreadableTextError(f"{node.name} can't be extracted: XLA can't parse the capture's text.") from error
     return module
 
 

@@ -58,8 +58,8 @@ def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: M
         again = read_hlo(compiled.text())
         if again.names != graph.names or not _have_equal_types(again, graph):
             raise NotRecordedError(
-                "compiled once more for its code, this is another program: its kernels would not be those of the "
-                "capture.\n  Hint: explore it anew, and look at `.machine_code` then."
+                "compiled once more for its code, the program differs: its kernels are not the capture's.\n"
+                "  Hint: explore it again, and read `.machine_code` then."
             )
         return read_machine_code(folder, backend.environment()["backend"], graph, backend.gpu_limits)
 
@@ -90,7 +90,7 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
     if platform in _READERS:
         _READERS[platform](code, folder, files)
     else:
-        code.notes.append("What this compiler writes below HLO is not known here.")
+        code.notes.append("Explorer can't read this compiler's output below HLO.")
     kernels = _kernels_of(code, graph, shares=platform == "cpu")
     rows: list[KernelCode] = []
     for function, texts in code.texts.items():
@@ -193,7 +193,7 @@ def _add_resources(code: _Code, executable: Path) -> None:
         if name in of:
             code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
     if any(row.registers is None for row in code.facts.values()):
-        code.notes.append("registers: what the assembler gave some kernels is not known; PTX has any number of them.")
+        code.notes.append("registers: unknown for some kernels; PTX has an unlimited number.")
 
 
 def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
@@ -274,7 +274,7 @@ def _library(node: Node) -> str:
     if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
         return f"the library {kind[1].upper()}: no code here"
     if node.op == "fusion":
-        return "kind fusion: which of several codes they run, nobody says"
+        return "kind fusion: it is unknown which of several codes they run"
     return f"kind {node.op}: no code of their own"
 
 

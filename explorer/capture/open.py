@@ -107,7 +107,7 @@ def _text_of(data: bytes, what: str) -> str:
         if not data.strip():
             raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_CAPTURE):
-        raise OpenError(f"{what}: this is a capture that was saved. Hint: explorer.load(path).")
+        raise OpenError(f"{what}: this is a saved capture. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):
         return _convert(mlir_text, data, what, "")
     if b"\0" not in data[:4096]:
@@ -178,7 +178,7 @@ def _starts_as_mlir(text: str) -> bool:
 
 def _capture_of_text(text: str, name: str, origin: str, sources: ForeignSources) -> Capture:
     if not text.strip():
-        raise OpenError("there is nothing to open: the text is empty.")
+        raise OpenError("the text is empty.")
     return _capture([_read(text)], name, {"opened from": origin}, sources)
 
 
@@ -244,7 +244,7 @@ def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
     """Return notes on text that was printed again, and on sources that exist and are not shown."""
     notes: dict[str, str] = {}
     if any(read.is_printed_again for read in reads):
-        notes["text"] = "as the compiler prints it; other spellings than its own were in what was opened"
+        notes["text"] = "as the compiler prints it; the opened text was in another spelling"
     files = dict.fromkeys(frame.file for read in reads for frame in read.graph.frames)
     left_out = sources.left_out(file for file in files if not is_library_file(file))
     if not left_out:

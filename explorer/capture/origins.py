@@ -48,8 +48,8 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     origin = _origins.get(capture)
     if origin is None:
         raise NotRecordedError(
-            f"what {capture.function} was compiled from isn't known in this session.\n"
-            "  Hint: explore the function here; of a module from elsewhere there is only its text."
+            f"the source of {capture.function} isn't known in this session.\n"
+            "  Hint: explore the function here; a module from elsewhere has only its text."
         )
     function = origin.function()
     if function is None:

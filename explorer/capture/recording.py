@@ -94,7 +94,7 @@ class NumberedProgram:
             dump = dumped.packed(timing.runs)
         if dump is None:
             raise NotRecordedError(
-                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
+                "the compiler wrote no passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
                 'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
             )
         return dump
