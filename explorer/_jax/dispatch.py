@@ -69,7 +69,7 @@ _NARROWED = {
     np.dtype(wide): np.dtype(dtype) for wide, dtype in (("f8", "f4"), ("i8", "i4"), ("u8", "u4"), ("c16", "c8"))
 }
 _MISSING = object()
-_HIDDEN = 100  # classes: code that makes new ones for each call must not fill the memory
+_MAX_HIDDEN = 100  # classes: code that makes new ones for each call must not fill the memory
 _NUMPY = np.ndarray, np.generic
 _LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # types that are in JAX's keys
 
@@ -142,7 +142,7 @@ class KeyedArguments:
 
     def _hide(self, kind: type, *attributes: str) -> None:
         """Treat values of a class as trees without leaves; the key has only these attributes."""
-        if kind not in self._hidden and len(self._hidden) < _HIDDEN:
+        if kind not in self._hidden and len(self._hidden) < _MAX_HIDDEN:
             self._hidden.add(kind)
             self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ flattens dataclasses without Python
 

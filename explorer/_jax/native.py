@@ -52,7 +52,10 @@ def native_code(compiled: Any) -> Native | str:
             tuple(_struct(aval) for aval in program.input_avals),
             tuple(_struct(aval) for aval in program.output_avals),
             tuple(sorted(program.kept_var_idx)),
-            tuple(info.donated for info in jax.tree.leaves(compiled.args_info, is_leaf=_is_argument)),
+            tuple(
+                info.donated
+                for info in jax.tree.leaves(compiled.args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
+            ),
             bool(program.committed),
         )
     except Exception as error:  # a runtime or a JAX without it
@@ -118,10 +121,6 @@ def _struct(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
 
-def _is_argument(leaf: Any) -> bool:
-    return hasattr(leaf, "donated")
-
-
 def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
     """Return the inputs of a program, random keys as the integers that they are."""
 
@@ -170,7 +169,7 @@ def printed_again(text: str, *, is_hlo: bool) -> str:
     return _read_apart("printed_hlo" if is_hlo else "printed_mlir", text.encode("utf-8", "replace"))
 
 
-_MOST_KNOWN = 256
+_MAX_KNOWN = 256
 _known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subprocess for the same program is wasted
 
 
@@ -180,7 +179,7 @@ def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
     if (targets := _known_targets.get(digest)) is None:
         read = binary_reader.called_targets(artifact) if is_own else _read_apart("called_targets", artifact)
         targets = frozenset(map(ast.literal_eval, read.splitlines()))
-        if len(_known_targets) >= _MOST_KNOWN:
+        if len(_known_targets) >= _MAX_KNOWN:
             _known_targets.clear()
         _known_targets[digest] = targets
     return targets

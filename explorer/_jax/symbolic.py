@@ -81,10 +81,11 @@ def read_dimension(dimension: Any) -> Polynomial:
     """Return a dimension as a sum of terms; raise AttributeError where this JAX keeps dimensions otherwise."""
     if isinstance(dimension, int):
         return (Term(dimension, ()),)
-    return tuple(
-        Term(int(coefficient), tuple(_factor(factor, exponent) for factor, exponent in term._factors))
-        for term, coefficient in dimension._sorted_terms
-    )
+    terms: list[Term] = []
+    for term, coefficient in dimension._sorted_terms:
+        factors = (Factor(f.var, f.operation, tuple(map(read_dimension, f.operands)), int(e)) for f, e in term._factors)
+        terms.append(Term(int(coefficient), tuple(factors)))
+    return tuple(terms)
 
 
 def bounds_of(dimension: Any) -> tuple[int, int | None]:
@@ -136,10 +137,6 @@ def _is_surely(test: Callable[[], Any]) -> bool:
         return bool(test())
     except InconclusiveDimensionOperation:
         return False
-
-
-def _factor(factor: Any, exponent: int) -> Factor:
-    return Factor(factor.var, factor.operation, tuple(map(read_dimension, factor.operands)), int(exponent))
 
 
 def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:

@@ -36,14 +36,14 @@ except ImportError:  # pragma: no cover - is_in_jaxpr_trace then makes an array 
 # Reading a frame takes a microsecond, and a program has the same few thousand in all its equations. By the identity of
 # the code, which the entry keeps alive: to hash a code object would take as long.
 _frames: dict[tuple[int, int], tuple[Any, Frame | None]] = {}
-_MOST_FRAMES = 100_000
+_MAX_FRAMES = 100_000
 
 
 def user_stack(traceback: Any) -> tuple[Frame, ...]:
     """Return the user's frames of an equation's traceback, innermost first, without JAX's own."""
     if _is_users is None or traceback is None:
         return ()
-    if len(_frames) > _MOST_FRAMES:
+    if len(_frames) > _MAX_FRAMES:
         _frames.clear()
     codes, offsets = traceback.raw_frames()
     stack: list[Frame] = []
@@ -168,7 +168,7 @@ def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
     return list(results) if equation.primitive.multiple_results else [results]
 
 
-_CALLS = 4096  # what JAX keeps of calls by default
+_CALL_CAPACITY = 4096  # what JAX keeps of calls by default
 
 try:
     # Experimental. It is part of every trace's cache key, also of inner jits, and changes nothing else.
@@ -191,7 +191,7 @@ except ImportError:  # pragma: no cover - what is traced here stays where JAX ke
     _inner_traces: Any = None
     _inner_calls: Any = None
 
-_KEPT = 512  # inner programs of such traces, some 5 kB each, that JAX may keep without use
+_MAX_KEPT = 512  # inner programs of such traces, some 5 kB each, that JAX may keep without use
 _number = count(1)
 _added = [0]
 
@@ -207,7 +207,7 @@ def _let_go() -> Generator[None]:
         yield
     finally:
         _added[0] += max(_inner_count() - before, 0)
-        if _added[0] > _KEPT:
+        if _added[0] > _MAX_KEPT:
             _added[0] = 0
             for cache in (_inner_traces, _inner_calls):
                 getattr(cache, "cache_clear", lambda: None)()
@@ -231,7 +231,7 @@ def uncached_programs() -> Generator[None]:
     mark: Any = nullcontext()
     make: Any = _cache_of_calls
     if make is not None and internals is not None:
-        mark = make(internals.cache(capacity=_CALLS))
+        mark = make(internals.cache(capacity=_CALL_CAPACITY))
     with mark, _let_go():
         yield
 

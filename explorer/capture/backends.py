@@ -120,9 +120,11 @@ class TargetBackend:
         module = lowered.compiler_ir("stablehlo").operation
         count = int(module.attributes["mhlo.num_partitions"].value)
         if count > self.target.count:
+            key = self.target.device.key
+            is_tpu = self.target.platform == "tpu"
+            larger = f"a topology of {count} chips or more, as '{key}:…'." if is_tpu else f"'{count}x{key}'."
             raise UnknownTargetError(
-                f"the program needs {count} devices, and {self.target} has {self.target.count}.\n"
-                f"  Hint: {_larger(self.target, count)}"
+                f"the program needs {count} devices, and {self.target} has {self.target.count}.\n  Hint: {larger}"
             )
         written = BytesIO()
         module.write_bytecode(written)
@@ -163,12 +165,6 @@ def _code_options(platform: str, folder: Path) -> dict[str, Any]:
         return {}
     emitters = "^(llvm|ptx|triton-fusion)$"
     return {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": emitters}
-
-
-def _larger(target: Target, count: int) -> str:
-    if target.platform == "tpu":
-        return f"a topology of {count} chips or more, as '{target.device.key}:…'."
-    return f"'{count}x{target.device.key}'."
 
 
 def _cost(compiled: Any) -> dict[str, float]:

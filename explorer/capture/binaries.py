@@ -257,7 +257,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, int, int]]:
 _SIGNATURE = bytes.fromhex("83af70d10d884a3f")  # of a file's first block
 _BLOCK, _BLOCK_HEAD, _CHUNK_HEAD = 1 << 16, 24, 40
 _SIMPLE, _SNAPPY = ord("r"), ord("s")
-_MOST = 1 << 30  # bytes
+_MAX_BYTES = 1 << 30  # bytes
 
 
 def records(data: bytes) -> bytes:
@@ -296,7 +296,7 @@ def _simple(chunk: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     length, at = _varint(data, 0)
-    if length > _MOST:
+    if length > _MAX_BYTES:
         raise ValueError("too large")
     out = bytearray()
     while at < len(data):

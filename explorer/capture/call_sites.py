@@ -15,8 +15,8 @@ _RUNNERS = frozenset(
 )
 # Between the user's line and what it calls.
 _OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
-_DEEPEST = 200  # frames: deeper ones of a recursion repeat
-_MANY = 4_096
+_MAX_DEPTH = 200  # frames: deeper ones of a recursion repeat
+_MAX_ENTRIES = 4_096
 
 _kinds: dict[str, str] = {}
 _places: dict[tuple[str, int, str, str], Place] = {}
@@ -26,7 +26,7 @@ def user_places(frame: FrameType | None) -> tuple[Place, ...]:
     """Return the user's frames on a stack, innermost first; those of libraries only if there are no others."""
     users: list[Place] = []
     libraries: list[Place] = []
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if frame is None:
             break
         kind = _kinds.get(frame.f_code.co_filename) or _kind(frame)
@@ -45,7 +45,7 @@ def place_of(file: str, line: int, function: str = "") -> Place:
     key = (file, line, label(file), function)
     place = _places.get(key)
     if place is None:
-        if len(_places) >= _MANY:
+        if len(_places) >= _MAX_ENTRIES:
             _places.clear()
         text = linecache.getline(file, line).strip()
         place = _places[key] = Place(file, line, key[2], text, function)
@@ -69,7 +69,7 @@ def _kind(frame: FrameType) -> str:
         kind = "library" if is_library_file(file) else "users"
     if file.startswith("<"):  # code that was made from a string has no name of its own
         return kind
-    if len(_kinds) >= _MANY:
+    if len(_kinds) >= _MAX_ENTRIES:
         _kinds.clear()
     _kinds[file] = kind
     return kind

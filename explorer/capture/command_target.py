@@ -45,12 +45,7 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
             f"{target!r} names no function.\n  Hint: package.module:function, or path/to/file.py:function."
         )
     try:
-        if place.endswith(".py"):
-            module = _from_file(Path(place))
-        else:
-            if "" not in sys.path and str(Path.cwd()) not in sys.path:
-                sys.path.insert(0, str(Path.cwd()))
-            module = importlib.import_module(place)
+        module = _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
     except ExplorerError:
         raise
     except Exception as error:
@@ -60,6 +55,12 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
     except AttributeError:
         callables = ", ".join(key for key, value in vars(module).items() if callable(value) and not key.startswith("_"))
         raise OptionError(f"{place} has no {name!r}; it has: {callables or 'no functions'}.") from None
+
+
+def _from_path(name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
 
 
 def _from_file(path: Path) -> ModuleType:

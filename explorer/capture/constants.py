@@ -12,7 +12,7 @@ import jax
 from explorer._jax import foreign_tracers
 from explorer.model.stage import Constant
 
-_DEEPEST = 8  # attributes of attributes
+_MAX_DEPTH = 8  # attributes of attributes
 
 
 def name_constants(
@@ -64,7 +64,7 @@ def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterat
     roots |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
     seen: set[int] = set()
     for root, value in roots.items():
-        yield from _inside(root, value, _DEEPEST, seen)
+        yield from _inside(root, value, _MAX_DEPTH, seen)
 
 
 def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:

@@ -12,10 +12,10 @@ from explorer.model.graph import Graph, Node
 from explorer.model.types import parse_type
 
 # Without operands: cheaper to compute again than to pass.
-_GIVEN_BY_ITSELF = ("constant", "iota")
-_NAMES = "control-predecessors={"
+_WITHOUT_OPERANDS = ("constant", "iota")
+_PREDECESSORS = "control-predecessors={"
 # Module attributes of a program for several devices.
-_KEPT = ("replica_count", "num_partitions")
+_MODULE_ATTRIBUTES = ("replica_count", "num_partitions")
 
 
 def extract(capture: Capture, node: Node, height: int = 0) -> str:
@@ -48,7 +48,7 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
             parameters += max(len(made) - 1, 1)
             body += [f"  {'ROOT ' * (node == root and line is made[-1])}{line}" for line in made]
     called = [_computation(graph, lines, group) for group in _called(graph, inside)]
-    kept = "".join(f", {key}={graph.attributes[key]}" for key in _KEPT if key in graph.attributes)
+    kept = "".join(f", {key}={graph.attributes[key]}" for key in _MODULE_ATTRIBUTES if key in graph.attributes)
     name = "".join(letter if letter.isalnum() else "_" for letter in graph.names[root])
     return "\n\n".join([f"HloModule extract_{name}{kept}", *called, "\n".join(["ENTRY %extract {", *body, "}"])]) + "\n"
 
@@ -68,7 +68,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
         node = todo.pop()
         is_second_half = graph.ops[int(graph.op[node])].endswith(("-done", "-update"))
         for operand in _operands(graph, node):
-            alone = graph.ops[int(graph.op[operand])] in _GIVEN_BY_ITSELF
+            alone = graph.ops[int(graph.op[operand])] in _WITHOUT_OPERANDS
             if operand not in inside and (alone or is_second_half):
                 inside.add(operand)
                 todo.append(operand)
@@ -95,7 +95,7 @@ def _recompilable(graph: Graph, node: int, text: str) -> str:
     XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): a fusion becomes a
     call, which is fused again. A bitcast depends on layouts, which MLIR loses: it becomes a reshape.
     """
-    start = text.find(f", {_NAMES}")
+    start = text.find(f", {_PREDECESSORS}")
     text = text if start < 0 else text[:start] + text[text.find("}", start) + 1 :]
     called, op = graph.attribute_table.get(node, "calls"), graph.ops[int(graph.op[node])]
     if op == "bitcast":

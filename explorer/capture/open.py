@@ -35,7 +35,7 @@ _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
     re.M,
 )
-_LONGEST_BY_HAND = 1_000_000  # characters; a longer text is a compiler's
+_MAX_HANDWRITTEN = 1_000_000  # characters; a longer text is a compiler's
 _FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instructions
 _BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
 
@@ -142,7 +142,7 @@ class _ParsedText:
 def _read(text: str) -> _ParsedText:
     """Read a module's text; if lines are unread, read it as its compiler prints it."""
     read = _read_lines(text)
-    if not read.failure or len(text) > _LONGEST_BY_HAND or "=" not in text:
+    if not read.failure or len(text) > _MAX_HANDWRITTEN or "=" not in text:
         return read
     try:
         again = _read_lines(printed_again(text, is_hlo=read.stage == "hlo"))
@@ -219,11 +219,7 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
     last = reads[-1]
-    try:
-        for read in reads:
-            measure_types(read.graph.types)
-    except UnreadableTextError as error:  # an array whose size no compiler can count
-        raise OpenError(f"this module is refused: {error}") from error
+    _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)
     backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
     failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
@@ -238,6 +234,15 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
         cost=TotalCost(last.graph) if last.stage == "hlo" else {},
         read_source=cache(sources.read),
     )
+
+
+def _check_types(reads: list[_ParsedText]) -> None:
+    """Raise OpenError for a module with an array whose size no compiler can count."""
+    try:
+        for read in reads:
+            measure_types(read.graph.types)
+    except UnreadableTextError as error:
+        raise OpenError(f"this module is refused: {error}") from error
 
 
 def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:

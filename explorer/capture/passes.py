@@ -82,7 +82,7 @@ def read_pass_texts(
     names = versions.all_names() if rename is not None else set[str]()
     built = versions.build(rename(names, names) if rename is not None else None)
     ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, steps)]
-    omitted = f"the last {left_out:,} snapshots are left out: the program is too large" if left_out else ""
+    omitted = f"the last {left_out:,} snapshots are left out: the program is too large" * (left_out > 0)
     return Passes(built, measured(built, ran), is_complete=bool(runs), omitted=omitted)
 
 
@@ -95,7 +95,12 @@ class PassFile:
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
     """Return the module's snapshots in order; by default of the module with the most text."""
-    module = module or next(iter(modules_in(folder)), "")
+    files = _snapshots(folder, module or next(iter(modules_in(folder)), ""))
+    # A program from JAX's persistent cache runs no pass.
+    return files if any(file.pipeline for file in files) else []
+
+
+def _snapshots(folder: Path, module: str) -> list[PassFile]:
     first: list[PassFile] = []
     last: list[PassFile] = []
     numbered: list[tuple[int, PassFile]] = []
@@ -107,9 +112,7 @@ def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
             first.append(PassFile(path, "", ""))
         elif (match := _LAST.fullmatch(path.name)) is not None and match["module"] == module:
             last.append(PassFile(path, "", START))
-    files = [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
-    # A program from JAX's persistent cache runs no pass.
-    return files if any(file.pipeline for file in files) else []
+    return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
 
 
 def _outside(before: str, text: str) -> str:
@@ -269,9 +272,7 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
     runs: list[Run | None] = []
     stack: list[_Open] = []
     for event in sorted(events, key=lambda event: (event.start_ns, -event.duration_ns)):
-        while stack and event.start_ns >= stack[-1].end:
-            stack.pop()
-        outer = stack[-1] if stack else _Open(0, "", -1)
+        outer = _innermost_open(stack, event.start_ns)
         match = _PIPELINE.fullmatch(event.name)
         pipeline, run = "" if match is None else match[1], -1
         if match is not None:
@@ -283,3 +284,10 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
             runs.append(Run(event.name, outer.pipeline, event.duration_ns / 1e9))
         stack.append(_Open(event.start_ns + event.duration_ns, pipeline, run))
     return [run for run in runs if run is not None]
+
+
+def _innermost_open(stack: list[_Open], now: float) -> _Open:
+    """Return the event around what starts now; drop those of the stack that ended before."""
+    while stack and now >= stack[-1].end:
+        stack.pop()
+    return stack[-1] if stack else _Open(0, "", -1)

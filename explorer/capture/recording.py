@@ -48,15 +48,15 @@ from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.passes import Passes
 
-_PATIENCE = 2.0  # seconds
+_SETTLE_SECONDS = 2.0  # seconds
 DUMP_PREFIX = "explorer-passes-"
-_ABANDONED = 3600.0  # seconds since anything was written to a folder
+_ABANDONED_SECONDS = 3600.0  # seconds since anything was written to a folder
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
 _READ_IN_A_SECOND = 48_000_000  # bytes of a dump
-_KEPT = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
-_PACKED_AT_ONCE = 4_000_000  # bytes of a dump: about 25 ms
-_PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a file
+_MAX_KEPT_BYTES = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
+_MAX_SYNCHRONOUS_BYTES = 4_000_000  # bytes of a dump: about 25 ms
+_MAX_MEMORY_BYTES = 64_000_000  # bytes of a packed dump; a larger one goes to a file
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class NumberedProgram:
                         self._program = self.backend.compile(self.lowered, dumped.options)
                     dump = dumped.packed(recording.runs)
                 if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
-                    self._dump = weakref.ref(dump) if dump.size > _KEPT else lambda: dump
+                    self._dump = weakref.ref(dump) if dump.size > _MAX_KEPT_BYTES else lambda: dump
                 if not self.options:
                     keep_executable(plain, self._program.compiled)
             return self._program, dump
@@ -233,11 +233,11 @@ class PassDump:
         self.size = sum(file.path.stat().st_size for file in files)
         self._files = files
         self._lengths: list[int | None] = []  # None if a module equals the previous one
-        self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
+        self._packed: Any = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 - closed with the dump
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
         self._thread: Thread | None = None
-        if self.size <= _PACKED_AT_ONCE or not main_thread().is_alive():  # at its end a process starts no thread
+        if self.size <= _MAX_SYNCHRONOUS_BYTES or not main_thread().is_alive():  # at its end a process starts no thread
             self._pack(folder)
         else:
             # Not a daemon: the interpreter may not end under it, nor remove its folder.
@@ -343,7 +343,7 @@ def _remove_abandoned(place: Path) -> None:
         with suppress(OSError):
             status = folder.lstat()
             is_own = S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()
-            if is_own and time() - status.st_mtime > _ABANDONED:
+            if is_own and time() - status.st_mtime > _ABANDONED_SECONDS:
                 rmtree(folder, ignore_errors=True)
 
 
@@ -364,7 +364,7 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 def settle(folder: Path) -> None:
     """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
-    until, before = monotonic() + _PATIENCE, None
+    until, before = monotonic() + _SETTLE_SECONDS, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         if sizes == before and all(sizes.values()):

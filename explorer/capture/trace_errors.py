@@ -30,8 +30,8 @@ _BOILERPLATE = re.compile(
 )
 _ADDRESS = re.compile(r"<(?:function|bound method) ([^<>]*(?:<\w+>[^<>]*)*) at 0x[0-9a-f]+>")
 _FILE = re.compile(r"((?:[A-Za-z]:)?[/\\][^\s:]+):(\d+)")
-_LONGEST = 6  # lines of JAX's or the user's own words
-_MOST_STEPS = 5
+_MAX_MESSAGE_LINES = 6  # lines of JAX's or the user's own words
+_MAX_STEPS = 5
 
 
 def explain_trace_error(
@@ -109,7 +109,7 @@ def _traced_value(refused: Refusal, steps: Sequence[Step]) -> list[str]:
     names = " and ".join(f"`{path}`" for path in refused.counts)
     return [
         f"{refused.problem}.",
-        *_way(steps, refused.span),
+        *_location_lines(steps, refused.span),
         *refused.origins,
         "  Hint: " + refused.hint.replace("\n", "\n        ") + ".",
         *([f"        Or make {names} {_CONSTANT}"] if names else ()),
@@ -125,7 +125,7 @@ def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
     named = f"`{error.names[0]}`, " if isinstance(error, LeakedTracer) and error.names[0] != "a value" else ""
     return [
         f"it uses {named}a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
-        *_way(steps),
+        *_location_lines(steps),
         *_origins(error, steps),
         "  Hint: return it from there; what a list, a global or an attribute keeps of a trace is never an array.",
     ]
@@ -136,7 +136,7 @@ def _failure(error: Exception, steps: Sequence[Step], step: str) -> list[str]:
     return [
         f"{step} failed: {type(error).__name__}" + (f": {words[0]}" if words else "."),
         *(f"  {line}" for line in words[1:]),
-        *_way(steps),
+        *_location_lines(steps),
         *(_operands(steps[0]) if steps else ()),
     ]
 
@@ -146,7 +146,7 @@ def _words(error: Exception) -> list[str]:
     text = _BOILERPLATE.split(str(error).strip(), maxsplit=1)[0]
     text = _FILE.sub(lambda at: f"{label(at[1])}, line {at[2]}", _ADDRESS.sub(r"\1", text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[:_LONGEST] + (["…"] if len(lines) > _LONGEST else [])
+    return lines[:_MAX_MESSAGE_LINES] + (["…"] if len(lines) > _MAX_MESSAGE_LINES else [])
 
 
 def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
@@ -154,25 +154,25 @@ def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
     return match[1] if match else ""
 
 
-# Lines on the way -----------------------------------------------------------------------------------------------------
+# Lines on the path ---------------------------------------------------------------------------------------------------
 
 
-def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
+def _location_lines(steps: Sequence[Step], span: Span | None = None) -> list[str]:
     """Return the user's lines from the failing one outwards."""
     if not steps:
         return []
     # A lambda or a comprehension is on its caller's line: list it once.
     others = [step for inner, step in pairwise(steps) if (step.file, step.span.line) != (inner.file, inner.span.line)]
     lines = [f"  in  {step.function}, {place(step.file, step.span.line)}" for step in others]
-    if len(lines) > _MOST_STEPS:
+    if len(lines) > _MAX_STEPS:
         lines[2:-2] = [f"  …   {len(lines) - 4} more"]
     return place_with_carets("  at  ", steps[0].file, span or steps[0].span) + lines
 
 
 def _operands(step: Step) -> list[str]:
-    way = syntax_at(step.file, step.span)
+    path = syntax_at(step.file, step.span)
     operands: dict[str, str] = {}
-    for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():
+    for name in names_in(path[-1]) if path and isinstance(path[-1], ast.expr) else ():
         value = step.value_of(name.id)
         if isinstance(value, (jax.Array, np.ndarray)):
             operands[name.id] = f"`{name.id}` is {type_of(value, short_dtypes=True)}"

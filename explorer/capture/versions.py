@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")
 _OP_NAME = 'op_name="'
-_MOST_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
+_MAX_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
 _LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 
 
@@ -78,7 +79,7 @@ class VersionsBuilder:
         rows, new_lines = self._rows_of(body, first)
         if rows == self._rows:
             return False
-        if tables != self._tables or len(self._changes) * len(rows) > _MOST_PENDING:
+        if tables != self._tables or len(self._changes) * len(rows) > _MAX_PENDING:
             self._flush()
             self._tables = tables
         self._new_lines += new_lines
@@ -141,7 +142,9 @@ class VersionsBuilder:
     def _flush(self) -> None:
         """Read the new lines as a module of their own, and note how the snapshots follow from each other."""
         text, row_at = self._module_of_new_lines()
-        graph = _graph("\n".join([*text, "}", ""])) if row_at else None
+        graph = None
+        with suppress(UnreadableTextError):
+            graph = read_hlo("\n".join([*text, "}", ""])) if row_at else None
         if graph is None:
             for _ in self._new_lines:
                 self._append(-1, -1, -1, -1, ())
@@ -271,13 +274,6 @@ def _split_tables(text: str) -> tuple[list[str], list[str]]:
         return [], lines
     body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
     return lines[tables:body], [*lines[:tables], *lines[body:]]
-
-
-def _graph(text: str) -> Graph | None:
-    try:
-        return read_hlo(text)
-    except UnreadableTextError:
-        return None
 
 
 def _operands(line: str, op: str) -> list[str]:

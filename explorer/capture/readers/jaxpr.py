@@ -19,7 +19,7 @@ from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, 
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
-_LONGEST_PARAMETER = 60
+_MAX_PARAMETER = 60
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -132,13 +132,9 @@ class _Reader:
         parameters = _parameters(equation.params, inner)
         self.attributes.append(_attributes(parameters, equation.invars, makers) | self.noted(equation.outvars))
         results = " ".join(map("{}:{}".format, names, types)) or "_"
-        written = " ".join(
-            f"{key}={text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 1] + '…'}"
-            for key, text in parameters.items()
-        )
         operands = " ".join(body.written(equation.invars))
         indent = "  " * (body.depth + 1)
-        self.lines.append(f"{indent}{results} = {primitive}{f'[{written}]' if written else ''} {operands}")
+        self.lines.append(f"{indent}{results} = {primitive}{_bracketed(parameters)} {operands}")
         body.bind(node, equation.outvars, names)
         label = equation.params.get("name")
         for key, jaxpr in inner:
@@ -221,6 +217,14 @@ def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> 
     return {
         key: " ".join(str(value).split()) for key, value in params.items() if key not in jaxprs and value is not None
     }
+
+
+def _bracketed(parameters: Mapping[str, str]) -> str:
+    written = " ".join(
+        f"{key}={text if len(text) <= _MAX_PARAMETER else text[: _MAX_PARAMETER - 1] + '…'}"
+        for key, text in parameters.items()
+    )
+    return f"[{written}]" if written else ""
 
 
 def _attributes(

@@ -236,8 +236,8 @@ _NAME = re.compile(_QUOTED)
 _ALIAS = re.compile(r"#(loc\d*)")
 _SEPARATOR = re.compile(r",\s*| at ")
 _FUSED = re.compile(r"fused(?:<[^<>]*+>)?\[")
-_DEEPEST = 100  # locations inside each other on one line
-_LONGEST = 1000  # frames of a stack: a file can name one location twice in another, again and again
+_MAX_DEPTH = 100  # locations inside each other on one line
+_MAX_FRAMES = 1000  # frames of a stack: a file can name one location twice in another, again and again
 
 Place = tuple[str, tuple[Frame, ...]]
 _NOWHERE: Place = ("", ())
@@ -284,7 +284,7 @@ class _Reading:
 
     def location(self, depth: int) -> Place:
         text, at = self.text, self.at
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             self.at = len(text)
             return _NOWHERE
         if alias := _ALIAS.match(text, at):
@@ -293,17 +293,14 @@ class _Reading:
         if file := _FILE.match(text, at):
             self.at = file.end()
             # MLIR prints `-` where what it read had no location.
-            if file[1] == "-":
-                return _NOWHERE
-            line, end_line = int(file[2]), int(file[4] or file[2])  # `"f.py":3:8 to :20` ends on the same line
-            return "", (Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0)),)
+            return "", (_frame(file),) if file[1] != "-" else ()
         if name := _NAME.match(text, at):
             self.at = name.end()
             return self.named(_ESCAPED.sub(r"\1", name[1]), self.inner("(", ")", depth)[:1])
         if text.startswith("callsite(", at):
             self.at = at + len("callsite")
             places = self.inner("(", ")", depth)  # callsite(callee at caller)
-            return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
+            return "", tuple(frame for _, frames in places for frame in frames)[:_MAX_FRAMES]
         if fused := _FUSED.match(text, at):
             self.at = fused.end() - 1
             places = self.inner("[", "]", depth)
@@ -332,3 +329,9 @@ class _Reading:
             # JAX wraps a file location in its function's name; an operation's own name comes around that.
             return scope, (replace(frames[0], function=name),)
         return name, frames
+
+
+def _frame(file: re.Match[str]) -> Frame:
+    """Return the frame of `"f.py":3:8 to :20`, whose end may be on the same line or missing."""
+    line, end_line = int(file[2]), int(file[4] or file[2])
+    return Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0))

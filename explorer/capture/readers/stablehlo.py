@@ -173,7 +173,7 @@ class _Reader:
         attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
         graph = self.with_later_parts(self.builder.build(attributes, self.module))
         if self.aliases:
-            graph = replace(graph, types=[_ALIAS.sub(self.meant, type_) for type_ in graph.types])
+            graph = replace(graph, types=[_ALIAS.sub(self.resolve_alias, type_) for type_ in graph.types])
         return replace(graph, unread=tuple(self.unread))
 
     def read_lines(self) -> None:
@@ -189,7 +189,7 @@ class _Reader:
             elif line and line[0] != "#" and not line.startswith("//"):
                 self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
 
-    def meant(self, alias: re.Match[str]) -> str:
+    def resolve_alias(self, alias: re.Match[str]) -> str:
         return self.aliases.get(alias[0], alias[0])
 
     def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
