@@ -39,7 +39,7 @@ def number_equations(traced: Any) -> NumberedProgram | None:
     numbering = _Numbering()
     try:
         jaxpr = numbering.number(traced.jaxpr)
-        numbered = _with_jaxpr(traced, jaxpr)
+        numbered = with_jaxpr(traced, jaxpr)
     except (AttributeError, TypeError, KeyError):
         return None
     return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
@@ -52,10 +52,10 @@ def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
     if not all(names) or len(names) != len(inner.invars):
         return traced
     named = replaced(inner, debug_info=inner.debug_info._replace(arg_names=tuple(names)))
-    return _with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
+    return with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
 
 
-def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
     """Return a copy of a `jax.stages.Traced` with another jaxpr, for `lower`; nothing public does that."""
     other = copy.copy(traced)
     other._params = {**traced._params, "jaxpr": jaxpr}

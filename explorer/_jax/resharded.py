@@ -5,7 +5,6 @@ For JAX's caches it is another program, compiled in addition to the user's progr
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -15,6 +14,7 @@ import jax
 from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from explorer._jax.numbering import with_jaxpr
 from explorer._jax.traces import change_jaxprs, replaced
 
 try:
@@ -86,21 +86,16 @@ def resharded(
     """
     mesh = mesh_in(traced)
     try:
-        changed = copy.copy(traced)
-        params = {**traced._params}
+        changed = with_jaxpr(traced, _Constraining(mesh, results).rewrite(traced.jaxpr))
         metas = list(traced._meta_tys_flat)  # `lower` reads the arguments' shardings here
-        given = list(params["in_shardings"])
+        given = list(traced._params["in_shardings"])
         for at, spec in arguments.items():
             sharding = NamedSharding(mesh, spec)
             metas[at] = metas[at].replace(sharding=sharding, format=None, committed=True)
             if isinstance(given[at], NamedSharding):
                 given[at] = sharding
-        params["in_shardings"] = tuple(given)
-        params["jaxpr"] = _Constraining(mesh, results).rewrite(traced.jaxpr)
-        changed._params = params
+        changed._params["in_shardings"] = tuple(given)
         changed._meta_tys_flat = metas
-        if getattr(changed, "_lojax", None) is not None:  # from 0.12 what it lowers, once it is made
-            changed._lojax = None
     except (AttributeError, TypeError, KeyError, IndexError):
         return None
     return changed

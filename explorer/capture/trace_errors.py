@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, cast
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from explorer.capture.concretization_site import ConcretizationSite, find_site, is_count, is_refusal, type_of
 from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, names_in, users_arguments, users_steps
 from explorer.capture.readers.graph_builder import is_runner
-from explorer.capture.sources import Span, label, place, place_with_carets, syntax_at
-from explorer.errors import ExploreError, TracedValueError
+from explorer.capture.sources import Span, called_at, label, place, place_with_carets, syntax_at
+from explorer.errors import DonatedInputError, ExploreError, ExplorerError, TracedValueError
 from explorer.model.text import list_names
 
 _TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
@@ -212,3 +214,44 @@ def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, 
     """Return the arguments' paths if all are integers."""
     counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
     return tuple(counts) if len(counts) == len(arguments) else ()
+
+
+# Arrays that were donated before --------------------------------------------------------------------------------------
+
+
+def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | None:
+    """Return the error for a call that XLA refused for a deleted input of `given`; None without such an input."""
+    gone = next((path for parameter, value in given.items() for path in _deleted(parameter, value)), None)
+    if gone is None:
+        return None
+    return DonatedInputError(
+        f"input `{gone}` of {name} was donated to an earlier call, which may have overwritten it.\n{called_at()}"
+        f"  Hint: use what that call returned, or donate a copy: {gone}.copy()."
+    )
+
+
+def _deleted(parameter: str, value: Any) -> Iterator[str]:
+    leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+    for path, leaf in leaves:
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted():
+            yield parameter + jax.tree_util.keystr(path)
+
+
+def guarded(call: Callable[..., Any], explain: Callable[[tuple[Any, ...], dict[str, Any]], Exception | None]) -> Any:
+    """Return a function that calls `call`, and on failure raises the error that `explain` returns for its arguments, if
+    any.
+
+    For errors that C++ raises without asking Python. The wrapper costs a call 0.3 µs.
+    """
+
+    def guarded_call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            return call(*args, **kwargs)
+        except (ValueError, RuntimeError) as error:
+            explained = None if isinstance(error, ExplorerError) else explain(args, kwargs)
+            if explained is None:
+                raise
+            raise explained from error
+
+    return guarded_call
