@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -22,15 +21,9 @@ from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.results.timing import EARLIER, Samples
 
-
-@dataclass(frozen=True)
-class Origin:
-    function: Callable[[], Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-_origins: weakref.WeakKeyDictionary[Capture, Origin] = weakref.WeakKeyDictionary()
+# The function's reference, and the descriptions of its arguments.
+_origins: weakref.WeakKeyDictionary[Capture, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]]
+_origins = weakref.WeakKeyDictionary()
 # By id(), each with a weak reference to test that the id is still that object's.
 _times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 
@@ -38,7 +31,7 @@ _times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 def keep_origin(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Keep the function of a capture, and the types of its arguments."""
     leaves, rebuild = flatten((args, kwargs))
-    _origins[capture] = Origin(_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
+    _origins[capture] = (_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
     if not is_explored(function, args, kwargs):
         _keep_time(function, args, kwargs, None)
 
@@ -51,18 +44,19 @@ def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
             f"the source of {capture.function} isn't known in this session.\n"
             "  Hint: explore the function here; a module from elsewhere has only its text."
         )
-    function = origin.function()
+    reference, args, kwargs = origin
+    function = reference()
     if function is None:
         raise NotRecordedError(
             f"{capture.function} is gone: nothing holds the function any more.\n  Hint: keep it under a name."
         )
-    return function, origin.args, origin.kwargs
+    return function, args, kwargs
 
 
 def has_origin(capture: Capture) -> bool:
     """Return True if the same function can be compiled with something changed."""
     origin = _origins.get(capture)
-    return origin is not None and origin.function() is not None
+    return origin is not None and origin[0]() is not None
 
 
 def steady_of(capture: Capture) -> Samples | None:

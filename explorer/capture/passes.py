@@ -229,36 +229,29 @@ class Run:
     seconds: float | None = None
 
 
-@dataclass
-class Recording:
-    """The runs of a recording once it is over; empty where the profiler was busy or reported nothing."""
-
-    runs: list[Run] = field(default_factory=list[Run])
-
-
 @contextmanager
-def timed() -> Generator[Recording]:
-    """Record the passes that run within; none where JAX's profiler, one per process, is busy or unusable."""
-    recording = Recording()
+def timed() -> Generator[list[Run]]:
+    """Yield a list that gets the passes that run within; none if JAX's profiler, one per process, can't be used."""
+    runs: list[Run] = []
     if not may_profile():
-        yield recording
+        yield runs
         return
     session = ExitStack()
     try:
         profile = session.enter_context(profiling())
     except ProfilerBusyError:  # the user profiles something
-        yield recording
+        yield runs
         return
     try:
-        yield recording
+        yield runs
     finally:
         with suppress(ProfilerBusyError, RuntimeError, OSError):  # a full disk, where the profile goes through files
             session.close()
     with suppress(RuntimeError):  # cut short
         planes = read_profile(profile.data).planes if profile.data else []
-        runs = [_runs_of(line.events) for plane in planes for line in plane.lines]
+        threads = [_runs_of(line.events) for plane in planes for line in plane.lines]
         # Of the thread that compiled most: other threads may compile at the same time.
-        recording.runs += max(runs, key=len, default=list[Run]())
+        runs += max(threads, key=len, default=list[Run]())
 
 
 @dataclass(slots=True)

@@ -75,10 +75,10 @@ class NumberedProgram:
         with self._lock:  # two threads may explore one function
             dump = self._dump()
             if self._program is None:
-                with _dumped(self.paths.count, self.options) as dumped:
-                    with metadata_in_cache_key(), timed() as recording:
-                        self._program = self.backend.compile(self.lowered, dumped.options)
-                    dump = dumped.packed(recording.runs)
+                with _dumped(self.paths.count, self.options) as (options, pack):
+                    with metadata_in_cache_key(), timed() as runs:
+                        self._program = self.backend.compile(self.lowered, options)
+                    dump = pack(runs)
                 if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
                     self._dump = weakref.ref(dump) if dump.size > _MAX_KEPT_BYTES else lambda: dump
                 if not self.options:
@@ -88,10 +88,10 @@ class NumberedProgram:
     def dump_again(self) -> PassDump:
         """Compile once more for the passes alone; raise NotRecordedError if the compiler wrote nothing."""
         options = {**self.backend.light_options, **(self.options or {})}
-        with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
-            with nothing_cached(), timed() as timing:
-                self.backend.compile(self.lowered, dumped.options)
-            dump = dumped.packed(timing.runs)
+        with suppress_recording(), _dumped(self.paths.count, options, always=True) as (dump_options, pack):
+            with nothing_cached(), timed() as runs:
+                self.backend.compile(self.lowered, dump_options)
+            dump = pack(runs)
         if dump is None:
             raise NotRecordedError(
                 "the compiler wrote no passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
@@ -286,45 +286,32 @@ class PassDump:
             folder.cleanup()
 
 
-@dataclass
-class _Dumped:
-    """A compile whose passes are dumped to a temporary folder, if there is one."""
-
-    options: Mapping[str, Any] | None
-    temporary: TemporaryDirectory[str] | None = None
-    is_packed: bool = False
-
-    @property
-    def folder(self) -> str:
-        return self.temporary.name if self.temporary is not None else ""
-
-    def packed(self, runs: Sequence[Run]) -> PassDump | None:
-        if self.temporary is None:
-            return None
-        settle(Path(self.folder))
-        files = pass_files(Path(self.folder))
-        self.is_packed = bool(files)
-        return PassDump(self.temporary, files, runs) if files else None
-
-
 @contextmanager
-def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
-    """Yield the options for a compile that dumps its passes, unless the dump would be too large.
+def _dumped(
+    equations: int, options: Mapping[str, Any] | None, *, always: bool = False
+) -> Generator[tuple[Mapping[str, Any] | None, Callable[[Sequence[Run]], PassDump | None]]]:
+    """Yield the options for a compile that dumps its passes, unless too large, and a function that packs the dump.
 
-    A dump that the user requested from XLA stays untouched.
+    The function returns None if the compiler wrote nothing. A dump that the user requested from XLA stays untouched.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
     is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
     folder = None if place is None or is_users else _folder_in(place)
     if folder is None:
-        yield _Dumped(options)
+        yield options, lambda _: None
         return
+    files: list[PassFile] = []
+
+    def pack(runs: Sequence[Run]) -> PassDump | None:
+        settle(Path(folder.name))
+        files.extend(pass_files(Path(folder.name)))
+        return PassDump(folder, files, runs) if files else None
+
     dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
-    dumped = _Dumped({**(options or {}), **dump}, folder)
     try:
-        yield dumped
+        yield {**(options or {}), **dump}, pack
     finally:
-        if not dumped.is_packed:
+        if not files:
             folder.cleanup()
 
 
