@@ -15,7 +15,6 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 MAGIC = b"\x7fELF"
@@ -119,10 +118,6 @@ class Assembly:
     spills: int | None
     stack: int | None
     calls: tuple[str, ...]
-
-
-def can_disassemble() -> bool:
-    return find_spec("capstone") is not None
 
 
 def functions(data: bytes) -> Iterator[tuple[str, Assembly]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -201,7 +202,7 @@ def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     for name, texts in code.texts.items():
         row, text = code.facts[name], texts["llvm"]
         code.facts[name] = replace(row, vector_bits=vector_bits(text), calls=llvm_calls(text))
-    if not binaries.can_disassemble():
+    if find_spec("capstone") is None:
         code.notes.append(_NO_CAPSTONE)
         return
     for path in files:

@@ -173,7 +173,8 @@ class _Reader:
         attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
         graph = self.with_later_parts(self.builder.build(attributes, self.module))
         if self.aliases:
-            graph = replace(graph, types=[_ALIAS.sub(self.resolve_alias, type_) for type_ in graph.types])
+            types = [_ALIAS.sub(lambda alias: self.aliases.get(alias[0], alias[0]), text) for text in graph.types]
+            graph = replace(graph, types=types)
         return replace(graph, unread=tuple(self.unread))
 
     def read_lines(self) -> None:
@@ -188,9 +189,6 @@ class _Reader:
                 self.aliases[alias.strip()] = type_.strip()
             elif line and line[0] != "#" and not line.startswith("//"):
                 self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
-
-    def resolve_alias(self, alias: re.Match[str]) -> str:
-        return self.aliases.get(alias[0], alias[0])
 
     def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
         self.attributes.append(self.skeletons.setdefault((op, text, operand_results), len(self.skeletons)))
