@@ -10,9 +10,6 @@ a call, and options of their own:
   `AmbiguousOptionWarning` says how to pass the option.
 - `Call(f, x, seconds=3)` is a call on its own, as `functools.partial` is, and never ambiguous. Every verb takes one in
   place of a function with arguments: `explorer.time(Call(f, x, seconds=3), seconds=1)`.
-
-Rejected: options under other names (`timeit`'s `number=`) only make the clash rarer; a prefix, or one `options=`, makes
-every simple call longer; and options first fails where the user has written nothing but a call.
 """
 
 from __future__ import annotations
