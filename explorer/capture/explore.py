@@ -117,8 +117,6 @@ Meanwhile = Callable[[Capture], object]
 
 @runtime_checkable
 class Explored(Protocol):
-    """An object that was compiled already and kept its capture, such as an `Executable`."""
-
     def explore(self) -> Capture: ...
 
 
@@ -139,11 +137,10 @@ class HoldsState:
 
 
 class Trace(NamedTuple):
-    """A traced function.
+    """A traced function: the `jax.stages.Traced` that the user's own call finds in JAX's cache, and the one that is
+    shown.
 
-    Attributes:
-        plain: The `jax.stages.Traced` that the user's own call finds in JAX's cache.
-        shown: The same with the user's names of its arguments, where a wrapper gave them others.
+    The shown one has the user's names of the arguments, where a wrapper gave them others.
     """
 
     plain: Any
@@ -273,11 +270,7 @@ class CompileRequest:
 
 
 class Compilation(NamedTuple):
-    """JAX's objects for each step, and their capture.
-
-    Attributes:
-        traced, lowered, compiled: Those of `jax.stages`; `compiled` is missing without a device.
-    """
+    """JAX's objects of each step, and the capture; `compiled` is missing where no device is here to load it."""
 
     traced: Any
     lowered: Any
@@ -286,11 +279,7 @@ class Compilation(NamedTuple):
 
 
 def compile_with_findings(request: CompileRequest) -> Compilation:
-    """Compile, and add the findings about shardings for a program of several devices.
-
-    Raises:
-        ArgumentsError, ExploreError: As `compile_stages`.
-    """
+    """Compile as `compile_stages`, and add the findings about shardings for a program of several devices."""
     __tracebackhide__ = True
     compilation = compile_stages(request)
     if partitions_of(compilation.lowered) < 2:
@@ -304,12 +293,7 @@ def compile_with_findings(request: CompileRequest) -> Compilation:
 
 
 def compile_stages(request: CompileRequest) -> Compilation:
-    """Trace, lower and compile what is requested, and capture each step.
-
-    Raises:
-        ArgumentsError: The arguments don't fit the function's signature.
-        ExploreError: A step failed; `.capture` has the steps before it.
-    """
+    """Trace, lower and compile, and capture each step; raise ArgumentsError or ExploreError."""
     __tracebackhide__ = True
     request.check_arguments()
     titles = ("trace", "lower", "XLA")
@@ -384,13 +368,7 @@ def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: C
 class CompileSteps:
     """The steps of a compilation; an error in a step carries the capture of the steps before it.
 
-    Args:
-        request: The request.
-        events: The set that `steps_done` yields.
-
-    Attributes:
-        durations: Seconds of the steps so far.
-        stages, fields: Of the capture, so far.
+    The set `events` is the one that `steps_done` yields.
     """
 
     def __init__(self, request: CompileRequest, events: set[str]) -> None:
@@ -410,11 +388,7 @@ class CompileSteps:
         )
 
     def run(self, name: str, run: Callable[[], Any]) -> Any:
-        """Run `trace`, `lower` or `compile`, note its seconds, and return its result.
-
-        Raises:
-            ExploreError: The step failed; a `TracedValueError` where the function needs the value of a traced array.
-        """
+        """Run `trace`, `lower` or `compile`, note its seconds, return its result; raise ExploreError if it fails."""
         __tracebackhide__ = True
         self._events.clear()
         start = perf_counter()
@@ -423,7 +397,7 @@ class CompileSteps:
         except KeyboardInterrupt as interrupt:
             capture = self.capture()
             kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
-            note = f"{self._request.name}: interrupted in {name}; kept in `sys.last_value.capture`: {kept}"
+            note = f"{self._request.name}: interrupted in {name}; `sys.last_value.capture` has: {kept}"
             interrupt.add_note(note)
             interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
             raise

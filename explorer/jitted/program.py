@@ -17,9 +17,8 @@ from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnkn
 
 from explorer._jax import is_in_jaxpr_trace, is_top_level
 from explorer._jax.dispatch import with_explained_misses
-from explorer.capture.donated import guarded
 from explorer.capture.explore import CompileRequest
-from explorer.capture.trace_errors import explain_trace_error
+from explorer.capture.trace_errors import explain_trace_error, guarded
 from explorer.errors import ExplorerError, TracedValueError
 from explorer.jitted.readers import make_reader
 from explorer.jitted.shapeless import PaddedShapes, Shapeless, alike

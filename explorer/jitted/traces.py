@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import jax
 
 from explorer._jax.calls import STEP_EVENTS
-from explorer.capture.donated import explain_donated
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
+from explorer.capture.trace_errors import explain_donated
 from explorer.errors import (
     ExplorerError,
     LeakedStateError,

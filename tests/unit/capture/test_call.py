@@ -106,7 +106,7 @@ def test_a_call_is_never_ambiguous():
 
 
 def test_arguments_beside_a_call_are_refused():
-    with pytest.raises(ex.errors.ArgumentsError, match=r"verb got a Call.*more of them: 1 by position, y"):
+    with pytest.raises(ex.errors.ArgumentsError, match=r"verb got a Call.*further arguments: 1 by position, y"):
         verb(Call(plain, X), X, y=2)
 
 

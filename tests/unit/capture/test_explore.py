@@ -209,4 +209,4 @@ def test_an_interrupt_keeps_the_stages_before_it():
     with pytest.raises(KeyboardInterrupt) as raised:
         ex.explore(f, jnp.ones(3))
     assert raised.value.capture.function == "f"
-    assert raised.value.__notes__ == ["f: interrupted in trace; kept in `sys.last_value.capture`: no stage"]
+    assert raised.value.__notes__ == ["f: interrupted in trace; `sys.last_value.capture` has: no stage"]

@@ -297,8 +297,8 @@ def test_bytes_that_crash_the_compilers_reader_are_an_error():
     [
         (b"", "nothing is in there"),
         (b" \n \n", "nothing is in there"),
-        (bytes(range(256)) * 8, "no serialized HLO module(.|\n)*starts with b'.x00"),
-        (b"\x0a\x05hello\x00", "no serialized HLO module"),
+        (bytes(range(256)) * 8, "not a serialized HLO module(.|\n)*starts with b'.x00"),
+        (b"\x0a\x05hello\x00", "not a serialized HLO module"),
         (b"ML\xefRgarbage\x00", "this MLIR bytecode can't be read: bytecode version"),
         (gzip.compress(b"HloModule f", mtime=0)[:-12] + b"\0" * 9, "compressed, and it is damaged"),
         (b"EXPLORER\x01\x00\x00\x00", r"saved. Hint: explorer.load"),
