@@ -10,8 +10,7 @@ from explorer.analysis.cost.kernels import running_nodes
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item
+from explorer.executors import Item, distribution
 from explorer.hardware.limits import capacity_of
 from explorer.hardware.names import parse_target
 from explorer.measure.for_target import least_seconds
