@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import pack, unpack
+from explorer.executors import distribution, pack, unpack
 
 
 def doubled(shared, item):
@@ -157,7 +156,7 @@ def test_an_item_whose_process_ends_is_done_again_and_one_that_always_ends_it_sa
     assert [outcome.value for outcome in outcomes] == [0, 10, 20, None, 40, 50, 60, 70]
     assert [at for at, outcome in enumerate(outcomes) if outcome.failure] == [3]
     assert "its worker process ended, 3 times" in outcomes[3].failure
-    assert "begun again" in work.notes()[0]
+    assert "started again" in work.notes()[0]
 
 
 @pytest.mark.slow
@@ -169,7 +168,7 @@ def test_processes_that_end_as_they_start_are_said_once():
 
 ON_TWO_DEVICES = """
 import jax, numpy
-from explorer.executors.worker import pack
+from explorer.executors import pack
 mesh = jax.make_mesh((2,), ("x",))
 try:
     pack(jax.device_put(numpy.ones(4), jax.NamedSharding(mesh, jax.P("x"))), "sweep")

@@ -648,9 +648,9 @@ def test_the_variants_are_bounded_and_it_is_said_when_they_go():
     state = {"mode": 0, "x": X}
     for captured in ({}, {"inputs": state}):
         step = jit(lambda n: state["x"] * n, static_argnums=0, max_specializations=3, **captured)
-        with pytest.warns(RecompilationWarning, match="had 3 variants; all were let go"):
+        with pytest.warns(RecompilationWarning, match="had 3 variants; all were dropped"):
             [step(n) for n in range(4)]
-        assert [s.reason for s in step.specializations] == ["evicted: 3 variants were kept, and all let go"]
+        assert [s.reason for s in step.specializations] == ["evicted: 3 variants were kept, and all were dropped"]
         for _ in range(3):
             np.testing.assert_allclose(step(3), X * 3)
         assert len(step.specializations) <= 2
