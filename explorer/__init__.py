@@ -31,14 +31,13 @@ if TYPE_CHECKING:
     from explorer.ledger.processes import gather_ledgers, merge_ledgers
     from explorer.ledger.watch import Watch, watch
     from explorer.measure.compare import compare
-    from explorer.measure.compare_targets import compare_targets
     from explorer.measure.largest_that_fits import largest_that_fits
     from explorer.measure.memory import memory
-    from explorer.measure.merge_profiles import merge_profiles
     from explorer.measure.peaks import peaks
-    from explorer.measure.profile import profile
+    from explorer.measure.profile import merge_profiles, profile
     from explorer.measure.roofline import roofline
     from explorer.measure.sweep import sweep
+    from explorer.measure.targets import compare_targets
     from explorer.measure.time import time
     from explorer.measure.what_if import what_if
     from explorer.model.answers import Answer, Fact, Facts
@@ -301,12 +300,11 @@ _NAMES = {
     "explorer.ledger.processes": "gather_ledgers merge_ledgers",
     "explorer.ledger.watch": "Watch watch",
     "explorer.measure.compare": "compare",
-    "explorer.measure.compare_targets": "compare_targets",
+    "explorer.measure.targets": "compare_targets",
     "explorer.measure.largest_that_fits": "largest_that_fits",
     "explorer.measure.memory": "memory",
-    "explorer.measure.merge_profiles": "merge_profiles",
     "explorer.measure.peaks": "peaks",
-    "explorer.measure.profile": "profile",
+    "explorer.measure.profile": "merge_profiles profile",
     "explorer.measure.roofline": "roofline",
     "explorer.measure.sweep": "sweep",
     "explorer.measure.time": "time",

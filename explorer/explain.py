@@ -1,4 +1,4 @@
-"""`python -m explorer explain NAME`: what there is to know of a public name, an error or a rule, in a terminal."""
+"""`python -m explorer explain NAME`: the documentation of a public name, an error or a rule, in a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from explorer.model.text import did_you_mean
 
 
 def add_explain(verbs: Any) -> None:
-    """Add `explain` to the command line."""
     about = "Print what there is to know of an error, a rule or a public name: meaning, what to do, an example."
     verb = verbs.add_parser("explain", help="say what an error, a rule or a name is", description=about)
     verb.add_argument("name", metavar="NAME", help="InputShapeError, EX012, unrolled-loop, explore, Capture.fate")
@@ -25,10 +24,10 @@ def _explain(given: argparse.Namespace) -> int:
 
 
 def explain(name: str) -> str:
-    """What there is to know of an error, a rule, a public name, or a method or property of a public type.
+    """Return the documentation of an error, a rule, a public name, or a method or property of a public type.
 
     Raises:
-        UnknownNameError: There is nothing of this name.
+        UnknownNameError: Nothing has this name.
 
     Example:
         >>> print(explain("OptionError").splitlines()[2])

@@ -1,4 +1,4 @@
-"""Compiled programs as bytes, and back, without pickle."""
+"""Compiled programs as bytes and back, without pickle."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from explorer.errors import OpenError
 
 @dataclass(frozen=True)
 class Native:
-    """A compiled program as bytes, and what is needed beside them to call it.
+    """A compiled program as bytes, with what is needed to call it.
 
     Args:
-        code: What the runtime itself writes of an executable; no pickle.
+        code: The executable as the runtime itself serializes it; no pickle.
         name: Of the program.
-        inputs, outputs: Of the arrays that it takes and gives. It doesn't take those that it has no use for.
-        kept: The numbers of those it takes, among all inputs.
-        donated: Of all inputs, whether a call may overwrite it.
-        committed: Whether its results are bound to the device.
+        inputs, outputs: The arrays; the program doesn't take inputs that it doesn't use.
+        kept: The positions of the inputs that it takes, among all.
+        donated: Of all inputs, True if a call may overwrite it.
+        committed: True if the results are committed to the device.
     """
 
     code: bytes
@@ -41,10 +41,10 @@ class Native:
 
 
 def native_code(compiled: Any) -> Native | str:
-    """The bytes of a `jax.stages.Compiled`, or why there are none.
+    """Return the bytes of a `jax.stages.Compiled`, or the reason against it.
 
     JAX's own serialize_executable pickles, and unpickling runs what it reads. So the executable's fields are written
-    one by one, and each field that `load_native` can't give back refuses the program.
+    one by one, and a field that `load_native` can't restore refuses the program.
     """
     try:
         program = compiled._executable._unloaded_executable
@@ -66,9 +66,9 @@ def native_code(compiled: Any) -> Native | str:
 
 
 def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
-    """What `load_native` can't give back, and whether a program has it.
+    """Yield each property that `load_native` can't restore, and True if the program has it.
 
-    One after the other: of a program on several devices the later fields need not be there.
+    Lazy, because a program on several devices may lack the later fields.
     """
     yield "it runs on several devices", len(program.device_list) != 1
     first = jax.sharding.SingleDeviceSharding(cast(list[Any], jax.devices())[0])
@@ -82,16 +82,16 @@ def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
 
 
 def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> Any:
-    """A `jax.stages.Compiled` from its bytes: the fields that JAX's own deserialize_and_load unpickles, one by one.
+    """Return a `jax.stages.Compiled` from its bytes: the fields that JAX's deserialize_and_load unpickles, one by one.
 
     Args:
-        arguments: The tuple of what it is called with, a struct for each array.
-        out_tree: Of what it returns.
+        arguments: The tuple of arguments, a struct for each array.
+        out_tree: The tree of the result.
 
     Raises:
-        Exception: Whatever the runtime says of code that isn't its own.
+        Exception: The runtime refuses the code.
     """
-    if b"lapack_" in native.code:  # lowering does so otherwise; without it the code calls address 0
+    if b"lapack_" in native.code:  # lowering does this otherwise; without it the code calls address 0
         internals.initialize_lapack()
     devices = internals.devices((device,))
     where = jax.sharding.SingleDeviceSharding(device)
@@ -137,7 +137,7 @@ def _is_argument(leaf: Any) -> bool:
 
 
 def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
-    """What a program takes, random keys as the integers that they are."""
+    """Return the inputs of a program, random keys as the integers that they are."""
 
     def physical(struct: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
         is_key = jax.numpy.issubdtype(struct.dtype, jax.dtypes.prng_key)
@@ -147,11 +147,7 @@ def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
 
 
 def load_code(code: bytes) -> Callable[[Sequence[jax.Array]], None]:
-    """The program of these bytes, as a function that runs it on arrays, waits, and lets go of what it gives.
-
-    Raises:
-        Exception: Whatever the runtime says of code that isn't its own.
-    """
+    """Return a function that runs a serialized program on arrays, waits, and drops its results."""
     if b"lapack_" in code:
         internals.initialize_lapack()
     device = cast(Any, jax.devices()[0])
@@ -168,11 +164,7 @@ _PATIENCE = 300.0  # seconds for a file of hundreds of megabytes
 
 
 def hlo_text(data: bytes) -> str:
-    """The text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`.
-
-    Raises:
-        OpenError: The bytes are none of these, or this JAX has no reader for them.
-    """
+    """Return the text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`; raise OpenError for others."""
     try:
         return _read_apart("hlo_text", data)
     except ValueError as error:
@@ -180,11 +172,7 @@ def hlo_text(data: bytes) -> str:
 
 
 def mlir_text(data: bytes) -> str:
-    """The text of MLIR bytecode, with its locations: StableHLO, or a portable artifact of it.
-
-    Raises:
-        OpenError: It can't be read, because it is damaged or newer than this JAX.
-    """
+    """Return MLIR bytecode as text with locations; raise OpenError if damaged, or newer than this JAX."""
     try:
         return _read_apart("mlir_text", data)
     except ValueError as error:
@@ -192,27 +180,23 @@ def mlir_text(data: bytes) -> str:
 
 
 def printed_again(text: str, *, is_hlo: bool) -> str:
-    """A text of any spelling as its compiler prints it: HLO by XLA, other text by MLIR.
-
-    Raises:
-        ValueError: The compiler's parser refuses it; the message has the line.
-    """
+    """Return text as its compiler prints it; raise ValueError, with the line, if the parser refuses it."""
     return _read_apart("printed_hlo" if is_hlo else "printed_mlir", text.encode("utf-8", "replace"))
 
 
 _MOST_KNOWN = 256
-_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a process to read the same program again helps nobody
+_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subprocess for the same program is wasted
 
 
 def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
-    """What a portable artifact of StableHLO calls outside of itself: the targets of its custom calls.
+    """Return the targets of the custom calls in a portable artifact of StableHLO.
 
     Args:
         artifact: The program.
-        is_own: Whether this process wrote it: it is read here then.
+        is_own: True if this process wrote it: then it is read here, not in a subprocess.
 
     Raises:
-        ValueError: It can't be read, or has operations of another dialect than what JAX exports.
+        ValueError: It can't be read, or has operations of a dialect that JAX doesn't export.
     """
     digest = blake2b(artifact, digest_size=16).digest()
     if (targets := _known_targets.get(digest)) is None:
@@ -225,17 +209,13 @@ def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
 
 
 def _read_apart(reader: str, data: bytes) -> str:
-    """What a reader of `binary_reader` makes of bytes, in a process of its own: a crash of the compiler's is an error.
-
-    Raises:
-        ValueError: What the reader raised, or how its process ended.
-    """
+    """Run a reader of `binary_reader` in a subprocess; raise ValueError for its error, or if it crashes."""
     command = [sys.executable, "-I", "-S", binary_reader.__file__, reader, "\n".join(filter(None, sys.path))]
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"reading it took more than {_PATIENCE:.0f} s") from error
-    except OSError:  # no process may be started here: it is read as safely as the compiler does
+    except OSError:  # no process may be started here: then the compiler's reader runs in this one
         return binary_reader.READERS[reader](data)
     answer = done.stdout.decode("utf-8", "surrogatepass")
     if done.returncode < 0 or done.returncode >= 128:
@@ -249,7 +229,7 @@ def _read_apart(reader: str, data: bytes) -> str:
 
 @cache
 def stable_targets() -> frozenset[str]:
-    """The targets of custom calls that JAX itself exports without being told to; none where it doesn't say."""
+    """Return the targets of custom calls that JAX exports by default; empty where unknown."""
     try:
         # Non-public: JAX checks what it exports against it, and doesn't check what it reads.
         from jax._src.export import _export  # pyright: ignore

@@ -1,6 +1,6 @@
-"""A traced program with other shardings: of its arguments, and of what some of its equations give.
+"""A traced program with other shardings of its arguments and of the results of some equations.
 
-Like a numbered program it is another one for JAX's caches, compiled beside the one that the user's call runs.
+For JAX's caches it is another program, compiled in addition to the user's program.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 try:
-    # What JAX's own evaluation of a jaxpr enters around each equation; without it lines point into Explorer.
+    # JAX's own evaluation of a jaxpr enters this around each equation; without it lines point into Explorer.
     from jax._src import source_info_util as _source  # pyright: ignore
 except ImportError:  # pragma: no cover - degrades to no source lines
     _source: Any = None
 
 
 def variable_of(array: Any) -> Any:
-    """What stands for a traced array in the jaxpr that it becomes part of; None where JAX doesn't say.
+    """Return the jaxpr variable of a traced array; None where JAX doesn't say.
 
     The attribute isn't public; without it captures of padded programs don't say what is padding.
     """
@@ -33,7 +33,7 @@ def variable_of(array: Any) -> Any:
 
 @contextmanager
 def at_equation(equation: Any) -> Generator[None]:
-    """Within: what is traced has the equation's place in the source, its scope and its settings."""
+    """Trace within with the equation's place in the source, its scope and its settings."""
     info = equation.source_info
     settings = getattr(getattr(equation, "ctx", None), "manager", None) or nullcontext()
     if _source is None:  # pragma: no cover
@@ -46,18 +46,17 @@ def at_equation(equation: Any) -> Generator[None]:
 
 
 def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
-    """What an equation's primitive gives with other parameters and these operands."""
+    """Bind an equation's primitive with other parameters to operands; return the results."""
     primitive = equation.primitive
     results = primitive.bind(*operands, **primitive.get_bind_params(dict(params)))
     return list(results) if primitive.multiple_results else [results]
 
 
 def expanded(equation: Any) -> Any:
-    """What a `call_hi_primitive` equation (from 0.12) does, as a jaxpr of other primitives.
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr of other primitives.
 
     Raises:
-        AttributeError: It is of a kind that has no such form.
-        NotImplementedError: Likewise.
+        AttributeError, NotImplementedError: Its kind has no such form.
     """
     primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
@@ -65,9 +64,9 @@ def expanded(equation: Any) -> Any:
 
 
 def mesh_in(traced: Any) -> Any:
-    """The mesh that a traced program's arguments or constraints lie on; None where there is none, or another way.
+    """Return the mesh of a traced program's arguments or constraints; None without one.
 
-    Of a mesh with explicit axes it is None too: there shardings are types of the program, which can't be exchanged.
+    None for a mesh with explicit axes too: there shardings are types of the program, which can't be exchanged.
     """
     try:
         shardings: list[Any] = [meta.sharding for meta in traced._meta_tys_flat]
@@ -82,18 +81,18 @@ def mesh_in(traced: Any) -> Any:
 def resharded(
     traced: Any, arguments: Mapping[int, PartitionSpec], results: Mapping[int, tuple[int, PartitionSpec]]
 ) -> Any:
-    """The same program with some other shardings; None where this JAX keeps it in another way.
+    """Return the program with some other shardings; None where this JAX keeps them otherwise.
 
     Args:
         traced: A `jax.stages.Traced` with a mesh.
         arguments: By the position among the arrays that are passed.
-        results: By the `id` of an equation, which of its outputs is constrained, and how.
+        results: By the `id` of an equation, the position of the output to constrain, and its spec.
     """
     mesh = mesh_in(traced)
     try:
         changed = copy.copy(traced)
         params = {**traced._params}
-        metas = list(traced._meta_tys_flat)  # what `lower` takes the arguments' shardings from
+        metas = list(traced._meta_tys_flat)  # `lower` reads the arguments' shardings here
         given = list(params["in_shardings"])
         for at, spec in arguments.items():
             sharding = NamedSharding(mesh, spec)
@@ -112,7 +111,7 @@ def resharded(
 
 
 class _Constraining:
-    """Puts constraints behind equations, wherever they stand."""
+    """Visitor that inserts constraints after equations, in inner jaxprs too."""
 
     def __init__(self, mesh: Any, results: Mapping[int, tuple[int, PartitionSpec]]) -> None:
         self._mesh, self._results = mesh, results

@@ -8,8 +8,7 @@ from os.path import basename
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.analysis import analyze
 from explorer.analysis.graphs import graph_of, is_op
 from explorer.model.answers import Fact, Facts
 from explorer.model.capture import Capture
@@ -39,17 +38,17 @@ def summary(capture: Capture) -> Facts:
 def cost(capture: Capture) -> Iterator[Fact]:
     """Yield the number of kernels, and the most expensive line if it has a large share."""
     graph = capture.hlo.graph
-    kernels = running_nodes(graph).tolist()
+    kernels = analyze(capture).kernels.tolist()
     if not kernels:
         yield Fact("cost", "No kernel runs: the results are arguments or constants.", 1.0, "hlo")
         return
     count = count_text(len(kernels), "kernel")
-    table = capture.lines()
+    table = analyze(capture).lines
     if table.seconds:
         measure, verb = "time", "takes"
     else:
         measure, verb = ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
-    of = "known FLOPs" if measure == "FLOPs" and count_limits(graph).unknown else measure
+    of = "known FLOPs" if measure == "FLOPs" and analyze(capture).limits.unknown else measure
     row = max((row for row in table if row.line), key=lambda row: _share(row, measure, table.seconds), default=None)
     if row is None or _share(row, measure, table.seconds) < _MIN_LINE_SHARE:
         yield Fact("cost", f"{count}.", 1.0, "hlo", tuple(kernels))
@@ -86,7 +85,7 @@ def collectives(capture: Capture) -> Iterator[Fact]:
     where = f", {part} for line {most.line}" if most.line and most.wire * most.runs > rows.wire / 2 else ""
     text = f"{count_text(len(rows), 'collective')} between {rows.devices:,} devices: "
     text += f"each sends {bytes_text(rows.wire)} or more{where}."
-    moved = capture.lines().bytes
+    moved = analyze(capture).lines.bytes
     share = min(rows.wire * _LINK_FACTOR / moved, 1.0) if moved else 1.0
     yield Fact("collectives", text, share, "hlo", tuple(sorted(row.node.index for row in rows)))
 
@@ -99,7 +98,7 @@ _MIN_COPIES_SHARE = 0.05  # of the bytes
 def copies(capture: Capture) -> Iterator[Fact]:
     """Yield how many kernels only copy or transpose, if they move a relevant share of the bytes."""
     graph = capture.hlo.graph
-    kernels = running_nodes(graph)
+    kernels = analyze(capture).kernels
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
     copying = copying_kernels(graph, kernels)
     share = float(moved[copying].sum() / moved[kernels].sum()) if moved[kernels].sum() > 0 else 0.0
@@ -130,7 +129,7 @@ _MIN_DONATION_SHARE = 0.05  # of the peak
 def memory(capture: Capture) -> Iterator[Fact]:
     """Yield peak memory of a scheduled module with its largest buffer, and arguments that could be donated."""
     try:
-        live = capture.live_memory
+        live = analyze(capture).live_memory
     except Exception:  # the schedule of a damaged text can't be read
         return
     if not live.is_scheduled or live.peak < _MIN_PEAK:
@@ -198,9 +197,9 @@ def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
     """Return the dtype in which an equation's product runs, empty without exact links, and its instructions."""
     if (hlo := graph_of(capture, "hlo")) is None:
         return "", []
-    run = [node for node in capture.links.rows("jaxpr", [row], "hlo") if hlo.ops[int(hlo.op[node])] in _RUN]
+    run = [node for node in analyze(capture).links.rows("jaxpr", [row], "hlo") if hlo.ops[int(hlo.op[node])] in _RUN]
     types = {operand_type(hlo, node) for node in run}
-    is_sure = len(types) == 1 and (capture.links.grades("hlo")[run] == EXACT).all()
+    is_sure = len(types) == 1 and (analyze(capture).links.grades("hlo")[run] == EXACT).all()
     return (types.pop() if is_sure else ""), run
 
 
@@ -213,7 +212,7 @@ def eliminated(capture: Capture) -> Iterator[Fact]:
     # Don't record passes for the sake of one sentence.
     if graph is None or len(graph) > _MAX_EQUATIONS or not capture.has_passes:
         return
-    fates = capture.all_fates["jaxpr"]
+    fates = analyze(capture).of_fates["jaxpr"]
     rows = np.flatnonzero((fates.kind == KINDS.index("eliminated")) & ~fates.inferred & graph.is_equation).tolist()
     if not rows:
         return

@@ -1,4 +1,4 @@
-"""`python -m explorer mcp train.py:step other.py`: the verbs as tools for coding assistants, over standard input."""
+"""`python -m explorer mcp train.py:step other.py`: verbs as tools for coding assistants, over standard input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _SECONDS, _MEMORY = 180.0, 8.0
 
 
 def add_mcp(verbs: Any) -> None:
-    """Add `mcp` to the command line."""
     about = (
         "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
         "recompiles, profile, diff, targets, check. What is named here may run, and nothing else; each answer in a "
@@ -67,7 +66,7 @@ def _mcp(given: argparse.Namespace) -> int:
 
 
 def _raising(tool: Callable[..., Awaitable[str]], kind: type[Exception]) -> Callable[..., Awaitable[str]]:
-    """The tool, with errors that are meant for its caller as the SDK's; others are faults, which it logs."""
+    """Wrap a tool so that Explorer's errors become the SDK's; the SDK logs others as faults."""
 
     @wraps(tool)
     async def answer(*args: Any, **kwargs: Any) -> str:

@@ -1,4 +1,4 @@
-"""The tools of `python -m explorer mcp`: each runs one verb, and answers with a few sentences and where the rest is."""
+"""Tools of `python -m explorer mcp`: each runs one verb and returns a few sentences and the paths of its files."""
 
 from __future__ import annotations
 
@@ -24,24 +24,23 @@ Arguments = Annotated[
 
 @dataclass
 class Tools:
-    """What an assistant may do with the code that was named.
+    """Tools for an assistant.
 
     Args:
-        named: That code.
-        folder: Where pages and reports are written.
-        limits: What each answer may take.
+        named: Code that may run.
+        folder: Folder of pages and reports.
+        limits: Limits for each answer.
     """
 
     named: Named
     folder: Path
     limits: Limits
     _numbers: count[int] = field(default_factory=lambda: count(1))
-    # One after the other: two at once would measure each other.
+    # One at a time: two would disturb each other's measurements.
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def all(self) -> Sequence[Callable[..., Any]]:
-        """The tools, by their methods."""
         return (self.explore, self.lint, self.recompiles, self.profile, self.diff, self.targets, self.check)
 
     async def explore(self, function: Function, arguments: Arguments | None = None, target: str = "") -> str:
@@ -52,7 +51,7 @@ class Tools:
         """
         place = self._place("explore", function)
         files = [place.with_suffix(".html"), place.with_suffix(".capture")]
-        hardware = [f"--target={target[:_LONGEST]}"] if target else []
+        hardware = [f"--target={target[:_MAX_TARGET]}"] if target else []
         return await self._answer(place, "explore", *self.named.call(function, arguments or ()), *hardware, files=files)
 
     async def lint(self, function: Function, arguments: Arguments | None = None) -> str:
@@ -97,12 +96,12 @@ class Tools:
         return await self._answer(self._place("check", ""), "check", *self.named.goldens)
 
     def _place(self, verb: str, name: str) -> Path:
-        """A name for an answer's files, without its ending."""
+        """Return the path of an answer's files, without a suffix."""
         stem = "".join(letter if letter.isalnum() else "-" for letter in name.rpartition(":")[2])[:40].strip("-")
         return self.folder / "-".join(filter(None, (f"{next(self._numbers):03}", verb, stem)))
 
     def _side(self, side: str, arguments: Sequence[str]) -> list[str]:
-        """Return a capture that `explore` wrote, or a function with its arguments."""
+        """Return the path of a capture that `explore` wrote, or a function with its arguments."""
         if side.endswith(".capture") and "\0" not in side:
             path = Path(side)
             if path.resolve().parent == self.folder and path.is_file():
@@ -119,5 +118,5 @@ class Tools:
         return "\n".join([*summary_of(answer), *warning, *(f"{_KINDS[path.suffix]}: {path}" for path in paths)])
 
 
-_LONGEST = 100  # characters of a target
+_MAX_TARGET = 100  # characters
 _KINDS = {".html": "page", ".capture": "capture", ".json": "report"}

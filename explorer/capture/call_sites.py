@@ -1,4 +1,4 @@
-"""Where the user's code stands when something is compiled."""
+"""The user's lines on a stack when something compiles."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from explorer.capture.sources import label
 from explorer.model.events.event import Place
 from explorer.model.stage import is_library_file
 
-# Who runs the user's code: their frames, and those that called them, say nothing of it.
+# Packages that run the user's code: their frames and callers are not the user's.
 _RUNNERS = frozenset(
     ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
 )
 # Between the user's line and what it calls.
 _OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
-_DEEPEST = 200  # frames: a recursion says no more with the next one
+_DEEPEST = 200  # frames: deeper ones of a recursion repeat
 _MANY = 4_096
 
 _kinds: dict[str, str] = {}
@@ -23,14 +23,14 @@ _places: dict[tuple[str, int, str, str], Place] = {}
 
 
 def user_places(frame: FrameType | None) -> tuple[Place, ...]:
-    """The user's frames on a stack, innermost first; those of libraries only where there are no others."""
+    """Return the user's frames on a stack, innermost first; those of libraries only if there are no others."""
     users: list[Place] = []
     libraries: list[Place] = []
     for _ in range(_DEEPEST):
         if frame is None:
             break
         kind = _kinds.get(frame.f_code.co_filename) or _kind(frame)
-        if kind == "runner" and users:  # below them they are what the user's code called, as `thread.join()` does
+        if kind == "runner" and users:  # a runner that the user's code called, as in `thread.join()`
             break
         if kind == "users":
             users.append(_place_at(frame))
@@ -41,7 +41,7 @@ def user_places(frame: FrameType | None) -> tuple[Place, ...]:
 
 
 def place_of(file: str, line: int, function: str = "") -> Place:
-    """A line of a file, with what it is called and what it says now. Equal places are one object."""
+    """Return a line of a file with its label and its current text. Equal places are one object."""
     key = (file, line, label(file), function)
     place = _places.get(key)
     if place is None:

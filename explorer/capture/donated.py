@@ -1,4 +1,4 @@
-"""Arrays that were given away: what a call is told that uses one again."""
+"""Errors for calls with arrays that were donated before."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from explorer.errors import DonatedInputError, ExplorerError
 
 
 def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | None:
-    """The error to raise for a call that XLA refused for a buffer that is gone; None if they are all there.
-
-    Args:
-        name: The function's.
-        given: The call's arguments by name.
-    """
+    """Return the error for a call that XLA refused for a deleted input of `given`; None without such an input."""
     gone = next((path for parameter, value in given.items() for path in _deleted(parameter, value)), None)
     if gone is None:
         return None
@@ -36,9 +31,10 @@ def _deleted(parameter: str, value: Any) -> Iterator[str]:
 
 
 def guarded(call: Callable[..., Any], explain: Callable[[tuple[Any, ...], dict[str, Any]], Exception | None]) -> Any:
-    """The same call; where it fails, what `explain` gives for its arguments is raised, if that is anything.
+    """Return a function that calls `call`, and on failure raises the error that `explain` returns for its arguments, if
+    any.
 
-    For what C++ refuses by itself, which asks no Python. It costs a call 0.3 µs: only for those that need it.
+    For errors that C++ raises without asking Python. The wrapper costs a call 0.3 µs.
     """
 
     def guarded_call(*args: Any, **kwargs: Any) -> Any:

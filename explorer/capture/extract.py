@@ -1,4 +1,4 @@
-"""One instruction with what feeds it, as an HLO module of its own that XLA parses, compiles and runs."""
+"""One instruction with its operands, as an HLO module that XLA parses, compiles and runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.types import parse_type
 
-# They need no operands: cheaper to compute again than to be given.
+# Without operands: cheaper to compute again than to pass.
 _GIVEN_BY_ITSELF = ("constant", "iota")
 _NAMES = "control-predecessors={"
-# What a program for several devices is compiled for.
+# Module attributes of a program for several devices.
 _KEPT = ("replica_count", "num_partitions")
 
 
 def extract(capture: Capture, node: Node, height: int = 0) -> str:
-    """The text of a module that computes what an instruction computes: see `Capture.extract`."""
+    """Return the text of a module that computes what an instruction computes: see `Capture.extract`."""
     if not isinstance(height, int) or isinstance(height, bool) or height < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"height is {height!r}; allowed is a number of steps, 0 or more.")
     stage = next((stage for stage in capture.stages if stage.graph is node.graph), None)
@@ -61,7 +61,7 @@ def _operands(graph: Graph, node: int) -> list[int]:
 
 
 def _within(graph: Graph, root: int, height: int) -> set[int]:
-    """The instructions that are computed: up to `height` steps before the root, and what is no value by itself."""
+    """Return the instructions to compute: up to `height` steps before the root, and operands that can't be given."""
     inside, front = {root}, {root}
     for _ in range(height):
         front = {operand for node in front for operand in _operands(graph, node)} - inside
@@ -79,7 +79,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
 
 
 def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
-    """A parameter with the name and type of a node; of a tuple one for each element, as a caller gives arrays."""
+    """Yield a parameter with the name and type of a node; for a tuple one per element, as callers pass arrays."""
     name, text = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
     type_ = parse_type(text)
     if len(type_) != len(type_.starts) or not text.startswith("(") or not type_.arrays:
@@ -93,15 +93,15 @@ def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
 
 
 def _instruction(lines: Sequence[str], at: int) -> str:
-    """The text of the instruction on a line; not marked as a root."""
+    """Return the instruction on a line, without `ROOT`."""
     return lines[at].strip().removeprefix("ROOT ").lstrip()
 
 
 def _recompilable(graph: Graph, node: int, text: str) -> str:
-    """Without what must run before, that is not there; with what a compiler takes as its input.
+    """Return an instruction without control predecessors, in a form that a compiler takes as input.
 
-    XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): it is a call, and
-    is fused anew. A bitcast follows layouts, which the way through MLIR loses: it is a reshape.
+    XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): a fusion becomes a
+    call, which is fused again. A bitcast depends on layouts, which MLIR loses: it becomes a reshape.
     """
     start = text.find(f", {_NAMES}")
     text = text if start < 0 else text[:start] + text[text.find("}", start) + 1 :]
@@ -116,10 +116,10 @@ def _recompilable(graph: Graph, node: int, text: str) -> str:
 
 
 def _reshaped(graph: Graph, node: int) -> str:
-    """A bitcast as what it does to the elements, whatever their layout; empty where it joins or splits them.
+    """Return a bitcast as operations on the elements, in any layout; empty if it joins or splits elements.
 
-    In memory nothing moves. So the elements in the order of the memory are the same before and after, and where that
-    order isn't the dimensions', a transpose to it and one from it stand around the reshape.
+    In memory nothing moves: the elements in memory order are the same before and after. Where that order isn't the
+    dimensions', a transpose to it and one from it surround the reshape.
     """
     operand = next(iter(_operands(graph, node)), node)
     arrays = [parse_type(graph.types[int(graph.type[at])]).arrays for at in (operand, node)]
@@ -148,7 +148,7 @@ def _reshaped(graph: Graph, node: int) -> str:
 
 
 def _rooted(text: str, is_root: bool) -> str:
-    """The line of an instruction, marked if it is the root; of several lines the last."""
+    """Return the indented line of an instruction, with `ROOT` if it is the root; of several lines the last."""
     *before, last = text.split("\n")
     marked = f"  {'ROOT ' * is_root}{last.strip()}"
     return "\n".join([*(f"  {line.strip()}" for line in before), marked])
@@ -161,7 +161,7 @@ def _metadata(text: str) -> str:
 
 
 def _called(graph: Graph, nodes: Iterable[int]) -> list[int]:
-    """The computations that nodes call, and those that these call, each after what it calls."""
+    """Return the computations that nodes call, and those that these call, each after its callees."""
     of_node: dict[int, list[int]] = {}
     of_group: list[list[int]] = [[] for _ in graph.groups]
     for call in graph.calls:

@@ -1,4 +1,4 @@
-"""The live frames that an error went through, as far as they are the user's: what was evaluated there, of what."""
+"""The user's live frames that an error went through, with the expression and the values in each."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from explorer.model.stage import is_library_file
 
 @dataclass(frozen=True)
 class Step:
-    """A line that an error went through, and what of the line was being evaluated.
+    """A line that an error went through.
 
     Args:
         frame: Its live frame.
-        span: Of the expression; only a line where Python doesn't know more.
+        span: The expression that was evaluated; only a line where Python doesn't know more.
     """
 
     frame: FrameType
@@ -39,21 +39,21 @@ class Step:
 
     @property
     def function(self) -> str:
-        """As its author calls it: `step`, `Layer.__call__`, `<lambda>`."""
+        """The function as its author names it: `step`, `Layer.__call__`, `<lambda>`."""
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
     def value_of(self, name: str) -> Any:
-        """What a name stands for there; None if for nothing."""
+        """Return the value of a name in the frame; None if missing."""
         frame = self.frame
         spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
         return next((space[name] for space in spaces if name in space), None)
 
     def traced_names(self, node: ast.AST) -> list[ast.Name]:
-        """The names in an expression that stand for something traced."""
+        """Return the names in an expression whose values hold tracers."""
         return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
     def callee_name(self, function: ast.expr) -> str:
-        """What a call calls, by its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
+        """Return the callee with its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
         root, _, rest = ast.unparse(function).partition(".")
         value = self.value_of(root)
         if isinstance(value, ModuleType):
@@ -63,14 +63,14 @@ class Step:
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
 
     def value_at(self, path: str) -> Any:
-        """The value at `d['a'][0]`; None if there is none."""
+        """Return the value at `d['a'][0]`; None if missing."""
         try:
             return _value(ast.parse(path, mode="eval").body, self.frame.f_locals)
         except (SyntaxError, LookupError, TypeError, AttributeError):
             return None
 
     def leaves(self) -> Iterator[tuple[str, Any]]:
-        """What its function was given, by path. What its code gave another name or value since is not there."""
+        """Yield path and value of the leaves of the function's parameters, as they are now."""
         for name in self.parameters:
             value = self.frame.f_locals.get(name)
             for path, leaf in cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0]):
@@ -78,20 +78,20 @@ class Step:
 
     @property
     def parameters(self) -> list[str]:
-        """Of its function, `*args` and `**kwargs` too."""
+        """The names of the function's parameters, including `*args` and `**kwargs`."""
         args, varargs, varkw = inspect.getargs(self.frame.f_code)
         return [name for name in (*args, varargs, varkw) if name]
 
 
 def users_steps(error: BaseException) -> list[Step]:
-    """The user's lines that an error went through, innermost first; those of libraries only if there are no others."""
+    """Return the user's lines that an error went through, innermost first; a library's if there are no others."""
     steps = list(_steps(error))
     users = [step for step in steps if not is_library_file(step.file)]
     return (users or [step for step in steps if not _wraps_calls(step.frame)])[::-1]
 
 
 def _wraps_calls(frame: FrameType) -> bool:
-    """True for the frames that Explorer, JAX and the standard library's wrappers put around every call."""
+    """Return True for frames that Explorer, JAX and the standard library put around every call."""
     package = str(frame.f_globals.get("__name__")).partition(".")[0]
     return package in ("explorer", "jax", "jaxlib", "contextlib", "functools")
 
@@ -116,7 +116,7 @@ def _span(at: TracebackType) -> Span:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function of the user's: its path, `d['a']`, and its value where that is known."""
+    """An argument of a function of the user's: its path, `d['a']`, and its value if known."""
 
     path: str
     function: str
@@ -126,11 +126,11 @@ class Argument:
 def users_arguments(
     error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
 ) -> list[Argument]:
-    """The arguments that a traced function calls by some paths, as the user calls them; none if that can't be told.
+    """Return the arguments at some paths of a traced function under the user's names; empty if unknown.
 
     Args:
-        error: That came while tracing.
-        steps: The user's, of the error.
+        error: The error while tracing.
+        steps: The user's steps of the error.
         name, file: Of the function; a callable object has no file.
         paths: Into its own arguments.
     """
@@ -138,7 +138,7 @@ def users_arguments(
     traced = steps[-1] if file is None else traced
     if traced is not None:
         return [Argument(path, traced.function, traced.value_at(path)) for path in paths]
-    # Explorer's or a library's: its names say nothing to the user. Its values do, for it hands them on.
+    # A wrapper of Explorer's or a library's: the user doesn't know its names, but it passes on the user's values.
     wrapper = next((step for step in _steps(error) if (step.code_name, step.file) == (name, file)), None)
     if wrapper is None:
         return []
@@ -149,7 +149,7 @@ def users_arguments(
 
 
 def names_in(node: ast.AST) -> Iterator[ast.Name]:
-    """The names that an expression reads."""
+    """Yield the names that an expression reads."""
     return (part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
 
 

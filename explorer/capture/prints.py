@@ -1,4 +1,4 @@
-"""What a function prints while it runs for Explorer: shown for its first call or trace, then muted and counted."""
+"""Output of a function that Explorer runs: shown for its first call or trace, then muted and counted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class Prints:
-    """Stands in for `sys.stdout`: passes on what is written, or counts its lines.
+    """A stand-in for `sys.stdout` that passes on what is written, or counts its lines.
 
-    What other threads of the user's write is passed on always. The runtime's threads, in which callbacks such as that
-    of `jax.debug.print` run, are not Python's own, and so count as the measured function's.
+    It always passes on what the user's other threads write. The runtime's threads, which run callbacks such as
+    `jax.debug.print`, are not Python's own, and count as the measured function's.
 
     Attributes:
-        is_muted: Whether lines are counted in place of shown.
-        lines: How many were not shown.
+        is_muted: True if lines are counted in place of shown.
+        lines: The number of lines that were not shown.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -36,7 +36,6 @@ class Prints:
         return getattr(self.stream, name)
 
     def mute(self) -> None:
-        """From now on, count."""
         self.is_muted = True
 
     @contextmanager
@@ -50,7 +49,7 @@ class Prints:
 
     @property
     def notes(self) -> list[str]:
-        """What the reader should know, if anything was left out."""
+        """A note for the reader if lines were muted."""
         if not self.lines:
             return []
         return [
@@ -65,7 +64,7 @@ class Prints:
 
 @contextmanager
 def printed_once() -> Generator[Prints]:
-    """Watch what is printed; within another, the same."""
+    """Watch what is printed; nested use returns the same object."""
     if isinstance(sys.stdout, Prints):
         yield sys.stdout
         return

@@ -1,9 +1,8 @@
-"""One compile that carries everything: numbered equations, the module after every pass, and the program that runs.
+"""One compile that gives everything: numbered equations, the module after every pass, and the program that runs.
 
-The program is lowered twice, as it is and with its equations numbered. The numbered one is compiled with a dump of its
-passes, and its executable put where JAX keeps that of the plain one, so that the user's own call runs it and compiles
-nothing. Where JAX had compiled the plain one before, that one stays with the user's calls, and the numbered one is
-shown.
+The program is lowered twice, plain and with its equations numbered. The numbered one is compiled with a dump of its
+passes, and its executable is stored where JAX keeps the plain one's, so that the user's own call runs it and compiles
+nothing. If JAX had compiled the plain one before, the user's calls keep that one, and the numbered one is shown.
 """
 
 from __future__ import annotations
@@ -37,14 +36,15 @@ from explorer.capture.equation_paths import (
     names_without_numbers,
     read_numbered,
     rename_numbered,
+    without_numbers,
 )
-from explorer.capture.pass_times import Run, timed
-from explorer.capture.passes import PassFile, pass_files, read_pass_texts
+from explorer.capture.passes import PassFile, Run, pass_files, read_pass_texts, timed
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.model.attached import cached_property
+from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.passes import Passes
 
@@ -61,12 +61,12 @@ _PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a
 
 @dataclass(eq=False)
 class NumberedProgram:
-    """A program lowered with its equations numbered, and what one compile made of it.
+    """A program lowered with its equations numbered, and the result of its one compile.
 
     Args:
         lowered: The `jax.stages.Lowered`.
         paths: Equations by their numbers.
-        backend: What lowered it and compiles it.
+        backend: Lowered the program, and compiles it.
         options: XLA's compiler options.
     """
 
@@ -79,13 +79,10 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Compile it with a dump of its passes, once; let the user's own call run the result.
+        """Compile once with a dump of the passes, and let the user's own call run the result.
 
         Args:
-            plain: The same program lowered without numbers, where JAX keeps what the user's call runs.
-
-        Returns:
-            The compiled program and the dump; None if there is no dump.
+            plain: The same program lowered without numbers, where JAX keeps the executable of the user's call.
         """
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
@@ -102,11 +99,7 @@ class NumberedProgram:
             return self._program, dump
 
     def dump_again(self) -> PassDump:
-        """Compile once more, for the passes alone.
-
-        Raises:
-            NotRecordedError: The compiler wrote nothing.
-        """
+        """Compile once more for the passes alone; raise NotRecordedError if the compiler wrote nothing."""
         options = {**self.backend.light_options, **(self.options or {})}
         with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
             with nothing_cached(), timed() as timing:
@@ -120,57 +113,80 @@ class NumberedProgram:
         return dump
 
 
-class RecordedProgram:
-    """What is shown of a numbered program: stages without the numbers, equations of their nodes, and the passes.
+# By the object that JAX keeps of a program, for as long as JAX keeps it.
+_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
+_lock = RLock()
 
-    Each is read when somebody looks at it.
+
+def numbered_program(
+    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
+) -> NumberedProgram | None:
+    """Lower a program with its equations numbered, once; return None where this JAX's equations can't be numbered.
+
+    Args:
+        traced: The `jax.stages.Traced`.
+        plain: The `jax.stages.Lowered` without numbers.
+        backend, options: As of `NumberedProgram`.
+    """
+    key = None if options or not backend.is_here else kept_lowering(plain)
+    with _lock:
+        if key is not None and key in _numbered:
+            return _numbered[key]
+        numbered = number_equations(traced)
+        if numbered is None:
+            return None
+        with suppress_recording(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the plain program's lowering has just given the same warnings
+            lowered = backend.lower(numbered.traced)
+        # A graph of a jaxpr has its constants first, then its arguments.
+        jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+        names = (jaxpr.debug_info.arg_names or ())[: len(jaxpr.invars)]
+        arguments = {str(name): row for row, name in enumerate(names, len(jaxpr.constvars)) if name}
+        program = NumberedProgram(lowered, EquationPaths(numbered.paths, arguments), backend, options)
+        if key is not None:
+            _numbered[key] = program
+        return program
+
+
+class RecordedProgram:
+    """The stages and passes of a numbered program without the numbers, each read at its first use.
 
     Args:
         numbered: The program.
+        plain: The `jax.stages.Lowered` without numbers.
     """
 
-    def __init__(self, numbered: NumberedProgram) -> None:
-        self._numbered = numbered
+    def __init__(self, numbered: NumberedProgram, plain: Any) -> None:
+        self._numbered, self._plain = numbered, plain
         self._program: CompiledProgram | None = None
         self._dump: PassDump | None = None
 
-    def compile(self, plain: Any) -> CompiledProgram:
-        """As `NumberedProgram.compile`."""
+    def compile(self) -> CompiledProgram:
         __tracebackhide__ = True
-        self._program, self._dump = self._numbered.compile(plain)
+        self._program, self._dump = self._numbered.compile(self._plain)
+        self._plain = None
         return self._program
-
-    @property
-    def reading_passes(self) -> float | None:
-        """Seconds that reading the passes takes, about; None where they were not dumped."""
-        return self._dump.size / _READ_IN_A_SECOND if self._dump is not None else None
 
     @cached_property
     def stablehlo_text(self) -> str:
-        """The text of the lowered program, with the numbers."""
+        """The lowered program as text, with the numbers."""
         return self._numbered.lowered.as_text(debug_info=True)
 
-    @cached_property
-    def stablehlo(self) -> NumberedStage:
-        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
+    def read_stablehlo(self) -> tuple[str, Graph]:
+        return self._stablehlo.text, self._stablehlo.graph
 
-    @property
-    def hlo(self) -> NumberedStage:
-        return self._hlo[0]
+    def read_hlo(self) -> tuple[str, Graph]:
+        return self._hlo[0].text, self._hlo[0].graph
+
+    @cached_property
+    def _stablehlo(self) -> NumberedStage:
+        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
 
     @cached_property
     def _hlo(self) -> tuple[NumberedStage, Mapping[str, str]]:
         assert self._program is not None
         text, renamed = rename_numbered(self._program.text())
         return read_numbered(text, read_hlo, self._numbered.paths), renamed
-
-    def read_passes(self) -> Passes:
-        """What each pass did; where the compile dumped none, it is done once more.
-
-        Raises:
-            NotRecordedError: The compiler wrote nothing.
-        """
-        return self._passes
 
     @cached_property
     def _passes(self) -> Passes:
@@ -180,14 +196,52 @@ class RecordedProgram:
         names = partial(names_without_numbers, known=self._hlo[1])
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
-    @property
-    def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations of each stage's nodes, by their numbers."""
-        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
+    def capture_fields(self) -> dict[str, Any]:
+        """Return what a capture has of the passes, and the equations of each stage's nodes."""
+        sets = LazySets({"stablehlo": lambda: self._stablehlo.equations, "hlo": lambda: self._hlo[0].equations})
+        if self._dump is None:
+            return {"exact_sets": sets, "record": lambda: self._passes}
+        seconds = self._dump.size / _READ_IN_A_SECOND
+        return {"exact_sets": sets, "read_passes": lambda: self._passes, "reading_passes": seconds}
+
+
+class UnnumberedProgram:
+    """The stages of a program as JAX makes it.
+
+    Args:
+        lowered: The `jax.stages.Lowered`.
+        backend, options: As of `NumberedProgram`.
+        reason: Why the capture has no exact links.
+    """
+
+    def __init__(self, lowered: Any, backend: Backend, options: Mapping[str, Any] | None, reason: str) -> None:
+        self._lowered, self._backend, self._options, self._reason = lowered, backend, options, reason
+        self._program: CompiledProgram | None = None
+
+    def compile(self) -> CompiledProgram:
+        __tracebackhide__ = True
+        self._program = self._backend.compile(self._lowered, self._options)
+        return self._program
+
+    @cached_property
+    def stablehlo_text(self) -> str:
+        return self._lowered.as_text(debug_info=True)
+
+    def read_stablehlo(self) -> tuple[str, Graph]:
+        return self.stablehlo_text, read_stablehlo(self.stablehlo_text)
+
+    def read_hlo(self) -> tuple[str, Graph]:
+        assert self._program is not None
+        # JAX returns the numbered program if the function was explored before.
+        text = without_numbers(rename_numbered(self._program.text())[0])
+        return text, read_hlo(text)
+
+    def capture_fields(self) -> dict[str, Any]:
+        return {"recording_note": self._reason}
 
 
 class LazySets(Mapping[str, EquationSets]):
-    """Equations of the nodes of some stages, read with the stage."""
+    """The equations of the nodes of some stages; each stage is read at the first access."""
 
     def __init__(self, read: Mapping[str, Callable[[], EquationSets]]) -> None:
         self._read = read
@@ -202,51 +256,11 @@ class LazySets(Mapping[str, EquationSets]):
         return len(self._read)
 
 
-# By what JAX keeps of a program, for as long as JAX keeps it.
-_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
-_lock = RLock()
-
-
-def numbered_program(
-    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
-) -> NumberedProgram | None:
-    """Lower a program with its equations numbered; None where this JAX's equations can't be numbered.
-
-    Args:
-        traced: The `jax.stages.Traced`.
-        plain: The `jax.stages.Lowered` of it without numbers. What was numbered for it before is returned again.
-        backend: Lowers and compiles.
-        options: XLA's compiler options.
-    """
-    key = None if options or not backend.is_here else kept_lowering(plain)
-    with _lock:
-        if key is not None and key in _numbered:
-            return _numbered[key]
-        numbered = number_equations(traced)
-        if numbered is None:
-            return None
-        with suppress_recording(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the plain program's lowering has just warned of the same
-            lowered = backend.lower(numbered.traced)
-        paths = EquationPaths(numbered.paths, _arguments(traced.jaxpr))
-        program = NumberedProgram(lowered, paths, backend, options)
-        if key is not None:
-            _numbered[key] = program
-        return program
-
-
-def _arguments(jaxpr: Any) -> dict[str, int]:
-    """The row of each argument in the graph of a jaxpr, whose constants come first, by what the user calls it."""
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    first, names = len(inner.constvars), inner.debug_info.arg_names or ()
-    return {str(name): first + i for i, name in enumerate(names[: len(inner.invars)]) if name}
-
-
 class PassDump:
-    """The modules that XLA wrote after its passes, packed: in memory, or in a file where they are too large for that.
+    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large.
 
     Args:
-        folder: Where XLA wrote them; removed when they are packed.
+        folder: XLA's output; removed after compression.
         files: Of the module, in the order of the passes.
         runs: The passes that ran, with their times.
     """
@@ -255,7 +269,7 @@ class PassDump:
         self.runs = runs
         self.size = sum(file.path.stat().st_size for file in files)
         self._files = files
-        self._lengths: list[int | None] = []  # None where a module is the one before it
+        self._lengths: list[int | None] = []  # None if a module equals the previous one
         self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
@@ -269,17 +283,13 @@ class PassDump:
 
     @property
     def failure(self) -> OSError | None:
-        """The error that ended the packing, as of a full disk; None if all is there."""
+        """The error that ended the compression, such as a full disk; None if all is there."""
         if self._thread is not None:
             self._thread.join()
         return self._failure
 
     def texts(self) -> Iterator[tuple[PassFile, str]]:
-        """Each module's text, in order.
-
-        Raises:
-            NotRecordedError: There was no room for them.
-        """
+        """Yield each module's text, in order; raise NotRecordedError if there was no room for them."""
         if self.failure is not None:
             raise NotRecordedError(
                 f"the modules after the passes could not be kept: {self.failure}.\n"
@@ -319,7 +329,7 @@ class _Dumped:
 
     Args:
         options: For the compiler.
-        temporary: Where it writes; None if nothing is dumped.
+        temporary: The folder of the dump, or None.
     """
 
     options: Mapping[str, Any] | None
@@ -331,7 +341,7 @@ class _Dumped:
         return self.temporary.name if self.temporary is not None else ""
 
     def packed(self, runs: Sequence[Run]) -> PassDump | None:
-        """What the compiler wrote; None if it wrote nothing."""
+        """Return what the compiler wrote; None if it wrote nothing."""
         if self.temporary is None:
             return None
         settle(Path(self.folder))
@@ -342,9 +352,9 @@ class _Dumped:
 
 @contextmanager
 def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
-    """Give the options for a compile that dumps its passes, unless the dump would be too large.
+    """Yield the options for a compile that dumps its passes, unless the dump would be too large.
 
-    A dump that the user asked XLA for is left to them.
+    A dump that the user requested from XLA stays untouched.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
     is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
@@ -362,7 +372,7 @@ def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool =
 
 
 def _folder_in(place: str) -> TemporaryDirectory[str] | None:
-    """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
+    """Make a folder in a place, else among temporary files: a confined process may write to only one of them."""
     for parent in (place or None, None):
         with suppress(OSError):
             _remove_abandoned(Path(parent or gettempdir()))
@@ -371,7 +381,7 @@ def _folder_in(place: str) -> TemporaryDirectory[str] | None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove the dumps of this user that killed processes left: nothing packs a dump for as long as an hour."""
+    """Remove this user's dumps that killed processes left: no compression takes an hour."""
     for folder in place.glob(f"{DUMP_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
@@ -381,12 +391,12 @@ def _remove_abandoned(place: Path) -> None:
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:
-    """The folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
+    """Return the folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
 
     Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
 
     Returns:
-        Empty for the folder of temporary files; None if the dump is too large for both, and need not be.
+        Empty for the folder of temporary files; None if the dump is too large for both, unless `always`.
     """
     with suppress(OSError):
         if os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > 4 * size:
@@ -398,7 +408,7 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 
 def settle(folder: Path) -> None:
-    """Wait until nothing is written to a folder any more: newer compilers dump on threads of their own."""
+    """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
     until, before = monotonic() + _PATIENCE, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
@@ -410,7 +420,7 @@ def settle(folder: Path) -> None:
 
 @contextmanager
 def nothing_cached() -> Generator[None]:
-    """A compilation from the persistent cache dumps nothing, and one for recording is not worth keeping there."""
+    """Bypass the persistent cache within: a cached compile dumps nothing, and this one isn't worth keeping."""
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)
     jax.config.update(name, float("inf"))

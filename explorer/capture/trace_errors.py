@@ -1,4 +1,4 @@
-"""A failed trace in the user's own terms: their line, the value it needs, its origin, what to write instead."""
+"""Messages for a failed trace in the user's terms: the line, the value it needs, its origin, and a hint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
 _DEPENDS = re.compile(r"depends on the values? of the arguments? ([^\n]+)\.")
 _MADE_AT = re.compile(r"(?:from|created on) line ([^\n]+?):(\d+)(?::\d+)? \(")
 _LEAKED_FROM = re.compile(r"when the value leaked was (.+?)(?: at (.+?):\d+)? traced for")
-# What JAX says to everybody, after what it has to say.
+# Boilerplate at the end of JAX's messages.
 _BOILERPLATE = re.compile(
     r"\n?(?:See https://(?:docs\.jax|jax\.readthedocs)|The error occurred while tracing|If using `jit`)"
 )
@@ -37,13 +37,13 @@ _MOST_STEPS = 5
 def explain_trace_error(
     error: Exception, function: str, verb: str, step: str = "trace"
 ) -> tuple[type[ExploreError], str]:
-    """The class and the message of the error to raise for one that ended a trace, a lowering or a compilation.
+    """Return the class and the message of the error to raise for one that ended a trace, a lowering or a compilation.
 
     Args:
         error: As it was caught.
         function: The function's name.
-        verb: What could not be done to it: `compiled`.
-        step: What failed.
+        verb: The word in "f could not be compiled".
+        step: The step that failed.
 
     Example:
         >>> import jax
@@ -66,22 +66,22 @@ def explain_trace_error(
 
 
 def users_place(error: BaseException) -> str:
-    """The innermost line of the user's own code that an error went through, as a person finds it."""
+    """Return the innermost line of the user's own code that an error went through."""
     steps = users_steps(error)
     return place(steps[0].file, steps[0].span.line) if steps else ""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An expression that needs the value of something that is only traced.
+    """An expression that needs the value of a traced array.
 
     Args:
-        text: The expression; empty if it is unknown.
+        text: The expression; empty if unknown.
         problem: One sentence without its end.
-        hint: What to write instead.
-        origins: Where the value came from: `from  argument `n` of f`.
-        counts: Arguments that may rather be part of the program than data.
-        step: The user's line; None if there is none.
+        hint: The code to write instead.
+        origins: The lines that made the value: `from  argument `n` of f`.
+        counts: Arguments that should perhaps be static.
+        step: The user's line, if known.
         span: The piece of that line.
     """
 
@@ -95,7 +95,7 @@ class Refusal:
 
 
 def refusal(error: BaseException) -> Refusal | None:
-    """What an error that ended a trace says of the user's code; None if it is of another kind."""
+    """Return the expression that needs a traced value, from the error that ended a trace; None for other errors."""
     steps = users_steps(error)
     if isinstance(error, jax.errors.UnexpectedTracerError) or not is_refusal(error, steps):
         return None
@@ -152,7 +152,7 @@ def _failure(error: Exception, steps: Sequence[Step], step: str) -> list[str]:
 
 
 def _words(error: Exception) -> list[str]:
-    """What an error says, without what is the same in all of JAX's, addresses and this machine's folders."""
+    """Return an error's message without JAX's boilerplate, addresses and this machine's folders."""
     text = _BOILERPLATE.split(str(error).strip(), maxsplit=1)[0]
     text = _FILE.sub(lambda at: f"{label(at[1])}, line {at[2]}", _ADDRESS.sub(r"\1", text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -164,14 +164,14 @@ def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
     return match[1] if match else ""
 
 
-# Where ---------------------------------------------------------------------------------------------------------------
+# Lines on the way -----------------------------------------------------------------------------------------------------
 
 
 def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
-    """The user's lines from where it happened outwards."""
+    """Return the user's lines from the failing one outwards."""
     if not steps:
         return []
-    # A lambda or a comprehension is on the line of who calls it: once is enough.
+    # A lambda or a comprehension is on its caller's line: list it once.
     others = [step for inner, step in pairwise(steps) if (step.file, step.span.line) != (inner.file, inner.span.line)]
     lines = [f"  in  {step.function}, {place(step.file, step.span.line)}" for step in others]
     if len(lines) > _MOST_STEPS:
@@ -180,7 +180,7 @@ def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
 
 
 def _operands(step: Step) -> list[str]:
-    """The arrays that the failing expression names, with their types."""
+    """Return a line with the types of the arrays that the failing expression names."""
     way = syntax_at(step.file, step.span)
     operands: dict[str, str] = {}
     for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():
@@ -190,11 +190,11 @@ def _operands(step: Step) -> list[str]:
     return [f"  with  {', '.join(list(operands.values())[:4])}"] if operands else []
 
 
-# Where from ----------------------------------------------------------------------------------------------------------
+# Origins of a value ---------------------------------------------------------------------------------------------------
 
 
 def _origins(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
-    """The lines, of the function or by JAX's account, that made a value."""
+    """Return the lines that made a value, from the function or from JAX's message."""
     places = [(steps[0].file, line) for line in lines if line]
     places += [(at[1], int(at[2])) for at in _MADE_AT.finditer(str(error)) if not is_runner(at[1])]
     at = (steps[0].file, steps[0].span.line) if steps else None
@@ -209,7 +209,7 @@ def _argument_line(arguments: Sequence[Argument]) -> list[str]:
 
 
 def _arguments(error: BaseException, steps: Sequence[Step], site: ConcretizationSite) -> list[Argument]:
-    """The arguments that a value depends on: by JAX's own account, or those that the expression names."""
+    """Return the arguments that a value depends on: from JAX's message, or those that the expression names."""
     if not steps:
         return []
     traced, depends = _TRACED.search(str(error)), _first_group(_DEPENDS, error)
@@ -220,6 +220,6 @@ def _arguments(error: BaseException, steps: Sequence[Step], site: Concretization
 
 
 def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, ...]:
-    """The arguments that are numbers, if all are."""
+    """Return the arguments' paths if all are integers."""
     counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
     return tuple(counts) if len(counts) == len(arguments) else ()

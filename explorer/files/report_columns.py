@@ -1,4 +1,4 @@
-"""Columns of the shell's reports: what `--format json` gives programs, with the schema that follows."""
+"""Columns of the shell's reports, for `--format json` and its schema."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from explorer.model.units import amount_text, bytes_text, count_text
 
 @dataclass(frozen=True)
 class Report:
-    """What a verb of the shell gives programs.
+    """Description of the JSON report of a verb.
 
     Args:
-        about: What it is of, for the schema.
+        about: Description for the schema.
         columns: Its keys.
-        has_files: Whether it lists what was written, as `files`.
+        has_files: Whether written files are listed as `files`.
     """
 
     about: str
@@ -54,7 +54,7 @@ def _rows(name: str, of: Callable[[Any], Iterable[Any]], columns: Columns, meani
     return Column(name, of, [tuple(columns)], meaning)
 
 
-_NAMED = 3  # lines that can't be told apart
+_MAX_HOTTEST_LINES = 3  # named in a summary
 _NOTES = Column("notes", attrgetter("notes"), list[str], "What a reader should know before trusting the figures.")
 _FINDINGS = (
     *own(Finding, "rule"),
@@ -95,7 +95,7 @@ def _capture_summary(capture: Capture) -> list[str]:
 
 
 def _diff_summary(diff: Diff) -> list[str]:
-    """The lines of its text, without what aligns them."""
+    """Return the lines of the diff's text without alignment."""
     first, *rows = repr(diff).splitlines()
     return [first.removeprefix("Diff(").removesuffix(")"), *(" ".join(row.split()) for row in rows)]
 
@@ -111,7 +111,9 @@ def _targets_summary(targets: Targets) -> list[str]:
 
 def _profile_summary(profile: Profile) -> list[str]:
     lines = profile.hottest
-    each = [f"line {line.line}, {line.share:.0%} of the device's time: {line.text}" for line in lines[:_NAMED]]
+    each = [
+        f"line {line.line}, {line.share:.0%} of the device's time: {line.text}" for line in lines[:_MAX_HOTTEST_LINES]
+    ]
     if len(lines) > 1:
         each.insert(0, f"No line stands out; {len(lines):,} can't be told apart, the first of them:")
     return [repr(profile).partition("\n")[0], *each]
@@ -135,7 +137,7 @@ def _ledger_summary(ledger: Ledger) -> list[str]:
 
 
 def _process_rows(rows: str, columns: Columns, meaning: str = "") -> Column:
-    """Rows of a ledger of many processes, with the processes in words."""
+    """Return a column of rows of a multi-process ledger, each with its processes in words."""
     named = Column("processes", lambda pair: pair[0].named(pair[1].processes), str, "In words.")
     pairs = (*of_part(itemgetter(1), columns), named)
     attribute = {"programs": "rows"}.get(rows, rows)

@@ -1,4 +1,4 @@
-"""`python -m explorer record module:function -o step.golden`, and `python -m explorer check`: a guard for CI."""
+"""`python -m explorer record`, `check` and `bisect`: a guard for CI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+import explorer as ex  # loads each module at first use: the other verbs start without JAX
 from explorer.analysis.golden import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import OptionError
@@ -23,7 +23,6 @@ _NOT_CHECKED = 2
 
 
 def add_record(verbs: Any) -> None:
-    """Add `record` to the command line."""
     about = (
         "Compile a function and write what the compiler made of it as a small text file, for `check` to compare with."
     )
@@ -39,7 +38,6 @@ def add_record(verbs: Any) -> None:
 
 
 def add_check(verbs: Any) -> None:
-    """Add `check` to the command line."""
     about = (
         "Compile each function that a golden file records, and compare. Exit status: 1 if something grew beyond its "
         "tolerance, 2 if it could not be compared."
@@ -52,7 +50,6 @@ def add_check(verbs: Any) -> None:
 
 
 def add_bisect(verbs: Any) -> None:
-    """Add `bisect` to the command line."""
     about = "Say which commit, or which release of JAX, made the check of a golden file fail; each is tried apart."
     verb = verbs.add_parser("bisect", help="find what made a check fail", description=about)
     verb.add_argument("file", metavar="FILE", type=Path, help="the golden file")
@@ -79,7 +76,7 @@ def _record(given: argparse.Namespace) -> int:
 
 
 def _recorded(function: str, arguments: list[str], targets: list[str]) -> Golden:
-    # What the user's code prints while it is imported and traced is no part of the report.
+    # Output of the user's code is no part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         called, module = function_of(function)
         args, kwargs = arguments_of(called, arguments, vars(module))
@@ -94,7 +91,9 @@ def _check(given: argparse.Namespace) -> int:
             "there is no golden file here.\n  Hint: `python -m explorer record module:function` writes one."
         )
     results = [_compared(path) for path in files]
-    print(_FORMATS[given.format](*results))
+    formats = {"json": check_json, "sarif": check_sarif, "markdown": check_markdown}
+    to_text = formats.get(given.format, lambda *results: "\n\n".join(result.to_text() for result in results))
+    print(to_text(*results))
     if not given.update:
         return 0 if all(result.passed for result in results) else 1
     for path, result in zip(files, results, strict=True):
@@ -110,10 +109,3 @@ def _compared(path: Path) -> CheckResult:
         raise OptionError(f"{path} was recorded in a test: run that test, with --update-golden to write it anew.")
     now = _recorded(before.function, list(before.arguments), [program.target for program in before.programs])
     return compared(before, now, str(path))
-
-
-def _text(*results: CheckResult) -> str:
-    return "\n\n".join(result.to_text() for result in results)
-
-
-_FORMATS = {"text": _text, "json": check_json, "sarif": check_sarif, "markdown": check_markdown}

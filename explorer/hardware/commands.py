@@ -1,17 +1,16 @@
-"""`python -m explorer targets …`: the hardware that can be compiled for, and its compilers."""
+"""`python -m explorer targets …`: hardware to compile for, and its compilers."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+import explorer as ex  # loads each module at first use: the other verbs start without JAX
 from explorer.files.reports import add_format, is_json, present
 from explorer.hardware.installed import install, platform_of, remove
 
 
 def add_targets(verbs: Any) -> None:
-    """Add `targets` to the command line."""
     about = (
         "List the hardware that can be compiled for without having it; install its compiler into a folder of "
         "Explorer's own, where JAX doesn't see it, with the index and proxy that pip is configured for; or remove it."
@@ -33,7 +32,7 @@ def _targets(given: argparse.Namespace) -> int:
     if not given.target:
         raise ex.OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
     lines: list[str] = []
-    emit = lines.append if is_json(given) else print  # a download takes minutes: a person sees each line as it comes
+    emit = lines.append if is_json(given) else print  # a download takes minutes, so text is printed line by line
     for platform in dict.fromkeys(platform_of(text) for text in given.target):
         if given.action == "install":
             install(platform, emit)

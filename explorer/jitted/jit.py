@@ -14,8 +14,7 @@ from weakref import WeakSet
 
 import jax
 
-from explorer.capture.explore import CompileRequest, compile_with_findings, explore
-from explorer.capture.state import HoldsState
+from explorer.capture.explore import CompileRequest, HoldsState, compile_with_findings, explore
 from explorer.errors import OptionError, RecompilationWarning
 from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.state import Method, Reference, Same, check_root, is_dead, name_of, reference

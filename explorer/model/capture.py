@@ -35,7 +35,14 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 1.0  # seconds of reading passes that a display waits for
-_FROM_PASSES = ("links", "all_fates", "summary", "wire")  # computed before the passes were read, they say less
+# Computed before the passes were read, they say less.
+_FROM_PASSES = (
+    "_analysis",
+    "links",
+    "all_fates",
+    "summary",
+    "wire",
+)
 
 
 def _no_source(file: str) -> Source | None:

@@ -1,4 +1,4 @@
-"""All that rules look at: one trace of a function, what ran and was called in it, and what it left changed."""
+"""Evidence for the rules: one trace of a function, its calls, and its side effects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import jax
 
 from explorer._jax import Undecided
 from explorer.analysis.sharding.program import Waste
+from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
-from explorer.capture.state import HoldsState
 from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event
@@ -34,7 +34,7 @@ from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument, or one array in an argument."""
+    """Array argument of the traced program."""
 
     path: str  # `x`, `state['step']`
     variable: Any  # of the jaxpr
@@ -47,7 +47,7 @@ class Argument:
 
 @dataclass(repr=False)
 class Evidence:
-    """What is recorded of one function, called with some arguments."""
+    """Record of one trace of a function."""
 
     function: Callable[..., Any]  # the user's function below `jax.jit`, `partial` and decorators
     target: Any  # what was traced: `function`, or the `jax.jit` around it
@@ -66,35 +66,34 @@ class Evidence:
     # of the compiled program, where it spans several devices or is for a target; rules look at it then
     capture: Capture | None = None
     waste: Sequence[Waste] | None = None  # what `sharded.wastes` found in it; None before it looked
-    # says what the cure of a waste on a line brings, by compiling the program with it; None where it isn't to be
-    # tried
+    # reports the gain of fixing a waste on a line, by one compile; None if fixes aren't tried
     try_cure: Callable[[Evidence, Waste, int], str] | None = None
 
     @property
     def name(self) -> str:
-        # `@wraps(jnp.sin)` gives the user's function the name of a library's: what its `def` says is its own.
+        # `@wraps(jnp.sin)` gives the user's function a library's name: the code object has its own.
         if type(self.function) is FunctionType and "__wrapped__" in self.function.__dict__:
             return self.function.__code__.co_name
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     @property
     def is_jitted(self) -> bool:
-        """Whether its author put it under `jax.jit`, or what compiles as that does."""
+        """True if the function was passed as a `jax.jit` function or its like."""
         return self.target is not self.function
 
     @cached_property
     def jaxpr(self) -> Any:
-        """The closed jaxpr; None if the trace failed."""
+        """Closed jaxpr; None if the trace failed."""
         return None if self.traced is None else self.traced.jaxpr
 
     @cached_property
     def program(self) -> Program:
-        """All its equations; none if the trace failed."""
+        """All equations; none if the trace failed."""
         return Program(_no_equations() if self.jaxpr is None else self.jaxpr)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
-        """The arrays that the function was traced with, in the order of the jaxpr's; none if the trace failed."""
+        """Array arguments in the order of the jaxpr; none if the trace failed."""
         if self.traced is None:
             return ()
         raw = self.program.main.raw
@@ -107,33 +106,33 @@ class Evidence:
 
     @cached_property
     def call_arguments(self) -> tuple[CallArgument, ...]:
-        """What was passed, by the names of the parameters."""
+        """Passed arguments by parameter name."""
         return tuple(call_arguments(self.target, self.args, self.kwargs))
 
     def gather(self) -> None:
-        """Work out now what most rules look at; what fails here fails again in the rule that needs it."""
+        """Compute what most rules read. What fails here fails again in the rule that needs it."""
         for name in ("program", "functions", "failed_step", "arguments", "call_arguments"):
             with suppress(Exception):
                 getattr(self, name)
 
     def close(self) -> None:
-        """Let go of the program: its equations refer to each other, which would keep its constants."""
+        """Break the reference cycles between equations, which would keep the program's constants alive."""
         if "program" in vars(self):
             self.program.close()
 
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
-        """Its values whose gradient is NaN somewhere; pieces of the program are run for it."""
+        """Values whose gradient is NaN somewhere. Pieces of the program are compiled and run."""
         return find_faults(self.program, _MOST_PIECES)
 
     @cached_property
     def failed_step(self) -> Step | None:
-        """The user's innermost step that the error came through; None if the trace worked."""
+        """Innermost frame of the user that the trace's error came through; None if the trace succeeded."""
         return None if self.error is None else next(iter(users_steps(self.error)), None)
 
     @cached_property
     def functions(self) -> tuple[FunctionSource, ...]:
-        """The user's functions that ran, those whose text can be had, in the order in which they first did."""
+        """Functions of the user that ran and whose text is available, in the order of their first call."""
         executed = {} if self.recording is None else self.recording.executed
         sources = (
             function_source(function, (executed[code] for code in comprehensions(function.code) if code in executed))
@@ -143,7 +142,7 @@ class Evidence:
 
     @cached_property
     def by_code(self) -> dict[CodeType, FunctionSource]:
-        """Each function by its code, and by that of its comprehensions where Python made functions of them."""
+        """Functions by code object, including the code objects of their comprehensions."""
         return {
             code: function
             for function in self.functions
@@ -151,10 +150,7 @@ class Evidence:
         }
 
     def calls(self, *callees: str) -> Iterator[tuple[Call, FunctionSource | None]]:
-        """The calls of these, by name with module (`time.time`); one that ends in a dot stands for all below it.
-
-        Without names: all calls.
-        """
+        """Yield the calls of some callees, all by default. A name that ends in a dot matches everything below."""
         for call, function in self._calls:
             if not callees or any(
                 call.callee.startswith(name) if name[-1] == "." else call.callee == name for name in callees
@@ -172,7 +168,7 @@ class Evidence:
         return pairs
 
     def call_nodes(self, *callees: str) -> Iterator[tuple[Call, FunctionSource, ast.Call]]:
-        """`calls`, each with its node; without those whose text can't be had."""
+        """Yield calls with their syntax nodes, if the text is available."""
         for call, function in self.calls(*callees):
             node = function.call_at(call.span) if function is not None else None
             if function is not None and node is not None:
@@ -180,30 +176,30 @@ class Evidence:
 
     @cached_property
     def captured(self) -> frozenset[int]:
-        """The addresses of the containers whose content the function reads anew in each call, as state."""
+        """Addresses of containers that the function reads again on every call, as declared state."""
         if not issubclass(type(self.target), HoldsState):
             return frozenset()
         return frozenset(snapshot({"state": self.target.captured}).holders)
 
     @property
     def started(self) -> float:
-        """When it was traced, in seconds since 1970."""
+        """Time of the trace, in seconds since 1970."""
         return 0.0 if self.recording is None else self.recording.started
 
     @cached_property
     def argument_changes(self) -> tuple[Change, ...]:
-        """What the trace left changed in the containers that the function was given: JAX's copies of the user's."""
+        """Changes that the trace made in its containers, which are JAX's copies of the caller's."""
         recording = self.recording
         return () if recording is None else tuple(recording.arguments_before.changes(snapshot(recording.arguments)))
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """What the trace left changed outside of its own variables."""
+        """Changes that the trace made outside of its own variables."""
         return tuple(self.before.changes(self.after))
 
     @cached_property
     def lowered(self) -> Any:
-        """The `jax.stages.Lowered`; None if that failed. Nothing is compiled, and nobody is warned: rules say it."""
+        """`jax.stages.Lowered` of the function, or None if lowering failed. Nothing is compiled."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -212,7 +208,7 @@ class Evidence:
                 return None
 
 
-_MOST_PIECES = 24  # each is compiled, in some tenths of a second: too long for the findings that ride on a capture
+_MOST_PIECES = 24  # each compile takes some tenths of a second
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
@@ -222,7 +218,7 @@ def _no_equations() -> Any:
 
 
 def comprehensions(code: CodeType) -> Iterator[CodeType]:
-    """What Python made functions of in a function, besides its own `def` and `lambda`."""
+    """Yield the code objects that Python 3.11 compiles comprehensions to."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and constant.co_name in _COMPREHENSIONS:
             yield constant
@@ -230,7 +226,7 @@ def comprehensions(code: CodeType) -> Iterator[CodeType]:
 
 
 def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
-    """What was passed, array by array, by path."""
+    """Yield the passed values, leaf by leaf, with their paths."""
     function = _called(evidence)
     if function is None:
         return
@@ -248,13 +244,13 @@ def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
 
 
 def reachable_values(evidence: Evidence) -> dict[str, Any]:
-    """What the function has by name besides its arguments, by path."""
+    """Return values that the function reaches by name from outside, by path."""
     before = evidence.before if evidence.before.holders else snapshot(reachable(evidence.function))
     return before.values
 
 
 def _called(evidence: Evidence) -> Any:
-    """What Python calls: a function or a method with its object; None if that is neither. Asks the object nothing."""
+    """Return the Python function or method that a call runs, else None. No attribute of a user's object is read."""
     function: Any = evidence.function
     if type(function) is FunctionType:
         return function
@@ -265,7 +261,7 @@ def _called(evidence: Evidence) -> Any:
 
 
 def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
-    """Where an argument stands in the head of the function; its first line if the argument has no name there."""
+    """Return the location of a parameter in the function's head, else of the function's first line."""
     source = source_of_target(evidence)
     if source is None:
         return {}
@@ -273,11 +269,11 @@ def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
 
 
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """The text of the function itself; of an object, that of its `__call__`."""
+    """Return the source of the function, or of an object's `__call__`."""
     return source_of(_called(evidence))
 
 
-# What is known of an array while it is traced, and so isn't traced itself.
+# Attributes of a traced array that are known while tracing.
 _KNOWN = frozenset(
     ("shape", "ndim", "dtype", "size", "itemsize", "nbytes", "aval", "weak_type", "sharding", "__class__", "__name__")
 )
@@ -289,7 +285,7 @@ _ASKING = frozenset[str]().union(
 
 
 def traced_in(node: ast.AST, names: Mapping[str, str]) -> list[str]:
-    """The names in an expression whose traced values its value is made of, each once."""
+    """Return the names in an expression that its value depends on while traced, each once."""
     return list(dict.fromkeys(name for name in _names(node) if name in names))
 
 
@@ -302,7 +298,7 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _is_known(node: ast.AST) -> bool:
-    """Whether a value isn't traced though what it is asked of may be."""
+    """Return True if an expression's value is known while tracing, even for a traced operand."""
     match node:
         case ast.Attribute(attr=name):
             return name in _KNOWN
@@ -315,10 +311,10 @@ def _is_known(node: ast.AST) -> bool:
 
 
 def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]:
-    """A function's own names that stood for traced values, with their types where those were recorded.
+    """Return the local names that held traced values, with their types if recorded.
 
-    Recorded are those at its calls. The others follow from its text: names that are assigned what operators and JAX
-    make of traced values.
+    Types are recorded at calls. Other names follow from the text: names assigned from operators and JAX functions of
+    traced values.
     """
     codes = {executed.code for executed in (function.executed, *function.inner)}
     names: dict[str, str] = dict(function.executed.traced)
@@ -327,7 +323,7 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
             names |= call.traced
     assigned = [node for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign) if node.value is not None]
     # Two passes reach what one turn of a loop hands to the next; a chain over more turns is left out, not guessed.
-    for _ in range(2):  # the second time for what a loop's turn reads of the one before
+    for _ in range(2):
         for node in assigned:
             if _computes(function, node.value, names):
                 targets = getattr(node, "targets", None) or [node.target]
@@ -336,7 +332,7 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
 
 
 def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether a value is certainly traced: made of traced ones by operators, indexing and JAX's functions."""
+    """Return True if an expression is certainly traced: operators, indexing or JAX functions of traced values."""
     match node:
         case ast.Name(id=name):
             return name in names
@@ -367,6 +363,6 @@ def _stored(target: ast.AST) -> Iterator[str]:
 
 
 def list_traced(names: Mapping[str, str], some: list[str]) -> str:
-    """`x, a traced float32[3], and y`."""
+    """Return `x, a traced float32[3], and y`."""
     parts = [f"{name}, a traced {names[name]}" if names.get(name) else name for name in some]
     return " and ".join(parts) if len(parts) < 3 else "; ".join(parts[:-1]) + f"; and {parts[-1]}"

@@ -1,4 +1,4 @@
-"""The user's text as syntax trees: the functions that ran, and pieces of a file as the fields of a finding."""
+"""Syntax trees of the functions that ran, and positions in the user's text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionSource:
-    """A function that ran, as its author wrote it."""
+    """Source text of a function that ran."""
 
     executed: ExecutedFunction  # the function
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda  # its `def` or `lambda`
@@ -38,16 +38,16 @@ class FunctionSource:
         return label(self.file)
 
     def line(self, number: int) -> str:
-        """A line of the file, stripped."""
+        """Return a line of the file, stripped."""
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def source(self, node: ast.AST) -> str:
-        """The text of a node."""
+        """Return the text of a node."""
         return ast.get_source_segment(self.text, node) or ""
 
     def walk(self, *kinds: type[ast.AST]) -> Iterator[Any]:
-        """The nodes of these kinds in its body; those of functions inside it are theirs, if they ran."""
+        """Return the nodes of some types in the body, in the order of the text, without those of inner functions."""
         return (node for node in self._nodes if isinstance(node, kinds))
 
     @cached_property
@@ -64,16 +64,16 @@ class FunctionSource:
 
     @property
     def header(self) -> Span:
-        """Its first line: where what has no line of its own is said."""
+        """Span of the first line, for findings that have no line of their own."""
         first = self.node.lineno
         return Span(first, self.node.col_offset, first, len(self.text.splitlines()[first - 1].encode()))
 
     def at(self, span: Span) -> ast.AST | None:
-        """The node that takes up exactly this piece of the text."""
+        """Return the node with exactly this span."""
         return next((n for n in self.walk(ast.expr, ast.stmt) if Span.of(n) == span), None)
 
     def call_at(self, span: Span) -> ast.Call | None:
-        """The call that ends where this piece does: where one over several lines starts is given in several ways."""
+        """Return the call that ends with this span: Python versions disagree where a call over several lines starts."""
         return self._calls.get(span[2:])
 
     @cached_property
@@ -81,7 +81,7 @@ class FunctionSource:
         return {Span.of(node)[2:]: node for node in self.walk(ast.Call)}
 
     def reached(self, node: ast.AST) -> bool:
-        """Whether anything of a node ran."""
+        """Return True if any part of a node ran."""
         place, pieces = Span.of(node), self._reached
         for at in range(bisect_left(pieces, place[:2]), len(pieces)):
             if pieces[at][:2] > place[2:]:
@@ -96,30 +96,30 @@ class FunctionSource:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """What each node of its body stands in."""
+        """Parent of each node."""
         return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node stands in, from the innermost out to the function."""
+        """Yield the nodes around a node, innermost first."""
         while (outer := self.parents.get(node)) is not None:
             yield outer
             node = outer
 
     def value(self, node: ast.AST) -> Any:
-        """What a name, attributes and items of a name, stood for; `Ellipsis` where that is local or can't be known.
+        """Return the value of a name, attribute or item from outside; `...` if it is local or unknown.
 
         Nothing that could run code is read: see `safe_reading.find`.
         """
         return find(node, self.lookup)
 
     def resolve(self, node: ast.AST) -> Any:
-        """Like `value`, but parameters and names that are given once stand for what they were given as well."""
+        """Return `value`, and follow parameters and names that are assigned once."""
         return find(node, self._resolve_name)
 
     def _resolve_name(self, name: str, depth: int = 0) -> Any:
         value = self.lookup(name)
         assigned = self._assigned.get(name, [])
-        if value is not ... or depth > 4:  # `a = b; b = a` would go on
+        if value is not ... or depth > 4:  # `a = b; b = a` is a cycle
             return value
         if name in self.parameters and not assigned:
             return self.executed.arguments.get(name, ...)
@@ -128,7 +128,7 @@ class FunctionSource:
 
     @cached_property
     def _assigned(self) -> dict[str, list[ast.expr | None]]:
-        """What each of its own names is given; None for what is no plain assignment."""
+        """Values assigned to each local name; None for anything but a plain assignment."""
         assigned: dict[str, list[ast.expr | None]] = {}
         plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
         for node in self.walk(ast.Name):
@@ -137,18 +137,18 @@ class FunctionSource:
         return assigned
 
     def lookup(self, name: str) -> Any:
-        """What a name from outside stood for; `self` is the object whose method this is."""
+        """Return the value of a name from outside. `self` is the object of a method."""
         if name == "self" and self.executed.owner is not None:
             return self.executed.owner
         return ... if name in self.locals else self.executed.lookup(name)
 
     def callee(self, call: ast.Call) -> str:
-        """What a call calls, with its module: `numpy.random.default_rng`; empty where that can't be known."""
+        """Return the qualified name of what a call calls, such as `numpy.random.default_rng`, or ""."""
         callee = self.value(call.func)
         return "" if callee is ... else callee_name(callee)[0]
 
     def is_builtin(self, node: ast.AST) -> bool:
-        """Whether a name is one of Python's own, given no other meaning in the function or its module."""
+        """Return True if a name means Python's builtin, not shadowed in the function or module."""
         name = node.id if isinstance(node, ast.Name) else ""
         return name in vars(builtins) and name not in (*self.locals, *self.executed.free, *self.executed.globals)
 
@@ -163,7 +163,7 @@ class FunctionSource:
 
     @cached_property
     def declared(self) -> frozenset[str]:
-        """The names that it says are `global` or `nonlocal`."""
+        """Names declared `global` or `nonlocal`."""
         return frozenset(name for node in self.walk(ast.Global, ast.Nonlocal) for name in node.names)
 
     @property
@@ -171,18 +171,18 @@ class FunctionSource:
         return tuple(parameter.arg for parameter in parameters_of(self.node))
 
     def parameter_span(self, path: str) -> Span | None:
-        """Where the parameter stands that a path such as `state['step']` starts with; None if it has no such one."""
+        """Return the span of the parameter that a path such as `state['step']` starts with."""
         nodes = (node for node in parameters_of(self.node) if node.arg == root_of(path))
         return next(map(Span.of, nodes), None)
 
     def short(self, node: ast.AST, width: int = 60) -> str:
-        """The text of a node in one line of at most `width` characters."""
+        """Return the text of a node in one line of at most `width` characters."""
         text = " ".join(self.source(node).split())
         return text if len(text) <= width else f"{text[: width - 3]}…"
 
 
 def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
-    """The text of a function; None where it can't be had, or was edited since. For `inner` see `FunctionSource`."""
+    """Return the source of a function, or None if the text is missing or was edited. `inner` are its comprehensions."""
     code = executed.code
     source = read_source(code.co_filename)
     if source is None:
@@ -194,7 +194,7 @@ def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction
 
 
 def source_of(function: Any) -> FunctionSource | None:
-    """The text of a function or method that need not have run; None for other callables."""
+    """Return the source of a function or method that need not have run; None for other callables."""
     function = function.__func__ if type(function) is MethodType else function
     if type(function) is not FunctionType:
         return None
@@ -218,30 +218,30 @@ def _has_parameters(node: Any, code: CodeType) -> bool:
 
 
 def parameters_of(function: Any) -> list[ast.arg]:
-    """The parameters of a `def` or `lambda`, those by name and `*args`, `**kwargs` last."""
+    """Return the parameters of a `def` or `lambda`, with `*args` and `**kwargs` last."""
     arguments: ast.arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return named + [parameter for parameter in (arguments.vararg, arguments.kwarg) if parameter is not None]
 
 
 def first_line(node: Any) -> int:
-    """Where a statement starts: a function or class with its first decorator."""
+    """Return the first line of a statement, including decorators."""
     return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
 
 
 def last_name(node: ast.AST) -> str:
-    """`sum` of `jnp.sum`, and of `sum`; empty for what is neither a name nor an attribute."""
+    """Return `sum` for `jnp.sum` and for `sum`; "" for other expressions."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def root_of(path: str) -> str:
-    """`state` of `state['step']`, `self` of `self.weights`."""
+    """Return `state` for `state['step']`, and `self` for `self.weights`."""
     return path.partition("[")[0].partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A piece of a file, and what to write there instead."""
+    """Replacement of a piece of a file."""
 
     file: str  # file, span: where
     span: Span
@@ -255,24 +255,24 @@ def span_of(frame: Frame) -> Span:
 
 
 def expression_at(frame: Frame | None) -> ast.expr | None:
-    """What is exactly at a frame; None where that is no expression, or can't be had."""
+    """Return the expression with exactly the span of a frame, or None."""
     way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
     return way[-1] if way and isinstance(way[-1], ast.expr) else None
 
 
 def short_text(node: ast.expr) -> str:
-    """An expression in one line of at most 60 characters."""
+    """Return an expression in one line of at most 60 characters."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def frame_location(frame: Frame | None) -> dict[str, Any]:
-    """The fields of a finding at a frame; none for None."""
+    """Return the location fields of a finding at a frame; none for None."""
     return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
 def span_location(file: str, span: Span) -> dict[str, Any]:
-    """The fields of a finding at a piece of a file."""
+    """Return the location fields of a finding at a piece of a file."""
     return {
         "file": file,
         "label": label(file),
@@ -285,7 +285,7 @@ def span_location(file: str, span: Span) -> dict[str, Any]:
 
 
 def expression_on_line(file: str, line: int, predicate: Callable[[ast.expr], bool]) -> Span:
-    """The smallest expression on a line for which a predicate holds; all of the line where there is none."""
+    """Return the span of the smallest expression on a line that satisfies a predicate, else of the whole line."""
     source = read_source(file)
     tree = parse(source.text) if source is not None else None
     spans = [

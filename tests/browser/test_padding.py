@@ -30,6 +30,7 @@ ex.compile(blocked, args=[info], dynamic="auto").dynamic_report
 """.strip()
 
 
+@pytest.mark.slow
 def test_it_is_shown_in_a_notebook_its_line_is_a_link_and_it_is_there_without_a_kernel(lab: Lab, browser: Browser):
     live = browser.open(lab, lab.write("padding.ipynb", SETUP, BLOCKED))
     live.page.evaluate("() => void window.jupyterapp.commands.execute('notebook:run-all-cells')")

@@ -120,6 +120,7 @@ TYPED: dict[str, Callable[[ex.Capture, str], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", TYPED)
 def test_an_answer_is_what_the_program_s_own_text_says(view: View, capture: ex.Capture, question: str):
     TYPED[question](capture, ask(view, question))

@@ -94,6 +94,7 @@ def sidebar(page: Page) -> Locator:
     return page.locator("#explorer-session")
 
 
+@pytest.mark.slow
 def test_the_sidebar_of_jupyterlab_lists_what_the_notebook_in_front_compiled(lab_with_sidebar: Lab, browser: Browser):
     lab = lab_with_sidebar
     notebook = browser.open(lab, lab.write("sidebar.ipynb", SETUP, CALLS))
@@ -116,6 +117,7 @@ def test_the_sidebar_of_jupyterlab_lists_what_the_notebook_in_front_compiled(lab
     assert not browser.errors
 
 
+@pytest.mark.slow
 def test_a_sidebar_that_is_not_seen_asks_nothing(lab_with_sidebar: Lab, browser: Browser):
     lab = lab_with_sidebar
     notebook = browser.open(

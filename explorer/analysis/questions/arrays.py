@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from explorer.analysis.analysis import analyze
 from explorer.analysis.collectives import group_text
 from explorer.analysis.facts import lines_of
 from explorer.analysis.graphs import entry_parameters, graph_of
@@ -27,7 +28,7 @@ _UNREADABLE = "The order in which its text runs could not be followed, so its bu
 
 def _memory(capture: Capture) -> LiveMemory | None:
     try:
-        return capture.live_memory if graph_of(capture, "hlo") is not None else None
+        return analyze(capture).live_memory if graph_of(capture, "hlo") is not None else None
     except Exception:  # the schedule of a damaged text can't be read
         return None
 

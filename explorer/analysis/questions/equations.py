@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import line_text, lines_of, operand_type, product_rows, run_type
 from explorer.analysis.graphs import graph_of
 from explorer.analysis.questions.catalogue import agree, joined, passes_hint, reply
@@ -38,7 +39,7 @@ class _Equations:
         graph = graph_of(capture, "jaxpr")
         if graph is None or graph_of(capture, "hlo") is None:
             return None
-        return cls(capture, graph, capture.all_fates["jaxpr"], {})
+        return cls(capture, graph, analyze(capture).of_fates["jaxpr"], {})
 
     def sentence(self, row: int) -> str:
         if row not in self.sentences:
@@ -155,7 +156,7 @@ def printed(capture: Capture) -> Answer:
 def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
     if graph_of(capture, "hlo") is None:
         return None
-    kinds = {KINDS[int(capture.all_fates["jaxpr"].kind[row])] for row in rows}
+    kinds = {KINDS[int(analyze(capture).of_fates["jaxpr"].kind[row])] for row in rows}
     return None if "unknown" in kinds else not kinds <= {"eliminated"}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.analysis import analyze
 from explorer.analysis.facts import INTENSE, copying_kernels, kernel_facts, line_text, lines_of
 from explorer.analysis.graphs import graph_of, is_op
 from explorer.analysis.questions.catalogue import agree, joined, no_program, passes_hint, reply
@@ -37,7 +37,7 @@ def slow(capture: Capture) -> Answer:
     """Return the kernel with most of the measured time; without a measurement, with most FLOPs or bytes."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("slow")
-    kernels = running_nodes(graph)
+    kernels = analyze(capture).kernels
     if not len(kernels):
         return reply("slow", "No kernel runs.")
     sums = {name: float(np.nansum(values[kernels])) for name, values in graph.measures.items()}
@@ -71,7 +71,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
         return reply("made", text, "unknown")
     kernel = int(graph.kernel[node]) if graph.kernel[node] >= 0 else node
     inside: list[int] = sorted({kernel, *np.flatnonzero(graph.kernel == kernel).tolist()})
-    grades = capture.links.grades("hlo")
+    grades = analyze(capture).links.grades("hlo")
     lines: dict[tuple[str, int], list[str]] = {}
     sure: set[tuple[str, int]] = set()
     for row in inside:
@@ -93,7 +93,7 @@ def made(capture: Capture, node: int | None = None) -> Answer:
 
 def _operations(capture: Capture, row: int) -> list[str]:
     """Return the distinct operations of the jaxpr that an instruction comes from."""
-    links = capture.links
+    links = analyze(capture).links
     if links.first != "jaxpr":
         return []
     jaxpr = links.graphs["jaxpr"]
@@ -105,7 +105,7 @@ def unfused(capture: Capture) -> Answer:
     """Return the pairs of kernels that read each other, with the reasons that XLA's rules give."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
-    kernels = running_nodes(graph)
+    kernels = analyze(capture).kernels
     if len(kernels) < 2:
         text = "Nothing stayed apart: all runs in one kernel." if len(kernels) else "No kernel runs."
         return reply("unfused", text, "exact", "hlo", kernels.tolist())
@@ -174,7 +174,7 @@ def copies(capture: Capture) -> Answer:
     rows: list[int] = np.flatnonzero(is_op(graph, _MOVES) & (graph.kernel >= 0)).tolist()
     if not rows:
         return reply("copies", "There are none: no instruction of the optimised program transposes or copies.")
-    kernels = running_nodes(graph)
+    kernels = analyze(capture).kernels
     only = copying_kernels(graph, kernels).tolist()
     origins = [_origin(capture, graph, row) for row in rows]
     is_exact = all(is_sure for _, is_sure in origins)
@@ -183,12 +183,12 @@ def copies(capture: Capture) -> Answer:
     hint = f"Which pass put them in: {way}" if way else ""
     names = [text for text, _ in Counter(text for text, _ in origins).most_common()]
     sake = f"{agree(origins, 'It is', 'They are')} there for {list_names(names)}."
-    text = joined(_head(graph, only, len(kernels), rows), sake, makers)
+    text = joined(_head(graph, only, kernels, rows), sake, makers)
     nodes = sorted({int(graph.kernel[row]) for row in rows})
     return reply("copies", text, "exact" if is_exact else "inferred", "hlo", nodes, hint)
 
 
-def _head(graph: Graph, only: Sequence[int], kernels: int, rows: Sequence[int]) -> str:
+def _head(graph: Graph, only: Sequence[int], kernels: Ints, rows: Sequence[int]) -> str:
     ops = Counter(graph.ops[int(graph.op[row])] for row in rows)
     counts = list_names(
         [
@@ -200,15 +200,15 @@ def _head(graph: Graph, only: Sequence[int], kernels: int, rows: Sequence[int]) 
     if not only:
         return f"{there}, in kernels that also compute."
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
-    whole = float(np.nansum(moved[running_nodes(graph)]))
+    whole = float(np.nansum(moved[kernels]))
     share = f" ({share_text(float(np.nansum(moved[only])) / whole)} of the bytes)" if whole else ""
     does = agree(only, "does", "do")
-    return f"{there}; {len(only):,} of {count_text(kernels, 'kernel')} {does} nothing else{share}."
+    return f"{there}; {len(only):,} of {count_text(len(kernels), 'kernel')} {does} nothing else{share}."
 
 
 def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
     """Return the purpose of an instruction, and True if the compiler's own links give it."""
-    attribution, links = capture.hlo.graph.attribution, capture.links
+    attribution, links = capture.hlo.graph.attribution, analyze(capture).links
     line = lines_of(capture, graph, [row])
     equations = _operations(capture, row)
     exact = bool(equations) and int(links.grades("hlo")[row]) == EXACT

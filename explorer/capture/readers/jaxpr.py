@@ -1,7 +1,7 @@
-"""A jaxpr → text and Graph.
+"""Reader of a jaxpr into text and Graph.
 
-The text is written here, one equation a line, because JAX's own printing has no map from lines to equations. Its
-syntax is JAX's; every variable of the capture, inner jaxprs included, has a name of its own.
+JAX's own printing has no map from lines to equations, so the text is written here, one equation a line. Its syntax is
+JAX's; every variable of the capture, inner jaxprs included, has a name of its own.
 """
 
 from __future__ import annotations
@@ -27,18 +27,16 @@ def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None)
     """Write a jaxpr as text and read it as a graph.
 
     Args:
-        jaxpr: What `jax.stages.Traced.jaxpr` gives.
-        notes: More attributes, by the variable that they are of; those of a second result have `_1` behind their key.
+        jaxpr: The `jax.stages.Traced.jaxpr`.
+        notes: Further attributes by variable; those of a second result get `_1` after their key.
 
     Returns:
-        The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while,
-        cond, custom derivatives, shard_map) are groups that it calls. Its attributes are its parameters, and what no
-        edge says:
+        The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while, cond,
+        custom derivatives, shard_map) are groups that it calls. Its attributes are its parameters, and:
 
         - `literals`: operands that are literals, by position: `1=2.0:f32[]`.
-        - `operand_results`: which result of its equation each operand is, if not all are first ones: `0,1`.
-        - `returned`: as which results the jaxpr around it gives it back: `0`; with several results of its own,
-          `0=1` is its second one.
+        - `operand_results`: the result number of each operand, if not all are first results: `0,1`.
+        - `returned`: the outputs of the surrounding jaxpr that it is: `0`; of its second result `0=1`.
     """
     reader = _Reader(notes or {})
     main = _Body(reader.builder.add_group(Group("main", "entry")))
@@ -54,10 +52,10 @@ class _Body:
 
     Args:
         group: Of its nodes.
-        depth: How many jaxprs it is inside of.
-        scope: The path of name scopes of the equation that calls it.
-        caller: The frame of that equation; -1 if there is none.
-        node_of: By variable, the node that makes it, and as which of its results.
+        depth: The number of jaxprs around it.
+        scope: The name scopes of the equation that calls it.
+        caller: The frame of that equation, or -1.
+        node_of: By variable, its node and the number of the result.
         name_of: By variable, its name in the text.
     """
 
@@ -74,7 +72,7 @@ class _Body:
             self.name_of[variable] = name
 
     def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
-        """The node and result that each variable comes from; a literal has a value and no maker."""
+        """Return node and result of each variable, without literals."""
         return [self.node_of[atom] for atom in atoms if not _is_literal(atom) and atom in self.node_of]
 
     def written(self, atoms: Sequence[Any]) -> list[str]:
@@ -93,7 +91,7 @@ class _Reader:
     def read(self, jaxpr: Any, title: str, body: _Body) -> None:
         """Read one jaxpr into the group of `body`."""
         indent = "  " * body.depth
-        # The user's names of arguments stand in the outermost jaxpr only; inner ones repeat JAX's own.
+        # Only the outermost jaxpr has the user's names of arguments; inner ones repeat JAX's own.
         paths: Sequence[str] = () if body.depth else getattr(jaxpr.debug_info, "arg_names", None) or ()
         labels = [self.read_input(variable, "constant", "", body) for variable in jaxpr.constvars]
         for variable, path in zip(jaxpr.invars, chain(paths, repeat("")), strict=False):
@@ -107,7 +105,7 @@ class _Reader:
         self.lines.append(f"{indent}in ({', '.join(body.written(jaxpr.outvars))}) }}")
 
     def read_input(self, variable: Any, op: str, path: str, body: _Body) -> str:
-        """Add the node of an argument or constant; returns how the text writes it."""
+        """Add the node of an argument or constant; return its text."""
         name, type_ = self.name_variable(), _type(variable.aval)
         node = self.builder.add(name, op, type_, scope=path, group=body.group, line=len(self.lines))
         self.builder.connect(())
@@ -153,7 +151,7 @@ class _Reader:
             self.read(jaxpr, title, _Body(group, body.depth + 2, path, frame))
 
     def noted(self, variables: Sequence[Any]) -> dict[str, str]:
-        """What is known of an equation's results."""
+        """Return the notes on an equation's results."""
         return {
             f"{key}_{result}" if result else key: text
             for result, variable in enumerate(variables)
@@ -161,13 +159,13 @@ class _Reader:
         }
 
     def read_frames(self, traceback: Any, caller: int) -> int:
-        """The index of a traceback's innermost user frame.
+        """Return the index of a traceback's innermost user frame.
 
-        JAX traces a loop's body apart and cuts its tracebacks there: the rest of the stack is the caller's.
+        JAX traces a loop's body separately and cuts its tracebacks there: the rest of the stack is the caller's.
         """
         if traceback is None:
             return caller
-        key = traceback, caller  # equal for equal stacks, of which a line makes many
+        key = traceback, caller  # equal for equal stacks; a line makes many
         innermost = self.frame_of_traceback.get(key)
         if innermost is None:
             stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
@@ -185,7 +183,7 @@ class _Reader:
         return frames[frame] if frame >= 0 else None
 
     def name_variable(self) -> str:
-        """a … z, aa … zz, as JAX counts."""
+        """Return the next of a … z, aa … zz, in JAX's order."""
         number, name = next(self.fresh), ""
         while True:
             number, letter = divmod(number, 26)
@@ -196,23 +194,23 @@ class _Reader:
 
 
 def short_type(value: Any) -> str:
-    """`f32[8,128]`: JAX's short form of what has a shape and dtype."""
+    """Return JAX's short form of a value's type, `f32[8,128]`."""
     return _type(jax.typeof(value))
 
 
 def _type(aval: Any) -> str:
-    """`f32[8,128]`: JAX's own short form, where the aval has one."""
+    """Return JAX's short form of an aval, `f32[8,128]`, where it has one."""
     short = getattr(aval, "str_short", None)
     return short(short_dtypes=True) if short else str(aval)
 
 
 def _written(atom: Any, name_of: dict[Any, str]) -> str:
-    """A variable by its name, a literal by its value and type."""
+    """Return a variable's name, or a literal's value and type."""
     return f"{_literal(atom.val)}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
 
 
 def _literal(value: Any) -> str:
-    """`3`, also of JAX's own integers and floats, which print their dtype."""
+    """Return `3`, also for JAX's own ints and floats, which print their dtype."""
     if isinstance(value, int) and not isinstance(value, bool):
         return int.__repr__(value)
     return float.__repr__(value) if isinstance(value, float) else str(value)
@@ -227,7 +225,7 @@ def _joined(scope: str, name: str) -> str:
 
 
 def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
-    """An equation's parameters as text on one line, without the jaxprs among them, which are groups."""
+    """Return an equation's parameters as text on one line, without its jaxprs, which are groups."""
     jaxprs = {key.split("[")[0] for key, _ in inner}
     return {
         key: " ".join(str(value).split()) for key, value in params.items() if key not in jaxprs and value is not None
@@ -242,8 +240,8 @@ def _bracketed(parameters: Mapping[str, str]) -> str:
 def _attributes(
     parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
-    """An equation's parameters, cut where they are long, and what its edges don't say."""
-    # Where a function lies in memory is another place each time, and captures of one program are to be the same.
+    """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
+    # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
     literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if _is_literal(v)]
     if literals:

@@ -1,4 +1,4 @@
-"""A functional update that is dropped: `x.at[0].set(1.)` makes another array, and leaves `x` as it was."""
+"""Functional updates whose result is dropped: `x.at[0].set(1.)` returns a new array, and leaves `x` unchanged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from explorer.pitfalls.jits import is_users_jitted
 from explorer.pitfalls.rule import rule
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))
-# Of these a result is all that there is: they are called for nothing else. `jax.tree.map` may be, for what it calls.
+# These are called for their result only. `jax.tree.map` may be called for side effects.
 _MODULES = ("jax._src.random.", "jax.random.", "jax._src.numpy.", "jax._src.nn.", "jax._src.ops.", "jax._src.lax.")
-_CONTROL_FLOW = "jax._src.lax.control_flow."  # what these call may print, or be there to be traced
+_CONTROL_FLOW = "jax._src.lax.control_flow."  # their callees may have side effects, or be called to be traced
 _FUNCTIONS = ("equinox._tree.tree_at", "equinox._update.apply_updates", "jax._src.prng.")
 _MAPS = ("jax._src.tree_util.tree_map", "jax._src.tree.map")
-# They raise where their arguments don't fit, and some call them for that.
+# These raise for invalid arguments, and may be called as a check.
 _CHECKS = frozenset(
     ("broadcast_shapes", "broadcast_to", "broadcast_arrays", "result_type", "promote_types", "can_cast")
 )
@@ -33,7 +33,7 @@ _Callees = dict[tuple[str, Span], str]  # what was called, with its module, by f
 
 @rule("dropped-result", "EX030", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
 def dropped_result(evidence: Evidence) -> Iterator[Finding]:
-    """An array is never changed in place: an update gives a changed copy, and one that nothing takes is lost."""
+    """Arrays are never changed in place: an update returns a changed copy, which is lost if nothing uses it."""
     callees = _recorded(evidence)
     for function in evidence.functions:
         unread = _unread(function)
@@ -44,7 +44,7 @@ def dropped_result(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], callees: _Callees) -> bool:
-    """Whether nothing takes what a call returns that is a statement, or all of an assignment."""
+    """Return True if the result of a call is discarded, as a statement or in names that nothing reads."""
     call: ast.Call = node.value
     if isinstance(node, ast.Expr):
         return _is_update(function, call, callees) or _is_computed(function, call, callees)
@@ -57,7 +57,7 @@ def _recorded(evidence: Evidence) -> _Callees:
 
 
 def _name(callee: str, receiver: Any) -> str:
-    """The name of a callable with its module; of a jitted function, that of what was jitted."""
+    """Return a callable's qualified name, for a jitted function that of the wrapped function."""
     for _ in range(8):  # a wrapper around a wrapper
         inner = attributes(receiver).get("__wrapped__") if callee.endswith(".__call__") else None
         if inner is None:
@@ -69,13 +69,13 @@ def _name(callee: str, receiver: Any) -> str:
 def _callee(function: FunctionSource, call: ast.Call, callees: _Callees) -> str:
     recorded = callees.get((function.file, Span.of(call)), "")
     value = function.resolve(call.func)
-    if is_users_jitted(value):  # what is jitted may be JAX's, but who calls it for nothing may measure or warm it up
+    if is_users_jitted(value):  # may be called to warm up or measure
         return ""
     return recorded if value is ... else _name(*callee_name(value))
 
 
 def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
-    """Whether a call gives an updated copy, or new keys, which is of no use but to who takes it."""
+    """Return True if a call returns an updated copy or new keys, so that its result matters."""
     if _updated(call) is not None:
         return True
     callee = _callee(function, call, callees)
@@ -87,11 +87,11 @@ def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> b
 
 
 def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
-    """Whether a call that is a statement does nothing but compute what nobody takes."""
+    """Return True if a call only computes a result."""
     callee = _callee(function, call, callees)
     if callee in _MAPS:
         mapped = call.args[0] if call.args else None
-        # One that gives a constant is called to see whether trees have the same structure.
+        # A map to a constant checks that trees have the same structure.
         is_constant = isinstance(mapped, ast.Lambda) and isinstance(mapped.body, ast.Constant)
         return isinstance(mapped, ast.Lambda) and not is_constant and _is_pure(function, mapped.body)
     is_pure = callee.startswith(_MODULES) and not callee.startswith(_CONTROL_FLOW)
@@ -107,7 +107,7 @@ def _is_pure(function: FunctionSource, body: ast.expr) -> bool:
 
 
 def _updated(call: ast.Call) -> ast.expr | None:
-    """`x` of `x.at[…].set(…)`; None for another call."""
+    """Return `x` for `x.at[…].set(…)`; None for other calls."""
     match call.func:
         case ast.Attribute(attr=method, value=ast.Subscript(value=ast.Attribute(attr="at", value=array))):
             return array if method in _UPDATES else None
@@ -116,11 +116,11 @@ def _updated(call: ast.Call) -> ast.expr | None:
 
 
 def _names(targets: list[ast.expr], first: bool) -> list[str]:
-    """The names that are all that an assignment sets; none if it sets more than names, or they mean to be unused.
+    """Return the names that an assignment sets, if it sets nothing else and they aren't marked as unused.
 
     Args:
-        targets: Of the assignment.
-        first: Whether the first of several is what counts: of Optax, `updates, state = optimizer.update(…)`.
+       targets: Targets of the assignment.
+       first: Count the first name only, as in Optax's `updates, state = optimizer.update(…)`.
     """
     parts = [part for one in targets for part in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
     parts = parts[:1] if first else parts
@@ -129,7 +129,7 @@ def _names(targets: list[ast.expr], first: bool) -> list[str]:
 
 
 def _unread(function: FunctionSource) -> frozenset[str]:
-    """The names of a function that nothing in it reads, nor any function inside of it."""
+    """Return the names that neither a function nor its inner functions read."""
     parts = [part for part in ast.walk(function.node) if isinstance(part, ast.Name)]
     read = {part.id for part in parts if not isinstance(part.ctx, ast.Store)}
     return frozenset(part.id for part in parts) - read - function.declared
@@ -143,7 +143,7 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
             updated = inner
         name = function.source(updated)
         message = f"`{text}` makes a changed copy of `{name}` that nothing uses: `{name}` itself stays as it was"
-        # A name from outside would become another one if it were assigned here, and an attribute would keep a tracer.
+        # Assigning a name from outside would make it local, and an attribute would keep a tracer.
         is_own = isinstance(updated, ast.Name) and updated.id in function.locals
         whole = function.short(call, 200)
         fix = f"{name} = {whole}" if is_own else f"return {whole}, and set {name} to it where this is called"
@@ -163,7 +163,7 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
 
 
 def _new_keys(function: FunctionSource, call: ast.Call) -> str:
-    """How to take what `split` and `fold_in` make, by the key's own name: whoever draws with it then has a new one."""
+    """Return how to keep the keys of `split` and `fold_in`, under the key's own name if it has one."""
     text, key = function.short(call), next((_own_name(function, given) for given in call.args), "")
     if last_name(call.func) == "fold_in":
         return f"{key} = {text}" if key else f"subkey = {text}, and draw with that"

@@ -1,4 +1,4 @@
-"""print() and its kin: they run while the function is traced, once, and never when the compiled program runs."""
+"""print() and similar calls: they run once, while the function is traced, and never in the compiled program."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _STOPS = {
     "pdb.set_trace": "jax.debug.breakpoint() stops while the program runs",
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }
-# Whatever level a logger is at now: what it writes at another, or on another day, it writes in the trace alone.
+# Reported at any level: a message that another level enables appears in the trace only, too.
 _LOGGING = frozenset(("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"))
 
 
 @rule("impure-print", "EX001", "warning", "debugging/print_breakpoint.html", passive=True)
 def impure_print(evidence: Evidence) -> Iterator[Finding]:
-    """What is printed in a compiled function is printed once, while it is traced."""
+    """Printing in a compiled function happens once, while it is traced."""
     if evidence.recording is None:
         yield from (_finding(evidence, call, source, "print()") for call, source in definite_prints(evidence))
     for call, function in evidence.calls():
@@ -46,7 +46,7 @@ def impure_print(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _printing(call: Call) -> str:
-    """What prints, as a message names it; empty for a call of something else."""
+    """Return what prints, as a message names it; "" for other calls."""
     callee, name = call.callee, call.callee.rpartition(".")[2]
     if callee in _PRINTS:
         return f"{name}()"
@@ -72,7 +72,7 @@ def _finding(evidence: Evidence, call: Call, function: FunctionSource | None, na
         at=(function, call.span),
         evidence=seen,
         fix=_fix(name, function, node, shown),
-        # What prints no traced value is often meant so: it tells when the function is traced.
+        # A print without traced values is often intended: it shows when the function is traced.
         severity=severity or ("warning" if shown or node is None else "note"),
     )
 
@@ -94,7 +94,7 @@ def _standard(receiver: Any) -> str:
 
 
 def _stop(call: Call, function: FunctionSource | None) -> str:
-    """`breakpoint`, `set_trace` or `input`, whatever stands for them here: a kernel has functions of its own."""
+    """Return the qualified name of `breakpoint`, `set_trace` or `input`, also if a kernel replaces them."""
     if call.callee in _STOPS:
         return call.callee
     node = function.call_at(call.span) if function is not None else None
@@ -113,7 +113,7 @@ def _stopped(evidence: Evidence, call: Call, function: FunctionSource | None, na
 
 
 _DEEPEST = 10  # functions that call functions
-# What is inside of these may not have run, or not then.
+# Code inside these nodes may not run, or run later.
 _MAYBE = (
     ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.TryStar, ast.While, ast.Match, ast.Lambda, ast.FunctionDef,
     ast.AsyncFunctionDef, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -121,7 +121,7 @@ _MAYBE = (
 
 
 def definite_prints(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]:
-    """The calls of `print` that every trace of the function makes."""
+    """Yield the calls of `print` that every trace of the function makes."""
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
     if evidence.error is None and type(function) is FunctionType and _may_print(function, _DEEPEST):
@@ -163,7 +163,7 @@ def _leaves(statement: ast.stmt) -> bool:
 
 
 def _may_print(function: FunctionType, left: int) -> bool:
-    """Whether `print` is among the names of a function, or of one that it names: most texts need not be read."""
+    """Return True if a function or the functions that it names mention `print`, to skip reading most texts."""
     waiting, seen = [(function, left)], set[CodeType]()
     while waiting:
         function, depth = waiting.pop()

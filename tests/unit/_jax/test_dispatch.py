@@ -270,6 +270,7 @@ def test_a_setting_of_jax_between_calls_changes_no_result(fast_zyx, setting):
     np.testing.assert_array_equal(again(lambda: fast_zyx(ONE, TEN, HUNDRED)), zyx(ONE, TEN, HUNDRED))
 
 
+@pytest.mark.slow
 def test_an_executable_and_its_binaries_die_with_the_last_reference():
     fast = ex.compile(lambda x: x * 2, args=[ex.InputInfo(((1, 2, 9),), jnp.float32)])
     fast(ONE), fast(jnp.ones(3)), jax.vjp(fast, ONE)
@@ -279,6 +280,7 @@ def test_an_executable_and_its_binaries_die_with_the_last_reference():
     assert [one() for one in known] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_copy_is_the_executable_itself_and_a_pickle_is_refused_with_what_to_do(fast_zyx):
     assert copy.copy(fast_zyx) is copy.deepcopy([fast_zyx])[0] is fast_zyx
     with pytest.raises(ex.ArchiveError, match=r"zyx can't be pickled(.|\n)*exe\.save\(path\)"):

@@ -164,6 +164,7 @@ def test_an_input_may_say_over_which_devices_it_is_spread():
     np.testing.assert_array_equal(fast(jax.device_put(X, sharding)), X + 1)
 
 
+@pytest.mark.slow
 def test_a_size_is_an_input_of_its_own():
     many = ex.compile(
         lambda x, n: jnp.broadcast_to(x, (n, *x.shape)) * n,

@@ -205,6 +205,7 @@ def calls(draw):
     return draw(SETTINGS), [values[name] for name in list(values)[:cut]], {name: values[name] for name in names}
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(calls(), min_size=1, max_size=5), st.data())
 def test_each_of_any_calls_gives_what_it_would_have_given_as_the_first(sequence, data):
@@ -313,6 +314,7 @@ def test_classes_of_constants_go_with_the_executable():
 # More shapes than are kept ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_more_shapes_in_turn_than_are_kept_warn_once_with_the_sizes_and_what_to_do():
     executable = ex.compile(lambda x: x + 1, args=[ROWS], max_specializations=2)
     with warnings.catch_warnings(record=True) as caught:

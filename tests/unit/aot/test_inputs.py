@@ -111,6 +111,7 @@ def test_every_shape_of_natural_numbers_is_kept_as_it_came(shape, dtype):
 ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
 
 
+@pytest.mark.slow
 @given(ANYTHING, ANYTHING)
 def test_an_input_info_is_made_or_refused_never_a_crash(shape, dtype):
     with suppress(ex.InputInfoError):

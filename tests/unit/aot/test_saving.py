@@ -139,6 +139,7 @@ def test_without_a_derivative_it_says_so_and_how_to_have_one(tmp_path):
         jax.grad(ex.Executable.load(tmp_path / "sum"))(jnp.ones(3))
 
 
+@pytest.mark.slow
 def test_an_empty_batch_is_in_the_file_too(tmp_path):
     mean = ex.compile(lambda x: x.sum(0) + x.shape[0], args=[ex.InputInfo(((0, 2, 8), 3), "float32")])
     mean.save(tmp_path / "mean")
@@ -166,6 +167,7 @@ def test_what_is_traced_for_each_shape_has_the_shapes_it_met_and_says_that_it_la
         loaded(jnp.ones(3))
 
 
+@pytest.mark.slow
 def test_a_file_with_every_shape_warns_of_nothing(tmp_path, recwarn):
     branch = branching((1, 2, 3))
     for rows in (1, 2, 3):

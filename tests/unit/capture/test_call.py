@@ -155,6 +155,7 @@ def test_lint_gives_the_function_its_argument():
     assert not ex.lint(Call(f, X, rules=2.0), rules="impure-print").failure
 
 
+@pytest.mark.slow
 def test_time_gives_the_function_its_argument():
     with pytest.warns(ex.AmbiguousOptionWarning):
         timing = ex.time(decay, X, seconds=3.0, eager=False, precision=0.9)
@@ -169,6 +170,7 @@ def test_profile_gives_the_function_its_argument():
     assert ex.profile(Call(jax.jit(decay), X, seconds=3.0), runs=3).signature == profile.signature
 
 
+@pytest.mark.slow
 def test_roofline_gives_the_function_its_argument():
     def f(x, profile):
         return x @ x * profile
@@ -191,6 +193,7 @@ def test_memory_gives_the_function_its_argument():
     assert ex.memory(Call(f, X, limit=2.0), limit=10**9).limit == 10**9
 
 
+@pytest.mark.slow
 def test_compare_gives_the_functions_their_argument():
     candidates = {"a": decay, "b": jax.jit(decay)}
     with pytest.warns(ex.AmbiguousOptionWarning):

@@ -118,6 +118,7 @@ def test_a_link_in_a_dump_shows_no_file_from_elsewhere(tmp_path, text):
     assert "secret" not in ex.open_hlo(dump).hlo.text
 
 
+@pytest.mark.slow
 def test_what_is_compressed_unpacks_within_bounds():
     bomb = gzip.compress(bytes(300_000_000))
     with pytest.raises(ex.OpenError, match=r"unpack to [\d,]+ or more; at most .* are read"):
@@ -205,6 +206,7 @@ def test_a_gpus_module_knows_its_place_from_the_metadata_of_old():
     assert capture.signature == "(Arg_0.1: bf16[512,1024], Arg_1.2: bf16[1024,4096], Arg_2.3: bf16[4096])"
 
 
+@pytest.mark.slow
 def test_nothing_of_it_needs_a_device(tmp_path, text):
     proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     (tmp_path / "module.pb").write_bytes(proto)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec, parse_symbolic_spec
+from explorer.capture.command_target import annotated_arguments, parse_shape_spec, parse_symbolic_spec
 
 
 def struct(shape, dtype):

@@ -272,6 +272,7 @@ def test_half_of_a_surrogate_pair_is_written_as_a_question_mark(tmp_path):
 # The rule -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_are_opened_by_one_module():
     assert one_door.problems() == []
 

@@ -70,6 +70,7 @@ def commit(git, text):
     return git("rev-parse", "--short", "HEAD")
 
 
+@pytest.mark.slow
 def test_the_commit_that_made_it_worse_is_named(repository, capsys):
     good = commit(repository, STEP)
     assert main(["record", "train.py:step", "--arg", "f32[8,8]"]) == 0

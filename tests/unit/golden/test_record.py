@@ -44,6 +44,7 @@ def test_a_record_counts_what_the_compiler_made():
     ]
 
 
+@pytest.mark.slow
 def test_a_record_is_the_same_each_time():
     first = to_toml(ex.record(step, X))
     jax.clear_caches()

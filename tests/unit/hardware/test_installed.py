@@ -40,6 +40,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_a_compiler_is_installed_alone_and_the_session_never_sees_it(index: Path, capsys) -> None:
     wheel(index, "jax-cuda13-pjrt", version("jaxlib"), {"jax_plugins/xla_cuda13/__init__.py": ""})
     wheel(index, "jax-cuda13-plugin", version("jaxlib"), {"jax_cuda13_plugin/__init__.py": ""})
@@ -67,6 +68,7 @@ def test_a_compiler_is_installed_alone_and_the_session_never_sees_it(index: Path
     assert not is_available("cuda")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_installed_leaves_nothing_behind_and_says_why(index: Path) -> None:
     with pytest.raises(ex.MissingCompilerError, match="jax-cuda13-pjrt"):
         install("cuda", say=lambda text: None)

@@ -85,6 +85,7 @@ def test_what_a_call_leaves_running_when_it_returns_is_part_of_what_it_takes():
     assert costs.compiled().seconds == 0.020
 
 
+@pytest.mark.slow
 def test_kinds_of_calls_have_costs_of_their_own():
     small, large, function = X[:2, :2], jnp.tile(X, (8, 8)), twin(chain)
     hot = HotFunction(function, Options(3, 0.0, lambda work: work(), is_forced=True))

@@ -250,6 +250,7 @@ print(json.dumps([[len(r.devices()) for r in results], rows, refused, str(placed
 """
 
 
+@pytest.mark.slow
 def test_a_sharded_signal_gives_the_same_values_on_all_its_devices(configured, tmp_path):
     path = configured("forward:\n  compile: true\n  shard: {axis: 0, workers: 4}\n")
     environ = os.environ | {

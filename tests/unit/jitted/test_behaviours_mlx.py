@@ -253,6 +253,7 @@ def trained(wrap):
     return [float(fast(x, y)) for _ in range(10)], fast
 
 
+@pytest.mark.slow
 def test_training_with_optax_is_one_program_and_gives_the_same_losses():
     losses, fast = trained(lambda step, state: ex.jit(step, inputs=state, outputs=state))
     np.testing.assert_allclose(losses, trained(lambda step, state: step)[0], rtol=1e-5)
@@ -287,6 +288,7 @@ def test_transformations_compose_also_around_captured_state(compose, captured):
 # shapeless=True ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_trace_for_all_shapes_is_a_symbolic_executable():
     function = counted(lambda x: x / x.shape[0])
     n = ex.NamedDimension("n", 1, 4, 64)

@@ -61,6 +61,7 @@ def test_many_shapes_are_served_by_few_binaries_and_give_what_the_function_gives
     assert len(runs) == before
 
 
+@pytest.mark.slow
 def test_under_transformations_it_is_what_it_was():
     fast = ex.jit(lambda x: jnp.sin(x).sum(-1), shapeless=True)
     for n in (2, 3, 5):

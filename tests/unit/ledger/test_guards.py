@@ -211,6 +211,7 @@ def test_many_recompiles_of_one_cause_are_one_row():
     assert len(text.splitlines()) < 15
 
 
+@pytest.mark.slow
 def test_many_causes_are_cut_short():
     steps = [jax.jit(lambda x, i=i: x * i) for i in range(12)]
 

@@ -323,6 +323,7 @@ def persistent_cache(tmp_path):
     compilation_cache.reset_cache()
 
 
+@pytest.mark.slow
 def test_a_binary_from_the_persistent_cache_is_a_hit_with_what_it_saved(persistent_cache):
     def double(x):
         return jnp.sin(x) * 2 + jnp.cos(x)

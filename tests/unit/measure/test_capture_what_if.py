@@ -87,6 +87,7 @@ def answers(trials, message):
     return received
 
 
+@pytest.mark.slow
 def test_a_page_gets_progress_then_figures_and_the_program(capture):
     message = {"ask": "what-if", "of": 7, "change": {"donate": True}}
     *progress, (answer, buffers) = answers(WhatIfTrials(capture), message)
@@ -98,6 +99,7 @@ def test_a_page_gets_progress_then_figures_and_the_program(capture):
     assert len(buffers) == 1
 
 
+@pytest.mark.slow
 def test_what_a_page_asks_wrongly_is_said_there(capture):
     ((answer, _),) = [last for last in answers(WhatIfTrials(capture), {"ask": "what-if", "of": 1, "change": "?"})[-1:]]
     assert "nothing is asked for" in answer["failed"]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.measure.arguments import axis_of, distinct_labels, value_text
 from explorer.measure.grid import grid_of
-from explorer.measure.naming import axis_of, distinct_labels, value_text
 from explorer.model.results.statistics import growth_of
 
 

@@ -89,6 +89,7 @@ def test_what_the_host_did_adds_up_to_the_call():
     assert sum(found.host.values()) <= (windows[:, 1] - windows[:, 0]).max()
 
 
+@pytest.mark.slow
 def test_what_the_recorder_takes_for_each_event_is_taken_off():
     def steps(x, y):
         def step(carry, _):
@@ -114,6 +115,7 @@ def test_a_call_of_few_events_loses_next_to_nothing_to_the_recorder():
     assert not any("of recording were taken off" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_a_loop_of_unknown_length_counts_as_often_as_it_was_seen_to_run():
     def search(x):
         def step(carry):

@@ -102,7 +102,7 @@ def test_without_a_profile_in_memory_it_goes_through_files(monkeypatch):
 
 
 def test_a_program_that_tells_no_text_keeps_its_time(monkeypatch):
-    monkeypatch.setattr("explorer.measure.programs.live_programs", lambda wanted: {})
+    monkeypatch.setattr("explorer.measure.profile.live_programs", lambda wanted: {})
     found = ex.profile(jax.jit(mixed), X, runs=3)
     assert sum(op.seconds for op in found.ops) == pytest.approx(found.device_seconds)
     assert found.unattributed == pytest.approx(found.device_seconds)
@@ -133,6 +133,7 @@ def test_it_is_said_where_recording_took_its_time_too():
     assert note.startswith("recorded, a call took 30 ms without that; not recorded, 10 ms")
 
 
+@pytest.mark.slow
 def test_a_loop_of_very_many_steps_is_recorded_less_often(monkeypatch):
     monkeypatch.setattr("explorer.measure.profile._BYTES", 1)
     found = ex.profile(jax.jit(mixed), X, seconds=100)

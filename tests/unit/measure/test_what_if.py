@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import explorer as ex
-from explorer.capture.differences import difference_of
+from explorer.capture.agreement import difference_of
 from explorer.model.results.sweep import Difference, Variant, WhatIf
 from explorer.model.results.timing import Ratio, Samples
 from explorer.view.figure_svg import svg_of

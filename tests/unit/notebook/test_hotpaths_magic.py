@@ -47,6 +47,7 @@ def shown(ip, cell):
     return result.result, captured
 
 
+@pytest.mark.slow
 def test_a_function_of_a_cell_runs_compiled_and_is_what_it_was_afterwards(ip):
     code = ip.user_ns["chain"].__code__
     hot, _ = shown(ip, f"%%hotpaths --wait --seconds 0\n{OFTEN}")
@@ -114,6 +115,7 @@ def test_mistakes_say_what_is_allowed(ip, line):
         result.raise_error()
 
 
+@pytest.mark.slow
 def test_options_complete(ip):
     with provisionalcompleter():
         texts = {completion.text for completion in ip.Completer.completions("%%hotpaths --", 13)}

@@ -130,6 +130,7 @@ def test_what_cannot_be_measured_is_refused_with_a_hint(ip, cell, match):
         ip.run_cell(cell, store_history=True).raise_error()
 
 
+@pytest.mark.slow
 def test_an_error_of_the_call_points_at_the_cell(ip):
     with capture_output(), pytest.raises(TypeError) as caught:
         ip.run_cell("%%jprofile --runs 2\nz = x\ntwice(z @ jnp.ones(3))", store_history=True).raise_error()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec
+from explorer.capture.command_target import annotated_arguments, parse_shape_spec
 
 TEXT = """
 import functools

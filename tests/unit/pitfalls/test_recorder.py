@@ -369,6 +369,7 @@ def test_a_format_says_what_print_said(texts):
     assert eval(f"write({as_format(call.args)})", {"write": lambda form, *rest: form.format(*rest)}, values) == printed
 
 
+@pytest.mark.slow
 @given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_a_snapshot_differs_from_another_only_after_a_change(value):
     roots = {"value": value}

@@ -119,6 +119,7 @@ def test_what_is_on_a_device_is_no_transfer_and_what_is_not_still_is(attended):
     same(got, expected)
 
 
+@pytest.mark.slow
 def test_under_transformations_the_program_is_the_one_for_every_size(attended):
     x = normal(3, 5, 8)
 
@@ -203,6 +204,7 @@ def test_other_buckets_and_hot_sizes_come_in_the_background_and_results_stay():
     assert threading.active_count() == len([t for t in threading.enumerate() if t.name != "explorer-padding"])
 
 
+@pytest.mark.slow
 def test_compiled_ahead_there_is_nothing_left_to_compile():
     exe = padded(attention, ex.InputInfo((BATCH, SEQ, 8), "float32"), buckets={"batch": (4,), "seq": (8,)})
     assert exe.compile_ahead(progress=False) is exe
@@ -258,6 +260,7 @@ def numpy_busy(x):
     return x.sum(-1)
 
 
+@pytest.mark.slow
 def test_several_threads_call_while_binaries_come():
     exe = padded(busy, ex.InputInfo(((1, 64, 1024), 256), "float32"), buckets={"x_0": (64, 256)})
     failures = []

@@ -41,6 +41,7 @@ def check(loaded):
             np.testing.assert_allclose(got[name], array, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", [False, True])
 def test_a_loaded_one_serves_every_size_by_the_buckets_that_were_compiled(tmp_path, padded, native):
     padded.save(tmp_path / "exe", native=native)

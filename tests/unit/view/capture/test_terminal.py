@@ -147,6 +147,7 @@ def module(capture, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_module_is_opened_from_the_command_line(module):
     command = [sys.executable, "-m", "explorer", "open", str(module)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
