@@ -39,7 +39,10 @@ def headline(sweep: Sweep) -> str:
     if axis.numbers is not None:
         growth = _growth_texts(sweep, axis)
         parts = [*growth[:1], *_between(sweep, axis), *growth[1:]]
-    parts += _noise(sweep) + _failures(sweep)
+    parts += _noise(sweep)
+    if sweep.failed:
+        first = sweep.label(sweep.failed[0])
+        parts.append(f"{len(sweep.failed):,} of {len(sweep.rows):,} points failed, the first at {first}")
     return "; ".join(parts) or f"{len(sweep.rows):,} point{'s' * (len(sweep.rows) != 1)}"
 
 
@@ -80,7 +83,10 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
     if len(powers) == len(each):
         unsure = max(_power_error(axis, figure, _known(series.rows, figure), sweep.over) for series, _ in each)
         if unsure <= 0.5:
-            return f"{name} grows as {_powers(axis, powers, unsure)}{once}"
+            first, last = (f"{axis.name}^{pick(each.power for each in powers):.1f}" for pick in (min, max))
+            both = first if first == last else f"{first} to {last}"
+            error = f" (± {unsure:.1f})" if unsure > _SHOWN_ERROR else ""
+            return f"{name} grows as {both}{error}{once}"
     if figure == "compile_seconds":
         seconds = [value for several in values for value in several]
         return f"{name} is {range_text(min(seconds), max(seconds))}{once}"
@@ -106,13 +112,6 @@ def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -
     measured = sum(((x - centre) / across * half) ** 2 for x, half in zip(xs, halves, strict=True))
     left = sum((y - middle - power * (x - centre)) ** 2 for x, y in zip(xs, ys, strict=True))
     return sqrt(measured + 4 * left / max(len(xs) - 2, 1) / across)
-
-
-def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
-    low, high = min(growth.power for growth in growths), max(growth.power for growth in growths)
-    first, last = f"{axis.name}^{low:.1f}", f"{axis.name}^{high:.1f}"
-    both = first if first == last else f"{first} to {last}"
-    return f"{both} (± {unsure:.1f})" if unsure > _SHOWN_ERROR else both
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
@@ -203,13 +202,6 @@ def _noise(sweep: Sweep) -> list[str]:
     worst = max(row.steady.reach for row in noisy if row.steady)
     verb = "is" if len(noisy) == 1 else "are"
     return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy to tell, seen to ±{100 * worst:.0f} %"]
-
-
-def _failures(sweep: Sweep) -> list[str]:
-    if not sweep.failed:
-        return []
-    first = sweep.failed[0]
-    return [f"{len(sweep.failed):,} of {len(sweep.rows):,} points failed, the first at {sweep.label(first)}"]
 
 
 def _known(rows: Sequence[SweepRow], figure: str) -> list[SweepRow]:

@@ -77,6 +77,10 @@ def build_profile(
         for number, capture in captures.items()
     }
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
+    notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
+    if left_out := len(kept) - int(kept.sum()):
+        text = f"{left_out} of {len(kept)} runs left out: they took much longer or shorter than the others"
+        notes.insert(0, text)
     ops = _op_rows(ran, device, by_program)
     profile = Profile(
         function=function,
@@ -90,7 +94,7 @@ def build_profile(
         unattributed=device,
         captures=timed,
         host=host_times(events, kept),
-        notes=[*_disturbed_note(kept), *overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())],
+        notes=notes,
         timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
         events=events,
         plain_seconds=plain,
@@ -98,6 +102,7 @@ def build_profile(
     costs = op_costs(profile)
     of_kept = of_runs.seconds[kept] * np.divide(ran.seconds, raw, out=np.zeros(len(raw)), where=raw > 0)
     lines = _line_rows(by_program, _executions(ops, costs), device, _RunTimes(events, of_kept, raw - ran.seconds))
+    rest = device - sum(row.seconds for row in lines)
     return replace(
         profile,
         # Costs of all runs of an op in a call.
@@ -107,7 +112,7 @@ def build_profile(
         ],
         lines=lines,
         # Measures are rounded to single precision; the rounding error isn't unattributed time.
-        unattributed=_rest(device, sum(row.seconds for row in lines)),
+        unattributed=rest if rest > _ROUNDING * device else 0.0,
     )
 
 
@@ -264,20 +269,10 @@ def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
     return notes
 
 
-def _disturbed_note(kept: NDArray[np.bool_]) -> list[str]:
-    out = len(kept) - int(kept.sum())
-    note = f"{out} of {len(kept)} runs left out: they took much longer or shorter than the others"
-    return [note] if out else []
-
-
 def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
     """Return notes on loops that still count once: the profiler sees no iterations of a loop in one kernel."""
     limits = [count_limits(capture.hlo.graph) for capture in captures]
     return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
-
-
-def _rest(whole: float, part: float) -> float:
-    return whole - part if whole - part > _ROUNDING * whole else 0.0
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:

@@ -73,16 +73,13 @@ def materialised(capture: Capture) -> Answer:
     made = [buffer for buffer in _by_size(live) if buffer.kind not in _WHOSE]
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
-    text = joined(_masks(capture, masks, live), _squares(capture, masks, squares))
-    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
-    return reply("materialised", text, "exact", "hlo", nodes)
-
-
-def _squares(capture: Capture, masks: Sequence[Buffer], squares: Sequence[Buffer]) -> str:
+    about_squares = "" if masks else "No N×N array that the program makes is in memory."
     if squares:
         counted = f"{count_text(len(squares), 'N×N array')} {agree(squares, 'is', 'are')}"
-        return f"{counted} in memory: {_described(capture, squares[0])}."
-    return "" if masks else "No N×N array that the program makes is in memory."
+        about_squares = f"{counted} in memory: {_described(capture, squares[0])}."
+    text = joined(_masks(capture, masks, live), about_squares)
+    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
+    return reply("materialised", text, "exact", "hlo", nodes)
 
 
 def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
@@ -137,18 +134,14 @@ def donated(capture: Capture) -> Answer:
             _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
         ]
     if could:
-        sentences.append(_could(live))
+        size = bytes_text(sum(donation.bytes for donation in live.donations))
+        types = agree(could, "its type", "their types")
+        sentences.append(f"{_names(could)} of {size} could be: a result has {types}.")
     elif not given and not refused:
         sentences.append("None could be: no result has the type of one.")
     nodes = [buffer.node for buffer in given] or could
     hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
-
-
-def _could(live: LiveMemory) -> str:
-    could = [donation.argument for donation in live.donations]
-    size = bytes_text(sum(donation.bytes for donation in live.donations))
-    return f"{_names(could)} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
 
 
 def _given(given: Sequence[Buffer]) -> str:
@@ -172,7 +165,8 @@ def gathered(capture: Capture) -> Answer:
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
-    mistakes = _mistakes(capture)
+    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_MAX_SHOWN]))
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
     whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_MAX_SHOWN]])
@@ -180,11 +174,6 @@ def gathered(capture: Capture) -> Answer:
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
     return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
-
-
-def _mistakes(capture: Capture) -> str:
-    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
-    return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_MAX_SHOWN]))
 
 
 def collectives(capture: Capture) -> Answer:

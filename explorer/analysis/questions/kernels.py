@@ -118,17 +118,15 @@ def unfused(capture: Capture) -> Answer:
     why = "; ".join(f"in {count:,} {reason}" for reason, count in counts.most_common(4))
     where = f"In {count_text(len(makers), 'place')} a kernel reads what another wrote"
     is_rest = np.asarray([not reason for reason in reasons])
-    text = joined(f"{where}{': ' * bool(why)}{why}.", _unexplained(graph, makers[is_rest], readers[is_rest], bool(why)))
+    unexplained = ""
+    if is_rest.any():
+        maker, reader = graph.names[makers[is_rest][0]], graph.names[readers[is_rest][0]]
+        count = f"of {int(is_rest.sum()):,} " * bool(why)
+        unexplained = f"The compiler doesn't say {count}why, as of {maker} → {reader}."
+    text = joined(f"{where}{': ' * bool(why)}{why}.", unexplained)
     is_lit = is_rest if is_rest.any() else ~is_rest
     nodes: list[int] = np.union1d(makers[is_lit], readers[is_lit]).tolist()
     return reply("unfused", text, "inferred" if counts else "unknown", "hlo", nodes)
-
-
-def _unexplained(graph: Graph, makers: Ints, readers: Ints, is_part: bool) -> str:
-    if not len(makers):
-        return ""
-    maker, reader = graph.names[makers[0]], graph.names[readers[0]]
-    return f"The compiler doesn't say {f'of {len(makers):,} ' * is_part}why, as of {maker} → {reader}."
 
 
 def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:

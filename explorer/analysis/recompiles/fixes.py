@@ -255,7 +255,7 @@ def fix_placement(case: Case) -> str:
     """Return a `jax.device_put` before the first call, of a whole argument if several of its leaves moved."""
     leaf, old = case.leaf, case.old_leaf
     if leaf is None or old is None:
-        return f"make one jax.jit({case.name}, …) and call that everywhere, with one {case.chosen.leaf}"
+        return _options(case)
     if case.chosen.kind == "layout":
         path, more = leaf.path, "; likewise those that changed with it" if len(case.alike) > 1 else ""
         return assignment(path, f"jax.device_put({path}, {_format(old, path)})", f"as in the first call{more}")

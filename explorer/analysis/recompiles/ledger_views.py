@@ -106,21 +106,16 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
                 break
             calls.setdefault(call, (event.key, event.id))
     name = min(family[1] for family in families)
-    return Variations(name, len(calls), _rows(list(calls.values())[::-1]))
-
-
-def _rows(calls: list[tuple[Key, str]]) -> tuple[Variation, ...]:
-    keys, ids = [key for key, _ in calls], [id for _, id in calls]
-    properties = [*_of_leaves(keys), *_of_the_rest(keys)]
-    return tuple(Variation(leaf, name, _values(calls_by_value, ids)) for leaf, name, calls_by_value in properties)
+    keys, ids = [key for key, _ in calls.values()][::-1], [id for _, id in calls.values()][::-1]
+    rows: list[Variation] = []
+    for leaf, property_, calls_by_value in (*_of_leaves(keys), *_of_the_rest(keys)):
+        in_order = sorted((sorted(indices), text) for text, indices in calls_by_value.items())
+        values = (Value(text, len(at), tuple(ids[i] for i in at if ids[i])) for at, text in in_order)
+        rows.append(Variation(leaf, property_, tuple(values)))
+    return Variations(name, len(calls), tuple(rows))
 
 
 _CallsByValue = dict[str, list[int]]  # the calls of each value
-
-
-def _values(calls_by_value: _CallsByValue, ids: list[str]) -> tuple[Value, ...]:
-    in_order = sorted((sorted(calls), text) for text, calls in calls_by_value.items())
-    return tuple(Value(text, len(calls), tuple(ids[i] for i in calls if ids[i])) for calls, text in in_order)
 
 
 def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:

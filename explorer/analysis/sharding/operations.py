@@ -28,11 +28,7 @@ from explorer.analysis.sharding.spread import (
     source_of,
     union,
 )
-from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Groups, Spread, axes_of_pairs, parse_groups
-
-
-def _groups(operation: Operation) -> Groups:
-    return parse_groups(operation.attributes.get("replica_groups", ""))
+from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Spread, axes_of_pairs, parse_groups
 
 
 def _groups_axes(operation: Operation) -> int:
@@ -82,7 +78,7 @@ def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[
 
     Two gathers along both parts of an axis make a value equal along the whole axis; each gather alone doesn't.
     """
-    mesh, groups = operation.mesh, _groups(operation)
+    mesh, groups = operation.mesh, parse_groups(operation.attributes.get("replica_groups", ""))
     along = _groups_axes(operation)
     group_of = {device: group for group in groups for device in group}
     is_whole = all(len(group) == mesh.devices_along(along) for group in groups)
@@ -134,9 +130,7 @@ COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {
     "collective-broadcast": _all_reduce,
 }
 
-
-_Rule = Callable[["Operation", Sequence[Spread]], Dims]
-
+_Rule = Callable[[Operation, Sequence[Spread]], Dims]
 _KEPT = frozenset(["copy", "convert", "optimization-barrier", "domain", "reduce-precision", "bitcast-convert"])
 _SAME = frozenset(["iota", "constant", "rng-get-and-update-state", "after-all"])
 
@@ -256,14 +250,6 @@ def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     return distinct_dims(tuple(dims))
 
 
-def _reshape(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    return reshaped(_known(spreads[0]), operation.operand(0).shape, operation.array.shape)
-
-
-def _bitcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    return bitcast(_known(spreads[0]), operation.operand(0), operation.array)
-
-
 def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     """Return the splits of a slice, pad or reverse; None if it changes a split dimension."""
     dims, before, after = _known(spreads[0]), operation.operand(0).shape, operation.array.shape
@@ -335,18 +321,16 @@ def _gather(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     return distinct_dims(tuple(next(kept if at in offsets else batch) for at in range(len(operation.array.dims))))
 
 
-def _scatter(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    return spreads[0].dims if not any(spread.axes for spread in spreads[1:]) else None
-
-
 _RULES: Mapping[str, _Rule] = {
     "transpose": _transpose,
     "broadcast": _broadcast,
     "reduce": _reduce,
     "dot": _dot,
     "convolution": _convolution,
-    "reshape": _reshape,
-    "bitcast": _bitcast,
+    "reshape": lambda operation, spreads: reshaped(
+        _known(spreads[0]), operation.operand(0).shape, operation.array.shape
+    ),
+    "bitcast": lambda operation, spreads: bitcast(_known(spreads[0]), operation.operand(0), operation.array),
     "slice": _window,
     "pad": _window,
     "reverse": _window,
@@ -355,7 +339,7 @@ _RULES: Mapping[str, _Rule] = {
     "dynamic-update-slice": _dynamic_update,
     "sort": _sort,
     "gather": _gather,
-    "scatter": _scatter,
+    "scatter": lambda _, spreads: None if any(spread.axes for spread in spreads[1:]) else spreads[0].dims,
     "reduce-window": _window,
 }
 _LAYOUT = _KEPT | {"transpose", "reshape", "bitcast", "slice", "dynamic-slice", "reverse"}

@@ -161,12 +161,9 @@ _NOT_MADE = ("parameter", "all-reduce", "all-reduce-done", "get-tuple-element")
 
 def _outputs(program: ShardedProgram, without: int) -> Iterator[Waste]:
     roots = (Node(program.graph, at) for at in np.flatnonzero(program.graph.is_root).tolist())
-    for root in roots:
-        if root.group is not None and root.group.kind == "entry":
-            yield from _outputs_of(program, root, without)
-
-
-def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[Waste]:
+    root = next((root for root in roots if root.group is not None and root.group.kind == "entry"), None)
+    if root is None:
+        return
     nodes = (root, *program.parameters)
     is_any_split = any(leaf.axes for node in nodes for leaf in program.leaves[node.index])
     for number, leaf in enumerate(program.leaves[root.index]):
