@@ -33,7 +33,7 @@ from explorer.errors import UnknownNameError
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints, Node
-from explorer.model.links import GRADES
+from explorer.model.links import GRADES, Links
 from explorer.model.stage import is_library_file
 
 # Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
@@ -234,9 +234,9 @@ class StageCoverage(NamedTuple):
     links: Mapping[str, float]
 
 
-def stage_coverages(capture: Capture) -> dict[str, StageCoverage]:
+def stage_coverages(capture: Capture, links: Links) -> dict[str, StageCoverage]:
     """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
-    lines, links = _line_shares(capture), capture.links
+    lines = _line_shares(capture)
     grades: list[np.ndarray] = []
     for stage in capture.stages:
         has_name = np.asarray([*map(bool, stage.graph.scopes), False])[stage.graph.scope]

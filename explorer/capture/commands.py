@@ -61,7 +61,7 @@ def add_diff(verbs: Any) -> None:
 def _explore(given: argparse.Namespace) -> int:
     try:
         capture = _explored(given.target, given.arg, given.hardware)
-    except ex.ExploreError as error:
+    except ex.errors.ExploreError as error:
         _keep(given.output, error.capture)
         raise
     if given.passes:

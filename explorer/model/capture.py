@@ -35,7 +35,14 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 1.0  # seconds of reading passes that a display waits for
-_FROM_PASSES = ("links", "all_fates", "summary", "wire")  # computed before the passes were read, they say less
+# Computed before the passes were read, they say less.
+_FROM_PASSES = (
+    "_analysis",
+    "links",
+    "all_fates",
+    "summary",
+    "wire",
+)
 
 
 def _no_source(file: str) -> Source | None:
@@ -592,7 +599,7 @@ class Capture(Pictured):
             progress: Called with the part that is done and what is being done.
 
         Returns:
-            An `explorer.WhatIf` of one variant.
+            An `explorer.types.WhatIf` of one variant.
 
         Raises:
             NotRecordedError: The capture is from a file or from elsewhere, or the function is gone.

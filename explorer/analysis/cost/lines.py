@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.analysis.graphs import callers, graph_of, is_op
+from explorer.model.attached import cached_property
 from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.line_table import LineRow, LineTable
+from explorer.model.line_table import CountLimits, LineRow, LineTable
 from explorer.model.stage import Source
 from explorer.model.types import elements
 
@@ -105,14 +106,19 @@ class LineSplit:
     def times(self) -> InstructionTimes | None:
         return _times(self.graph, _moved_bytes(self.graph))
 
-    def table(self) -> LineTable:
+    @cached_property
+    def costs(self) -> Mapping[str, CostRows]:
+        """Each measure split over kernels and lines."""
+        return _cost_rows(self)
+
+    def table(self, loops: Ints | None = None, limits: CountLimits | None = None) -> LineTable:
+        """Return the rows of the lines; `loops` and `limits` are those of the graph, computed if not given."""
         places = [*self.places, ("", 0)]  # the last is for what no line is known for
-        rows_of = _cost_rows(self)
-        sums = {name: _sums(of.line, of.amount, len(places)) for name, of in rows_of.items()}
+        sums = {name: _sums(of.line, of.amount, len(places)) for name, of in self.costs.items()}
         flops, bytes_, seconds = sums["flops"], sums["bytes"], sums.get("seconds")
         totals = float(flops.sum()), float(bytes_.sum())
         texts = self._texts()
-        open_ended = set((self.line[is_one_iteration(self.graph)] % len(places)).tolist())
+        open_ended = set((self.line[is_one_iteration(self.graph, loops)] % len(places)).tolist())
         rows: list[LineRow] = []
         for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
             file, line = places[i]
@@ -135,7 +141,7 @@ class LineSplit:
                 )
             )
         whole = None if seconds is None else float(seconds.sum())
-        return LineTable(rows, *totals, whole, count_limits(self.graph).sentences)
+        return LineTable(rows, *totals, whole, (limits or count_limits(self.graph)).sentences)
 
     def _texts(self) -> Mapping[str, Sequence[str]]:
         sources = {file: self.read_source(file) for file, _ in self.places if file}
@@ -190,15 +196,6 @@ def _count(attribution: Attribution, counts: NDArray[np.bool_], number: Ints, si
     return np.append(of_lines, (counts & ~has_line).sum())
 
 
-def line_table(capture: Capture) -> LineTable:
-    """Split what the kernels of the `hlo` stage cost over the lines that they come from.
-
-    Raises:
-        UnknownNameError: The capture has no `hlo` stage.
-    """
-    return split_by_line(capture).table()
-
-
 def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
     """What each line has of each kernel's measured time: node of the `hlo` stage, file, line, seconds.
 
@@ -222,7 +219,7 @@ def shares_by_line(seconds: Mapping[tuple[str, int], float]) -> LineShares:
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
-class _CostRows(NamedTuple):
+class CostRows(NamedTuple):
     """A measure row by row: which kernel has it, on which line (the last for what no line is known for), how much."""
 
     kernel: Ints
@@ -230,22 +227,22 @@ class _CostRows(NamedTuple):
     amount: Floats
 
 
-def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
+def _cost_rows(split: LineSplit) -> dict[str, CostRows]:
     graph, lines, size = split.graph, len(split.places) + 1, len(split.graph.names)
     line, own = split.line % lines, np.arange(size, dtype=np.int32)
     moved = _moved_bytes(graph)
     whole = np.nan_to_num(graph.measures.get("bytes", np.zeros(size)))
     # A kernel of which it isn't known who moves its bytes has them on its own line.
-    bytes_ = _CostRows(
+    bytes_ = CostRows(
         np.concatenate((own, moved.kernel)),
         np.concatenate((line, line[moved.instruction])),
         np.concatenate((np.where(moved.total > 0, 0.0, whole), moved.share * whole[moved.kernel])),
     )
-    flops = _CostRows(np.where(graph.kernel >= 0, graph.kernel, own).astype(np.int32), line, _own_flops(graph))
+    flops = CostRows(np.where(graph.kernel >= 0, graph.kernel, own).astype(np.int32), line, _own_flops(graph))
     times = _times(graph, moved)
     if times is None:
         return {"flops": flops, "bytes": bytes_}
-    return {"flops": flops, "bytes": bytes_, "seconds": _CostRows(times.kernel, line[times.instruction], times.seconds)}
+    return {"flops": flops, "bytes": bytes_, "seconds": CostRows(times.kernel, line[times.instruction], times.seconds)}
 
 
 class KernelLines(NamedTuple):
@@ -259,14 +256,9 @@ class KernelLines(NamedTuple):
     amounts: Mapping[str, Floats]
 
 
-def kernel_lines(capture: Capture) -> KernelLines:
-    """The costs of the `hlo` stage's kernels, split over lines as the line table has them.
-
-    Raises:
-        UnknownNameError: The capture has no `hlo` stage.
-    """
-    split = split_by_line(capture)
-    rows, width = _cost_rows(split), len(split.places) + 1
+def kernel_lines(split: LineSplit) -> KernelLines:
+    """The costs of the `hlo` stage's kernels, split over lines as the line table has them."""
+    rows, width = split.costs, len(split.places) + 1
     keys = {name: of.kernel.astype(np.int64) * width + of.line for name, of in rows.items()}
     pairs = np.unique(np.concatenate([keys[name][of.amount > 0] for name, of in rows.items()]))
     amounts: dict[str, Floats] = {}

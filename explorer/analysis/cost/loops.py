@@ -307,15 +307,15 @@ def iterations(first: int, step: int, limit: int, direction: str) -> int | None:
     return None
 
 
-def count_limits(graph: Graph) -> CountLimits:
-    """What the counts of an optimised program leave open; nothing where it has none."""
+def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
+    """What the counts of an optimised program leave open; nothing where it has none. `loops`: its `unknown_loops`."""
     runs, flops = graph.measures.get("runs"), graph.measures.get("flops")
     if runs is None or flops is None:
         return CountLimits()
     kernels = running_nodes(graph)
     unknown = kernels[np.isnan(flops[kernels])]
     return CountLimits(
-        loops=_names(graph, unknown_loops(graph)),
+        loops=_names(graph, unknown_loops(graph) if loops is None else loops),
         branches=_names(graph, np.flatnonzero(is_op(graph, ("conditional",)) & (runs != 0))),
         unknown=[call_target(graph, int(node)) or graph.names[int(node)] for node in unknown],
     )
@@ -336,10 +336,10 @@ def unknown_loops(graph: Graph) -> Ints:
     return np.asarray([node for node in loops.tolist() if node not in with_length | counted], np.int32)
 
 
-def is_one_iteration(graph: Graph) -> NDArray[np.bool_]:
+def is_one_iteration(graph: Graph, unknown: Ints | None = None) -> NDArray[np.bool_]:
     """For each node, whether what is counted of it is one iteration of a loop of unknown length; shape `[n]`."""
     inside = np.zeros(len(graph.groups) + 1, bool)
-    loops = set(unknown_loops(graph).tolist())
+    loops = set((unknown_loops(graph) if unknown is None else unknown).tolist())
     if not loops:
         return inside[graph.group]
     front = {call.group for call in graph.calls if call.node in loops}

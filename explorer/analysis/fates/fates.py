@@ -30,13 +30,13 @@ _LOST = "no instruction bears its name"
 _NOTED = "no instruction bears its name, and the recording can't tell: {}"
 
 
-def all_fates(capture: Capture) -> Mapping[str, Fates]:
+def all_fates(capture: Capture, links: Links) -> Mapping[str, Fates]:
     """The fates of the equations of every stage before `hlo`, by stage.
 
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
     """
-    links, hlo_graph = capture.links, capture.hlo.graph
+    hlo_graph = capture.hlo.graph
     passes = capture.passes if capture.has_passes else None
     hlo, origins = instructions_of(hlo_graph, hlo_graph.kernel), origins_of(capture)
     names = [name for name in links.graphs if name != "hlo"]

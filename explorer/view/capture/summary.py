@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from explorer.analysis.attribution import StageCoverage, stage_coverages
-from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
-from explorer.analysis.cost.loops import count_limits
+from explorer.analysis.analysis import Analysis, analyze
+from explorer.analysis.attribution import StageCoverage
+from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.facts import INTENSE
 from explorer.model.capture import Capture
-from explorer.model.graph import Floats, Group, Hierarchy
+from explorer.model.graph import Floats, Group, Hierarchy, Ints
 from explorer.model.links import EXACT, GRADES, INFERRED
 from explorer.model.live_memory import NO_SCHEDULE
 from explorer.model.stage import Stage
@@ -92,23 +92,27 @@ class CaptureSummary:
 
 def summarize(capture: Capture) -> CaptureSummary:
     """Look at each stage once."""
-    last = capture.stages[-1] if capture.stages else None
-    measure, costs = _costs(last) if last is not None else ("", np.zeros(0))
-    groups = _groups(last, costs) if last is not None else None
-    limits = count_limits(last.graph).sentences if last is not None else ()
+    analysis, last = analyze(capture), capture.stages[-1] if capture.stages else None
+    kernels = analysis.kernels if any(stage.name == "hlo" for stage in capture.stages) else None
+    measure, costs = _costs(last, kernels) if last is not None else ("", np.zeros(0))
+    groups = _groups(last, costs, kernels) if last is not None else None
     # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
-    peak = _peak_text(capture) if "jax" in capture.environment else ""
-    stages = [*map(_stage, capture.stages, stage_coverages(capture).values())]
+    peak = _peak_text(analysis) if "jax" in capture.environment else ""
+    stages = [_stage(stage, analysis.of_coverage[stage.name], kernels) for stage in capture.stages]
     left_out = capture.environment.get("sources", "")
     notes = [*filter(None, (capture.failure, summarize_rules(capture.findings), left_out, capture.recording_note))]
     stages[:1] = [replace(first, links="") for first in stages[:1]]  # others are linked to it
-    return CaptureSummary(capture, stages, groups, measure, limits, notes, peak)
+    return CaptureSummary(capture, stages, groups, measure, analysis.limits.sentences, notes, peak)
 
 
-def _costs(stage: Stage) -> tuple[str, Floats]:
+def _running(stage: Stage, kernels: Ints | None) -> Ints:
+    """Return what runs in a stage: the kernels of `hlo`, every operation of another stage."""
+    return kernels if stage.name == "hlo" and kernels is not None else np.arange(len(stage.graph.names), dtype=np.int32)
+
+
+def _costs(stage: Stage, kernels: Ints | None) -> tuple[str, Floats]:
     """What runs of a stage costs, by node, and in what: the time where it was measured, else what takes it."""
-    graph = stage.graph
-    kernels = running_nodes(graph) if stage.name == "hlo" else np.arange(len(graph.names), dtype=np.int32)
+    graph, kernels = stage.graph, _running(stage, kernels)
     measures = {name: values[kernels] for name, values in graph.measures.items()}
     flops, moved = measures.get("flops"), measures.get("bytes")
     if measures.get("time", np.zeros(0)).sum() > 0:
@@ -124,10 +128,10 @@ def _costs(stage: Stage) -> tuple[str, Floats]:
     return measure, costs
 
 
-def _stage(stage: Stage, coverage: StageCoverage) -> StageSummary:
-    kernels = len(running_nodes(stage.graph)) if stage.name == "hlo" else None
+def _stage(stage: Stage, coverage: StageCoverage, kernels: Ints | None) -> StageSummary:
+    count = len(kernels) if stage.name == "hlo" and kernels is not None else None
     title, unit = _TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
-    return StageSummary(title, unit, len(stage.graph.names), kernels, _percent(coverage.lines), _links(coverage))
+    return StageSummary(title, unit, len(stage.graph.names), count, _percent(coverage.lines), _links(coverage))
 
 
 def _links(coverage: StageCoverage) -> str:
@@ -159,10 +163,10 @@ def _part(group: Group, nodes: Sequence[int], costs: Floats) -> Part:
     return Part(name, _order(group, nodes), len(nodes), cost, group.kind == "repeat")
 
 
-def _groups(stage: Stage, costs: Floats) -> Part:
+def _groups(stage: Stage, costs: Floats, kernels: Ints | None) -> Part:
     """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, stage.graph.hierarchy
-    counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph.names))
+    counted: list[int] = _running(stage, kernels).tolist()
     root = Part("", 0, len(counted), float(costs.sum()))
     inside = _nodes_inside(tree, counted)
     parts = [_part(group, nodes, costs) for group, nodes in zip(tree.groups, inside, strict=True)]
@@ -176,10 +180,10 @@ def _groups(stage: Stage, costs: Floats) -> Part:
     return root
 
 
-def _peak_text(capture: Capture) -> str:
+def _peak_text(analysis: Analysis) -> str:
     """`memory peak 22.6 MB`; why there is none where the text has no schedule."""
     try:
-        memory = capture.live_memory
+        memory = analysis.live_memory
         return f"memory peak {bytes_text(memory.peak)}" if memory.is_scheduled else f"memory: {NO_SCHEDULE}"
     except Exception:  # a text that runs in no order that can be followed is still shown
         return ""

@@ -30,7 +30,10 @@ _FIRST = (
 def sentences(figures: Mapping[str, Any]) -> Iterator[str]:
     """Markdown, line by line."""
     rows = {row["name"]: row for row in figures["workloads"]}
-    yield "Bold: the fastest, and what can't be told from it. Every result was first compared with NumPy's in float64."
+    yield (
+        "Bold: the fastest, and every time whose interval overlaps it. "
+        "Every result was first compared with NumPy's in float64."
+    )
     if any(TUNED in row["seconds"] for row in rows.values()):
         yield _TUNED
     if any(name.startswith("first-") for name in rows):
@@ -72,7 +75,7 @@ def _floor(rows: Mapping[str, Any]) -> Iterator[str]:
     longer = gelu["seconds"][OURS]["median"] / least
     yield f"The large gelu takes {times(longer)} as long as the fastest copy to new memory, `{by}`'s {seconds(least)}."
     if longer < 1.5:
-        yield "Memory is its limit: at each call the system hands out its output anew, page by page."
+        yield "Memory is its limit: at each call the system allocates the output again, page by page."
 
 
 def _overhead(rows: Mapping[str, Any]) -> Iterator[str]:

@@ -77,7 +77,7 @@ def _where(figures: Mapping[str, Any]) -> str:
     listed = ", ".join(f"{name} {version}" for name, version in versions.items())
     quick = " **A quick look at smaller sizes, not a measurement.**" if figures["quick"] else ""
     return (
-        f"The time of one call: medians of rounds taken in turns, on {machine['cores']} cores of "
+        f"The time of one call: medians of interleaved rounds, on {machine['cores']} cores of "
         f"{machine['processor']}, {machine['memory']}, {machine['system']}, {machine['date']}; "
         f"Python {machine['python']}, {listed}.{quick}"
     )
@@ -92,6 +92,6 @@ def _line(row: Mapping[str, Any], variants: list[str]) -> str:
             cells.append("failed" if variant in row["failed"] else "–")
             continue
         shown = seconds(measured[variant]["median"])
-        # who can't be told from the fastest is as fast
+        # an interval that overlaps the fastest counts as equally fast
         cells.append(f"**{shown}**" if measured[variant]["interval"][0] <= fastest else shown)
     return f"| {row['title']}, {row['size']} | {' | '.join(cells)} |"

@@ -134,7 +134,7 @@ def test_what_says_no_shape_is_asked_for_with_what_to_write(annotation):
 
     if annotation is not None:
         step.__annotations__["x"] = annotation
-    with pytest.raises(ex.OptionError) as refused:
+    with pytest.raises(ex.errors.OptionError) as refused:
         [*annotated_arguments(step, 0, ())]
     assert str(refused.value) == (
         "the argument `x` of step is missing, and no annotation describes it.\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.cost.lines import kernel_lines, shares_by_line
+from explorer.analysis.cost.lines import kernel_lines, shares_by_line, split_by_line
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.line_table import LineRow, LineTable
@@ -230,7 +230,7 @@ def test_a_saved_capture_and_its_exports_say_so_too(tmp_path):
 
 def test_the_costs_of_kernels_on_lines_are_those_of_the_table_split_and_no_kernel_has_more_than_it_costs(table):
     capture = ex.explore(dense, W, X)
-    costs = kernel_lines(capture)
+    costs = kernel_lines(split_by_line(capture))
     places = [*costs.places, ("", 0)]
     for measure in ("flops", "bytes"):
         amount = costs.amounts[measure]

@@ -1,0 +1,126 @@
+"""Columns of a capture that the views, the files and the sentences read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.attribution import StageCoverage, stage_coverages
+from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.lines import KernelLines, LineSplit, kernel_lines, split_by_line
+from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown_loops
+from explorer.analysis.fates.fates import all_fates
+from explorer.analysis.links.provenance import link_stages
+from explorer.analysis.memory.live_memory import live_memory
+from explorer.model.attached import cached_property
+from explorer.model.capture import Capture
+from explorer.model.fates import Fates
+from explorer.model.graph import Ints
+from explorer.model.line_table import CountLimits, LineTable
+from explorer.model.links import Links
+from explorer.model.live_memory import LiveMemory
+
+
+def analyze(capture: Capture) -> Analysis:
+    """Return the columns of a capture; they are computed once, until its passes are read."""
+    # In the capture's own dictionary: a table by weak keys would keep the capture, which some columns refer to.
+    columns = capture.__dict__.get("_analysis")
+    if columns is None:
+        columns = capture.__dict__.setdefault("_analysis", Analysis(capture))
+    return columns
+
+
+class Analysis:
+    """Columns of one capture, each computed by one function at the first access.
+
+    Columns named `of_…` have one entry a stage, by its name; the others are of the optimized program, the `hlo` stage,
+    and raise UnknownNameError in a capture without one, unless documented otherwise.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        # Weak: a cycle would keep the arrays of a dropped capture until the garbage collector runs.
+        self._capture = ref(capture)
+
+    @property
+    def capture(self) -> Capture:
+        capture = self._capture()
+        assert capture is not None, "the caller holds the capture"
+        return capture
+
+    @cached_property
+    def links(self) -> Links:
+        """Links between the nodes of all stages."""
+        return link_stages(self.capture)
+
+    @cached_property
+    def of_coverage(self) -> Mapping[str, StageCoverage]:
+        """Shares of each stage's nodes that belong to a source line, and of each grade of link."""
+        return stage_coverages(self.capture, self.links)
+
+    @cached_property
+    def of_fates(self) -> Mapping[str, Fates]:
+        """Fates of the equations of each stage before `hlo`."""
+        return all_fates(self.capture, self.links)
+
+    @cached_property
+    def kernels(self) -> Ints:
+        """Nodes that run as kernels, in program order."""
+        return running_nodes(self.capture.hlo.graph)
+
+    @cached_property
+    def _unknown_loops(self) -> Ints:
+        return unknown_loops(self.capture.stages[-1].graph)
+
+    @cached_property
+    def limits(self) -> CountLimits:
+        """What the counts of the last stage leave open; nothing in a capture without stages."""
+        stages = self.capture.stages
+        return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
+
+    @cached_property
+    def of_single_iteration(self) -> Mapping[str, NDArray[np.bool_]]:
+        """True for each node whose counts are those of one iteration of a loop of unknown length."""
+        if not self.capture.stages:
+            return {}
+        *earlier, last = self.capture.stages
+        flags = {stage.name: is_one_iteration(stage.graph) for stage in earlier}
+        return flags | {last.name: is_one_iteration(last.graph, self._unknown_loops)}
+
+    @cached_property
+    def split(self) -> LineSplit:
+        """Costs of the kernels by source line."""
+        return split_by_line(self.capture)
+
+    @cached_property
+    def lines(self) -> LineTable:
+        """Table of source lines with what each costs."""
+        return self.split.table(self._unknown_loops, self.limits)
+
+    @cached_property
+    def kernel_lines(self) -> KernelLines:
+        """Costs of each kernel on each source line."""
+        return kernel_lines(self.split)
+
+    @cached_property
+    def live_memory(self) -> LiveMemory:
+        """Buffers alive at each step. NotRecordedError where the text has no schedule that can be followed."""
+        return live_memory(self.capture)
+
+
+def links(capture: Capture) -> Links:
+    return analyze(capture).links
+
+
+def fates(capture: Capture) -> Mapping[str, Fates]:
+    return analyze(capture).of_fates
+
+
+def lines(capture: Capture) -> LineTable:
+    return analyze(capture).lines
+
+
+def memory(capture: Capture) -> LiveMemory:
+    return analyze(capture).live_memory
