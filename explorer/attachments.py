@@ -55,7 +55,7 @@ _METHODS = {
     "ProcessLedger.__repr__": "explorer.analysis.recompiles.process_programs:process_ledger_text",
     "Ledger.to_frame": "explorer.files.frames:ledger_frame",
     "Ledger.save": "explorer.files.ledger_lines:save",
-    "Ledger.load": "explorer.files.ledger_reader:load",
+    "Ledger.load": "explorer.files.ledger_lines:load",
     "Ledger.__repr__": "explorer.analysis.recompiles.ledger_views:ledger_repr",
     "ProcessProfile.__repr__": "explorer.analysis.profile.views:process_profile_text",
     "Profile.equations": "explorer.analysis.profile.views:equation_times",
