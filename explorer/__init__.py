@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from explorer import errors
-from explorer.attachments import attach_methods
 from explorer.errors import *  # noqa: F403 - every error is public, and errors.__all__ lists them
 from explorer.model.capture import Capture
+from explorer.model.declared import define_with
 
 if TYPE_CHECKING:
     from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
@@ -100,7 +100,12 @@ if TYPE_CHECKING:
     from explorer.pitfalls.lint import lint
     from explorer.sessions.session import Session, session
 
-attach_methods()
+
+def _define_methods() -> None:
+    import_module("explorer.methods")
+
+
+define_with(_define_methods)
 load = Capture.load
 
 __all__ = [

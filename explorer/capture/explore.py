@@ -29,8 +29,8 @@ from explorer.capture.recording import RecordedProgram, numbered_program
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.findings import Findings
 from explorer.model.graph import Graph
 from explorer.model.stage import Durations, Source, Stage

@@ -13,7 +13,7 @@ from typing import Any
 
 from explorer.capture.safe_reading import callee_name, closure_variables, find
 from explorer.capture.sources import Span, label, parse, read_source, syntax_at
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame
 from explorer.pitfalls.recorder import ExecutedFunction
 

@@ -39,7 +39,7 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.stage import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.

@@ -8,8 +8,8 @@ from itertools import zip_longest
 from math import isfinite, nan
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Saved, cached_property, declared
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.rows import Rows, row_named
 from explorer.model.results.statistics import Axis
@@ -187,7 +187,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         return tuple(row for row in self.rows if row.error)
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """The result in a sentence: how time, compile time and memory grow, or which kind is faster."""
         ...
@@ -196,7 +196,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         """`n = 128, dtype = float32`: a point in words."""
         return ", ".join(f"{axis.name} = {axis.labels[at]}" for axis, at in zip(self.axes, row.at, strict=True))
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a point: what was swept by name, then seconds, bytes and counts.
 
@@ -309,7 +309,7 @@ class Variant(Measured):
     plain: Capture | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    @attached
+    @declared
     def diff(self) -> Diff:
         """What the compiler made of this and not of the plain one.
 
@@ -328,7 +328,7 @@ class Variant(Measured):
         less = plain.peak - self.peak
         return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
 
-    @attached
+    @declared
     def verdict(self, plain: Measured) -> str:
         """What it brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
         ...
@@ -373,12 +373,12 @@ class WhatIf(Rows[Variant], Charted, Saved):
         return row_named(self.rows, name, "variant")
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """What is worth doing, in a sentence; the most first."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a variant.
 
