@@ -8,7 +8,7 @@ PEERS := $(VENV)-peers
 DOCS := $(VENV)-docs
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow fuzz unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit hardware coverage slow slow-newest fuzz unit-newest notebooks docs browser compilers compatibility release bench bench-peers pins clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
@@ -32,7 +32,11 @@ demo: $(LAB)/ready
 	@$(LAB)/bin/python -m tests.examples.demo report.html
 
 # Not here, but each night and before a release: `slow`. Its corpora and measurements take as long as all of this.
-test: lint types contracts bundle unit hardware unit-newest notebooks docs browser
+# Parts that use one core run two at a time; the others start two workers each. Browser tests run without company, since a
+# busy machine makes them wait.
+test:
+	@$(MAKE) --no-print-directory -j2 -Otarget lint types contracts bundle hardware docs
+	@$(MAKE) --no-print-directory unit unit-newest notebooks browser
 
 lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
@@ -81,6 +85,8 @@ coverage: $(VENV)/ready
 
 slow: $(VENV)/ready
 	$(call pytest,$(VENV),slow,-n auto --dist worksteal -m slow tests/unit tests/seeds)
+	$(call pytest,$(VENV),slow-notebooks,-n 2 --dist worksteal -m slow tests/notebooks)
+	$(call pytest,$(VENV),slow-browser,-n 2 --dist loadfile -m slow tests/browser)
 
 # Mutants of the crafted files of tests/corpus_hostile, from a new seed each time. FUZZ_SEED=… and FUZZ_FORMATS="ledgers …"
 # repeat what was printed; `python -m tests.corpus_hostile.fuzz again FORMAT SEED` opens one file once more.
@@ -93,7 +99,7 @@ fuzz: $(VENV)/ready
 
 notebooks: $(VENV)/ready
 	$(call pytest,$(VENV),nbval,-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks)
-	$(call pytest,$(VENV),notebooks,-n 2 --dist worksteal tests/notebooks)
+	$(call pytest,$(VENV),notebooks,-n 2 --dist worksteal -m "not slow" tests/notebooks)
 
 # Without a network: everything that a page shows lies beside it.
 docs: $(DOCS)/ready
@@ -101,7 +107,7 @@ docs: $(DOCS)/ready
 	@echo "docs/_build/html/index.html is written"
 
 browser: $(VENV)/ready
-	$(call pytest,$(VENV),browser,-n 2 --dist loadfile tests/browser)
+	$(call pytest,$(VENV),browser,-n 2 --dist loadfile -m "not slow" tests/browser)
 
 bench: $(VENV)/ready
 	@missed=0; for part in bench bench_compile bench_padding bench_files bench_memory bench_growth bench_ledger ledger_memory bench_lint bench_golden bench_devices bench_hot bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
@@ -152,13 +158,20 @@ $(PEERS)/ready: pyproject.toml constraints.txt
 NEWEST_PYTHON ?= $(shell for p in python3.13 python3.12 $$HOME/.pyenv/versions/3.13.*/bin/python $$HOME/.pyenv/versions/3.12.*/bin/python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
 
+# Rooms that load without JAX: one Python is enough for each change; `make slow-newest` runs them every night.
+WITHOUT_JAX := model view files assistants golden test_structure.py test_written_pages.py test_docs.py test_release.py
+
 ifeq ($(NEWEST_PYTHON),)
-unit-newest:
-	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer, and none was found (set NEWEST_PYTHON=…)"
+unit-newest slow-newest:
+	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer; found none (set NEWEST_PYTHON=…)"
 else
 unit-newest: export XLA_FLAGS = $(QUICKLY)
 unit-newest: $(NEWEST)/ready
-	$(call pytest,$(NEWEST),newest,-n auto -m "not slow" tests/unit tests/seeds)
+	$(call pytest,$(NEWEST),newest,-n auto -m "not slow" $(WITHOUT_JAX:%=--ignore=tests/unit/%) tests/unit tests/seeds)
+
+slow-newest: export XLA_FLAGS = $(QUICKLY)
+slow-newest: $(NEWEST)/ready
+	$(call pytest,$(NEWEST),newest,-n auto tests/unit tests/seeds)
 
 $(NEWEST)/ready: pyproject.toml
 	@echo "setting up $(NEWEST) (once, some minutes)"

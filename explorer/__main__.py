@@ -30,7 +30,7 @@ _VERBS = (
 
 
 def command_line() -> argparse.ArgumentParser:
-    """What parses the command line, with every verb."""
+    """Return the parser of the command line, with every verb."""
     parser = argparse.ArgumentParser(prog="python -m explorer", description=ex.__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for add in _VERBS:
@@ -38,34 +38,34 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-_SIGNALED = 128  # what a shell adds to the number of the signal that ended a program
+_SIGNALED = 128  # exit status of a program ended by a signal, minus the signal's number
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments (the command line's, if none are given) say; returns the exit status."""
+    """Run the verb of the arguments, by default the command line's, and return the exit status."""
     given = command_line().parse_args(arguments)
     try:
         return given.run(given)
     except (ex.ExplorerError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        if isinstance(error, ex.ExplorerError) and sys.stderr.isatty():  # for a person; a log has the error alone
+        if isinstance(error, ex.ExplorerError) and sys.stderr.isatty():  # not in a log
             print(f"  What it means: python -m explorer explain {type(error).__name__}", file=sys.stderr)
         if is_json(given):
             print(report_json("error", error))
         return getattr(given, "error_status", 1)
-    except KeyboardInterrupt as interrupt:  # a person knows what they did, and no frame of ours is news to them
+    except KeyboardInterrupt as interrupt:  # without a traceback: the user knows
         notes: list[str] = getattr(interrupt, "__notes__", [])
         print(notes[0].partition(";")[0] if notes else "interrupted", file=sys.stderr)
         return _SIGNALED + signal.SIGINT
 
 
 def _end_on_termination() -> None:
-    """Have SIGTERM end this process as an exception does: results so far are written, temporary files are removed.
+    """Make SIGTERM raise SystemExit, so that results so far are written and temporary files removed.
 
-    A second SIGTERM ends the process at once. So does any in a process that the user's code forked: it has no report.
+    A second SIGTERM ends the process at once, and so does any in a process that the user's code forked.
     """
     if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        return  # ignored, as by nohup's like
+        return  # ignored, as under nohup
     owner = os.getpid()
 
     def end(number: int, _: FrameType | None) -> None:

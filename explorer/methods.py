@@ -183,7 +183,7 @@ class CaptureMethods(Capture):
         )
 
     def compiled_for(self, target: Any) -> Capture:
-        from explorer.capture.retarget import compiled_for
+        from explorer.capture.explore import compiled_for
 
         return compiled_for(self, target)
 

@@ -1,8 +1,7 @@
-"""What Explorer gives to pytest: fixtures `ledger`, `no_recompiles` and `explorer_golden`, marks `no_recompiles` and
-`max_compiles`.
+"""pytest plugin: fixtures `ledger`, `no_recompiles` and `explorer_golden`, marks `no_recompiles` and `max_compiles`.
 
-A package of its own, because pytest imports it whenever Explorer is installed: `explorer` and JAX are only imported
-by a test that asks for one of these.
+It is a package of its own because pytest always imports it; only a test that uses a fixture or mark imports
+`explorer` and JAX.
 """
 
 from __future__ import annotations
@@ -33,13 +32,11 @@ _MARKS = (
     "max_compiles(function, n): fail if the function (or its name) compiles more than n times in the test",
 )
 _GUARDS = pytest.StashKey["list[Guard]"]()
-
-
 _UPDATE = "--update-golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    about = "write the golden files of tests that use explorer_golden anew"
+    about = "update the golden files of tests that use explorer_golden"
     parser.getgroup("explorer").addoption(_UPDATE, action="store_true", help=about)
 
 
@@ -50,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def ledger() -> Iterator[Watch]:
-    """What JAX traces, lowers and compiles from here to the end of the test, and why: an `explorer.watch()`."""
+    """Watch traces, lowerings and compiles until the end of the test, with their reasons (`explorer.watch()`)."""
     import explorer
 
     with explorer.watch() as watch:
@@ -59,7 +56,7 @@ def ledger() -> Iterator[Watch]:
 
 @pytest.fixture
 def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
-    """Fails the test if it compiles something again; what fixtures before this one compiled has compiled before."""
+    """Fail the test if it recompiles a function; compiles of earlier fixtures count as first compiles."""
     import explorer
 
     guard = explorer.assert_no_recompiles()
@@ -72,8 +69,9 @@ def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
 
 @pytest.fixture
 def explorer_golden(request: pytest.FixtureRequest) -> Iterator[GoldenTest]:
-    """Compares `explorer_golden(step, batch)` with `golden/TEST.step.golden` beside the test, and fails it if a
-    compiler makes more of it: see `explorer.record`. How often the test's functions compiled until then counts too.
+    """Compare `explorer_golden(step, batch)` with `golden/TEST.step.golden` next to the test; fail if its cost grew.
+
+    The file records the costs of `explorer.record`, and the number of the test's compiles so far.
     """
     import explorer
     from explorer.golden.in_tests import GoldenTest
@@ -83,11 +81,9 @@ def explorer_golden(request: pytest.FixtureRequest) -> Iterator[GoldenTest]:
         return request.path.parent / "golden" / f"{name}.golden"
 
     with explorer.watch() as watch:
-        yield GoldenTest(path, bool(request.config.getoption(_UPDATE)), watch, _fail)
-
-
-def _fail(text: str) -> None:
-    pytest.fail(text, pytrace=False)
+        yield GoldenTest(
+            path, bool(request.config.getoption(_UPDATE)), watch, lambda text: pytest.fail(text, pytrace=False)
+        )
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -114,7 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     for guard in guards:
         try:
             guard.__exit__(None, None, None)
-        except explorer.RecompilationError as error:
+        except explorer.errors.RecompilationError as error:
             broken.append(str(error))
     if broken:
         pytest.fail("\n".join(broken), pytrace=False)

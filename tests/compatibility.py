@@ -41,9 +41,9 @@ HEAD = """\
 # JAX, release by release
 
 The fast unit tests on each release of JAX, as `make compatibility` ran them: one environment for each, with the newest
-versions of all other packages. A failed test runs again, alone, and counts as failed if it fails again. Skipped tests need a
-device, another compiler or a missing package. Differences between JAX releases, such as the number of kernels, are no
-failures: the tests compare Explorer's statements with the installed release.
+versions of all other packages. A failed test runs again, alone, and counts as failed if it fails again. Skipped tests
+need a device, another compiler or a missing package. Differences between JAX releases, such as the number of kernels,
+are no failures: the tests compare Explorer's statements with the installed release.
 
 | JAX | Python | passed | failed | skipped | day | commit |
 |---|---|---:|---:|---:|---|---|

@@ -35,7 +35,7 @@ ALLOWED = {
     ("explorer/hardware/child.py", "os.fdopen"): "a pipe to the parent",
     ("explorer/hardware/process.py", "TemporaryFile"): "what a child prints, without a name",
     ("explorer/measure/disturbance.py", "os.open"): "/proc/stat, which stays open: to open it takes longer",
-    ("explorer/measure/memory_child.py", ".write_text"): "/proc/self/clear_refs, which can't be replaced",
+    ("explorer/measure/own_process.py", ".write_text"): "/proc/self/clear_refs, which can't be replaced",
 }  # fmt: skip
 _FUNCTIONS = re.compile(
     r"(?:io\.|codecs\.|tokenize\.)?open(?:_code)?|os\.(?:open|fdopen|replace|rename|link|symlink)|(?:gzip|bz2|lzma|tarfile|shelve|dbm)\.\w+pen"

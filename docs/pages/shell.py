@@ -8,7 +8,7 @@ from typing import Any
 
 from docs.pages.docstrings import markdown
 from explorer.__main__ import command_line
-from explorer.notebook.extension import MAGICS
+from explorer.notebook.magics import MAGICS
 
 
 def pages() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The only room that touches non-public or version-dependent JAX. Each use says why."""
+"""Non-public or version-dependent parts of JAX, used nowhere else. Each use has a comment with the reason."""
 
 from explorer._jax.arguments import registered_fields
 from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, with_fast_path

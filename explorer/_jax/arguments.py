@@ -1,4 +1,4 @@
-"""What JAX's caches know of a function, of a `jax.jit` and of a value, beyond what is public."""
+"""The parts of JAX's caches that describe a function, a `jax.jit` and an argument, beyond the public API."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 _names: Callable[[], tuple[str, ...]]
 _values: Callable[[], tuple[Any, ...]]
 try:
-    # The settings that are compared when a function is traced; public is only each one's value.
+    # The settings in a trace's cache key; only their values are public.
     from jax._src.config import trace_context as _values  # pyright: ignore
     from jax._src.config import trace_context_names as _names  # pyright: ignore
 
     _names()
-except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - a change of settings isn't told then
+except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - then unknown
     _names = _values = tuple
 
-# The class of all arrays but random keys; nothing public names it.
+# The classes of arrays and random keys, without making one: that would start the backends.
+Array: type[Any]
+KeyArray: type[Any]
 try:
     from jax._src.array import ArrayImpl as Array  # pyright: ignore
-except (ImportError, AttributeError):  # pragma: no cover - only a matter of speed
-    Array: Any = None
+    from jax._src.random.prng import PRNGKeyArray as KeyArray  # pyright: ignore
+except (ImportError, AttributeError):  # pragma: no cover - then the backends start with the import
+    Array, KeyArray = type(jnp.zeros(())), type(jax.random.key(0))
 
 _committed, _sharding = attrgetter("_committed"), attrgetter("_sharding")
 _device, _memory_kind = attrgetter("_device"), attrgetter("_memory_kind")
@@ -40,21 +44,21 @@ try:
     from jax._src import tree_util as _tree_util  # pyright: ignore
     from jax._src.lib import jax_jit as _jax_jit  # pyright: ignore
     from jax._src.sharding_impls import UNSPECIFIED as unspecified  # pyright: ignore
-except (ImportError, AttributeError):  # pragma: no cover - the arguments of a call whose trace failed aren't told then
+except (ImportError, AttributeError):  # pragma: no cover - the arguments of a failed trace are then unknown
     _api_util = _tree_util = _jax_jit = unspecified = None
 
 
 def trace_context() -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """The settings that are part of the key of a trace: their names, and their values on this thread now."""
+    """Return the names of the settings in the cache key of a trace, and their values on this thread."""
     return _names(), _values()
 
 
 def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
-    """Whether an array of so many dimensions is committed, its sharding, and how it lies in memory: `{1,0}`.
+    """Return if an array is committed, its sharding, and its layout in XLA's notation, `{1,0}`.
 
-    The layout is as XLA writes it, and empty where it can't be another than the default, and where it can't be had:
-    only with a sharding, which commits the array, can one be asked for. `jax.Array.committed` and `.format` say the
-    same and take ten times as long: it counts for hundreds of arrays.
+    The layout is empty where only the default is possible (a layout needs a sharding, which commits the array) and
+    where it can't be read. The public `jax.Array.committed` and `.format` take ten times as long, for hundreds of
+    arrays.
     """
     try:
         committed = array._committed
@@ -65,10 +69,9 @@ def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
 
 
 def common_placement(arrays: Sequence[Any]) -> Any:
-    """The sharding of arrays that are all uncommitted and share it; None if they aren't such.
+    """Return the sharding that all of some uncommitted arrays share, else None.
 
-    Uncommitted, they have the default layout too. Nothing is called for each of them from Python: it counts for
-    hundreds.
+    Uncommitted arrays have the default layout. No Python runs per array: there may be hundreds.
     """
     if {*map(type, arrays)} != {Array}:
         return None
@@ -84,7 +87,7 @@ def common_placement(arrays: Sequence[Any]) -> Any:
 
 
 def quick(sharding: Any) -> Any:
-    """What is equal for equal shardings, and quicker to hash and to compare than a sharding of one device is."""
+    """Return a key that is equal for equal shardings, and faster to hash and compare than a sharding of one device."""
     try:
         return sharding._device, sharding._memory_kind
     except AttributeError:  # of several devices
@@ -94,7 +97,7 @@ def quick(sharding: Any) -> Any:
 def dynamic_arguments(
     function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[str, ...], list[Any], Any]:
-    """The path and value of each array argument of a call, and their tree, as JAX sees them before it traces."""
+    """Return the paths, values and tree of a call's array arguments, as JAX has them before it traces."""
     if _jax_jit is None or _api_util is None or _tree_util is None:
         return (), [], None
     signature, values = _jax_jit.parse_arguments(
@@ -114,20 +117,16 @@ def dynamic_arguments(
 
 
 def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A `jax.stages.Traced` of a function as a `jax.jit` saw it: JAX's own jaxpr, where it still has that one.
-
-    The `jax.jit` itself may be gone, and with it the public way to ask.
-    """
+    """Return a function's `jax.stages.Traced`, from JAX's cache if possible; its `jax.jit` may be gone."""
     from jax._src.pjit import jit_trace  # pyright: ignore
 
     return jit_trace(SimpleNamespace(_fun=function, _jit_info=wrapper), *args, **kwargs)
 
 
 def pmapped(function: Any) -> tuple[Any, Any, bool] | None:
-    """Of the function that a `jax.pmap` makes for a call: the user's, the tree of its arguments, and if that is all.
+    """Return the user's function, the tree of its arguments, and True if none is static, of a function of `jax.pmap`'s.
 
-    Else some of them are static. None if it is no such function: one of JAX's, over a closure that nothing public
-    leads to.
+    None for any other function. JAX makes a closure for a call, to which nothing public leads.
     """
     made = getattr(function, "__wrapped__", function)
     code = getattr(made, "__code__", None)
@@ -140,15 +139,15 @@ def pmapped(function: Any) -> tuple[Any, Any, bool] | None:
 
 
 def jaxpr_place(jaxpr: Any) -> tuple[str, tuple[str, ...]]:
-    """`f at file:line` of the function that a jaxpr is of, and the names of its arguments; empty if not known."""
+    """Return `f at file:line` of a jaxpr's function, and its argument names; empty if unknown."""
     info = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
     return str(getattr(info, "func_src_info", "") or ""), tuple(map(str, getattr(info, "arg_names", None) or ()))
 
 
 def value_below(tracer: Any) -> Any:
-    """What a tracer of `vmap`, `jvp` or `grad` stands for, one level down; None if it stands for nothing that is there.
+    """Return the value one level below a tracer of `vmap`, `jvp` or `grad`, else None.
 
-    Public are only its type, of one element of the batch, and its `sharding`, which takes long.
+    Public are only the type of one element of the batch, and `sharding`, which is slow.
     """
     for name in ("val", "primal"):
         value = getattr(tracer, name, None)
@@ -161,24 +160,22 @@ _Jitted: type | None = type(jax.jit(lambda: None))
 
 
 def is_jitted(value: Any) -> bool:
-    """Whether a value is what `jax.jit` returns; runs no code of the value's."""
+    """Return True for what `jax.jit` returns; runs no code of the value's."""
     return type(value) is _Jitted
 
 
 def static_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The `static_argnums` and `static_argnames` of a `jax.jit` function, each completed from the other by JAX."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     return tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
 
 
 def donated_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The `donate_argnums` and `donate_argnames` of a `jax.jit` function, each completed from the other by JAX."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     return tuple(getattr(info, "donate_argnums", ())), tuple(getattr(info, "donate_argnames", ()))
 
 
 def jit_options(jitted: Any) -> dict[str, Any] | None:
-    """What makes `jax.jit(function, **options)` do as `jitted` does; None where that can't be info."""
+    """Return the options with which `jax.jit` makes an equal function; None where they are unknown."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     try:
         placed = (
@@ -199,10 +196,7 @@ def jit_options(jitted: Any) -> dict[str, Any] | None:
 
 
 def pmapped_call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Any]] | None:
-    """Return the `jax.jit` function that a `jax.pmap` function calls, and the arrays that it gives to it.
-
-    A `jax.pmap` function has `lower` and no `trace`; only its closure knows both. None for what is no such function.
-    """
+    """Return the `jax.jit` function behind a `jax.pmap` function and the arrays it gets; None for others."""
     lower = getattr(function, "lower", None)
     if not inspect.isfunction(lower) or not lower.__module__.startswith("jax."):
         return None
@@ -217,15 +211,14 @@ def pmapped_call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
 _pytrees: dict[type, Any]
 try:
     from jax._src.tree_util import _registry as _pytrees  # pyright: ignore
-except ImportError:  # pragma: no cover - a dataclass of other fields than in a file isn't told from the right one
+except ImportError:  # pragma: no cover - a dataclass with other fields than in a file is then not recognized
     _pytrees = {}
 
 
 def registered_fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The names that `jax.tree_util.register_dataclass` was given for a class: of its children, and of the rest.
+    """Return the data and meta fields that `jax.tree_util.register_dataclass` got for a class, else None.
 
-    None for a class that has functions of its own to be taken apart and put together. Nothing public tells the two
-    apart, and JAX's C++ puts a dataclass together unchecked: it reads past the end of too few children.
+    JAX's C++ builds a dataclass unchecked: it reads past the end of too few children.
     """
     put_together = getattr(_pytrees.get(kind), "from_iter", None)
     if not inspect.isfunction(put_together) or put_together.__module__ != "jax._src.tree_util":

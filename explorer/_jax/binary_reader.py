@@ -1,9 +1,8 @@
-"""Reads compiler modules with the compilers' own parsers, where their bytes or text may have been made to hurt.
+"""A program that reads compiler modules with the compilers' own parsers: bytes in, text out.
 
-XLA's and MLIR's own readers end the process on some damaged bytes (7 of 8,000 programs with up to 20 bytes changed) and
-some damaged text (MLIR aborts on 1 of 33,348 texts with a few words changed, and on any nested deep enough), so
-`explorer._jax.native` runs this file as a program of its own: bytes in, text out. It imports jaxlib alone, which takes
-a sixth of a second, and nothing of Explorer.
+XLA's and MLIR's readers end the process on some damaged bytes (7 of 8,000 programs with up to 20 bytes changed) and on
+some damaged text (MLIR aborts on 1 of 33,348 texts with a few words changed, and on any nested deep enough). So
+`explorer._jax.native` runs this file as a subprocess. It imports only jaxlib, which takes a sixth of a second.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 _MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
-_SPARSE = re.compile(r"<\{\n\s*+([^\n]*)\n\s*+\}>")  # the one attribute that MLIR prints over several lines
+_SPARSE = re.compile(r"<\{\n\s*+([^\n]*)\n\s*+\}>")  # the only attribute that MLIR prints over several lines
 # The start of a line inside an instruction: XLA copies a configuration as it is.
 _INSIDE = re.compile(
     r"\n(?! *(?:ROOT )?%[\w.\-]+ |ENTRY |\}(?:, execution_thread.*)?(?:\n|\Z)|\n|\Z"
@@ -25,18 +24,14 @@ _DIALECTS = ("builtin.", "func.", "stablehlo.", "chlo.", "sdy.", "shape.")
 
 
 def hlo_text(data: bytes) -> str:
-    """The text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`.
-
-    Raises:
-        ValueError: The bytes are none of these.
-    """
+    """Return the text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`; raise ValueError for others."""
     # Non-public: the only way from a serialized HloModuleProto to its text. It parses; it never touches a backend.
     hlo = _jaxlib("_hlo")
     reason = ""
     for message in _nested(data):
         try:
             text: str = hlo.XlaComputation(message).get_hlo_module().to_string()
-        except Exception as error:  # XLA's own, of whatever kind: the next one inside may be the module
+        except Exception as error:  # XLA's own, of any kind: the next inner message may be the module
             reason = reason or str(error).partition("\n")[0]
             continue
         return text
@@ -44,7 +39,7 @@ def hlo_text(data: bytes) -> str:
 
 
 def _nested(data: bytes) -> Iterator[bytes]:
-    """The message, and what its first field holds, and that one's: each of the messages around a module has it so."""
+    """Yield the message, then repeatedly the content of its first field: a module's wrappers have it there."""
     for _ in range(_MESSAGES):
         yield data
         size, at = _varint(data, 1)
@@ -54,7 +49,7 @@ def _nested(data: bytes) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A protocol buffer's number, and where it ends; 0 where there is none."""
+    """Return a protocol buffer's number and its end; 0 if the bytes end first."""
     value = 0
     for shift in range(0, 35, 7):
         if at >= len(data):
@@ -67,11 +62,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def mlir_text(data: bytes) -> str:
-    """The text of MLIR bytecode, with its locations: StableHLO, or a portable artifact of it.
-
-    Raises:
-        ValueError: It can't be read, because it is damaged or newer than this jaxlib.
-    """
+    """Return MLIR bytecode (StableHLO or a portable artifact) as text with locations; raise ValueError if damaged."""
     with _context():
         module: Any = _read(_jaxlib("mlir.ir").Module.parse, data)
         if "!vhlo." in str(module)[:100_000]:  # a portable artifact, in the dialect that versions are kept in
@@ -81,11 +72,7 @@ def mlir_text(data: bytes) -> str:
 
 
 def printed_hlo(text: bytes) -> str:
-    """HLO text in any spelling, as XLA prints it.
-
-    Raises:
-        ValueError: XLA's parser refuses it.
-    """
+    """Return HLO text as XLA prints it; raise ValueError if XLA's parser refuses it."""
     hlo = _jaxlib("_hlo")
     options = hlo.HloPrintOptions()
     options.print_large_constants = b"{...}" not in text  # else XLA would make numbers up
@@ -97,11 +84,7 @@ def printed_hlo(text: bytes) -> str:
 
 
 def printed_mlir(text: bytes) -> str:
-    """MLIR text in any spelling, as MLIR prints it; with locations if it has some.
-
-    Raises:
-        ValueError: MLIR's parser refuses it.
-    """
+    """Return MLIR text as MLIR prints it; raise ValueError if MLIR's parser refuses it."""
     with _context() as context:
         context.allow_unregistered_dialects = True
         try:
@@ -119,11 +102,7 @@ def _refusal(error: Exception, whose: str) -> str:
 
 
 def called_targets(artifact: bytes) -> str:
-    """What a portable artifact of StableHLO calls outside of itself: a line for each target of its custom calls.
-
-    Raises:
-        ValueError: It can't be read, or has operations of another dialect than what JAX exports.
-    """
+    """Return the targets of an artifact's custom calls, one per line; raise ValueError if JAX didn't write it."""
     targets: set[str] = set()
     with _context():
         module = _artifact(artifact)  # its operations are gone with it
@@ -139,7 +118,7 @@ def called_targets(artifact: bytes) -> str:
 
 
 def _context() -> Any:
-    """What jax.interpreters.mlir.make_ir_context makes, without JAX."""
+    """Return the context of `jax.interpreters.mlir.make_ir_context`, without importing JAX."""
     ir = _jaxlib("mlir.ir")
     context = ir.Context()
     registry = ir.DialectRegistry()
@@ -175,7 +154,7 @@ READERS: dict[str, Callable[[bytes], str]] = {
 
 
 def main(name: str) -> None:
-    """Read what standard input holds; standard output has `ok` or `no`, and then the text or why there is none."""
+    """Run the reader `name` on standard input; write `ok` and the text, or `no` and the reason."""
     try:
         answer = "ok" + READERS[name](sys.stdin.buffer.read())
     except (ValueError, ImportError, AttributeError) as error:
@@ -184,5 +163,5 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:] = sys.argv[2].split("\n")  # where the process that asks has jaxlib
+    sys.path[:] = sys.argv[2].split("\n")  # the parent process's path to jaxlib
     main(sys.argv[1])

@@ -1,8 +1,8 @@
-"""Who is told of a `jax.jit` call that JAX's C++ did not know, before and after each of its steps.
+"""Hooks around `jax.jit` calls that miss JAX's C++ cache.
 
-Such a call goes through two functions of JAX's, looked up by name each time: one finds or makes its jaxpr, the other
-lowers, compiles and runs it. While somebody watches, both names stand for functions that tell them. Cached calls never
-come here. JAX reports what it lowers and compiles to the listeners of `jax.monitoring`, on the calling thread.
+Such a call goes through two functions of JAX's that are looked up by name: one finds or makes the jaxpr, the other
+lowers, compiles and runs it. While an observer is set, both names point to wrappers. Cached calls never come here.
+JAX reports lowering and compiling to the listeners of `jax.monitoring`, on the calling thread.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ import jax.monitoring
 
 
 class _Suppression(threading.local):
-    """Whether what this thread compiles is Explorer's own."""
-
     is_on = False
 
 
@@ -31,7 +29,7 @@ suppression = _Suppression()
 
 @contextmanager
 def suppress_recording() -> Generator[None]:
-    """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
+    """Mark what this thread compiles as Explorer's own within: no watch records it."""
     before, suppression.is_on = suppression.is_on, True
     try:
         yield
@@ -49,9 +47,9 @@ SAVED_EVENT = "/jax/compilation_cache/compile_time_saved_sec"  # XLA's part was 
 
 @contextmanager
 def steps_done() -> Generator[set[str]]:
-    """The names of the steps that JAX does in this process meanwhile: `trace`, `lower` and `compile`.
+    """Yield the set of steps that JAX does in this process, on any thread: `trace`, `lower`, `compile`.
 
-    Those of other threads are among them. A program that the persistent cache had was not compiled.
+    `saved` is in it too where the persistent cache had the program: JAX reports a compile then as well.
 
     Example:
         >>> import jax.numpy as jnp
@@ -64,21 +62,17 @@ def steps_done() -> Generator[set[str]]:
         (['lower', 'trace'], [])
     """
     done: set[str] = set()
-    was_saved = False
+    names = {**STEP_EVENTS, SAVED_EVENT: "saved"}
 
     def hear(event: str, duration_secs: float, **_: str | int) -> None:
-        nonlocal was_saved
-        was_saved = was_saved or event == SAVED_EVENT
-        if event in STEP_EVENTS:
-            done.add(STEP_EVENTS[event])
+        if event in names:
+            done.add(names[event])
 
     jax.monitoring.register_event_duration_secs_listener(hear)
     try:
         yield done
     finally:
         jax.monitoring.unregister_event_duration_listener(hear)
-        if was_saved:
-            done.discard("compile")
 
 
 _pjit: Any
@@ -102,36 +96,39 @@ try:
         jaxpr_trace=_partial_eval.DynamicJaxprTrace,
         util=_util,
     )
-    # JAX keeps a stack in each program that it traces, and shows one with each error: with a watch the same ones.
+    # JAX keeps a stack in each traced program, and shows one with each error: a watch must not change them.
     _source_info_util.register_exclusion(__file__)
     _traceback_util.register_exclusion(__file__)
-except (ImportError, AttributeError):  # pragma: no cover - then only what listeners hear is known
+except (ImportError, AttributeError):  # pragma: no cover - then only the listeners report
     _pjit = _parts = None
 
 
 class Observer(Protocol):
-    """Who is told. An Exception of its methods comes to `fault` alone; of a call that is None it is told no more."""
+    """Observer of calls. Exceptions of its methods go to `fault`.
+
+    If `begin`, `run` or `derive` returns None, the call is ignored.
+    """
 
     def begin(self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool) -> Any:
-        """A call begins; `runs`: it will be run, else `.trace()` or `.lower()` asked. What it returns is `call`."""
+        """A call begins, to be run (`runs`) or only traced or lowered; the result is `call` of the other methods."""
 
     def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None:
-        """Its jaxpr is there; `anew`: Python ran for it."""
+        """The call has its jaxpr; Python was traced if `anew`."""
 
     def run(self, program: Any, values: list[Any]) -> Any:
-        """A call goes on with its jaxpr, maybe inside of a trace; what it returns is `call`."""
+        """A call with a jaxpr runs, maybe inside a trace; the result is `call`."""
 
     def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Any:
-        """A jaxpr is run that no call of Python's made, such as a derivative's; what it returns is `call`, or None."""
+        """JAX runs a jaxpr that no Python call made, such as a derivative; the result is `call`, or None."""
 
     def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
-        """It is over; `anew`: an error stopped it while Python ran for it."""
+        """The call ended, by an error during its trace if `anew`."""
 
     def hear(self, event: str, seconds: float, name: str) -> None:
-        """JAX reports on this thread that a step is over."""
+        """JAX reports on this thread that a step ended."""
 
     def fault(self, error: BaseException) -> None:
-        """One of these failed."""
+        """A method of the observer failed."""
 
     def hit(self) -> None:
         """JAX reports on this thread that a binary came from the persistent cache."""
@@ -141,7 +138,7 @@ class Observer(Protocol):
 
 
 def is_inside_a_trace() -> bool:
-    """Whether this thread is tracing a jaxpr: then nothing is run, and what is called is part of the outer call."""
+    """Return True if this thread traces a jaxpr: then a call becomes part of the outer call."""
     if _parts is None or _parts.is_top_level():
         return False
     trace = _parts.context.trace
@@ -153,37 +150,34 @@ def is_inside_a_trace() -> bool:
 
 
 def _runs(caller: FrameType | None) -> bool:
-    """Whether what asks for a jaxpr is a call, which will run it."""
-    while caller is not None and caller.f_code.co_name == "_infer_params":  # somebody's on top of ours
+    """Return True if the caller that wants a jaxpr will run it."""
+    while caller is not None and caller.f_code.co_name == "_infer_params":  # a wrapper of another library around ours
         caller = caller.f_back
     return caller is not None and caller.f_code.co_name == "cache_miss"
 
 
 class _Python(local):
-    """How often JAX ran a function's Python to trace it, on this thread."""
-
     runs = 0
 
 
 class _Hooks:
-    """What stands in JAX's place while somebody watches: put there with the first, taken away with the last."""
+    """The wrappers around JAX's functions: set with the first observer, removed with the last."""
 
     def __init__(self) -> None:
         self.observer: Observer | None = None
         self._puts = 0
         self._python = _Python()
-        self._below: Callable[..., Any] | None = None  # who was told of JAX's own events
+        self._below: Callable[..., Any] | None = None  # the listener to JAX's events before ours
         self._lock = RLock()
         self._standing: dict[str, Callable[..., Any]] = {}
         self._originals: dict[str, Callable[..., Any]] = {}
 
     @property
     def sees_calls(self) -> bool:
-        """Whether this JAX has the parts; without them only what listeners hear is known."""
+        """True if this JAX has the functions to wrap; else only the listeners report."""
         return _parts is not None
 
     def put(self, observer: Observer) -> None:
-        """Tell `observer` from now on."""
         with self._lock:
             self.take()
             self.observer, put = observer, self._puts
@@ -205,10 +199,10 @@ class _Hooks:
                 setattr(_pjit, name, self._standing[name])
 
     def take(self) -> None:
-        """Tell nobody any more. What somebody else put on top of ours stays, and ours under it hands calls on."""
+        """Stop notifying. A wrapper that another library put around ours stays, and ours below passes calls on."""
         with self._lock:
             self.observer = None
-            self._puts += 1  # what stays below somebody's is not to wake when ours is put there again, on top
+            self._puts += 1  # a wrapper that stays below another library's must not wake when ours is set again
             if _parts is not None and _parts.util.test_event_listener == self._event:
                 _parts.util.test_event_listener, self._below = self._below, None
             for name, standing in self._standing.items():
@@ -216,7 +210,7 @@ class _Hooks:
                     setattr(_pjit, name, self._originals[name])
             self._standing.clear()
             self._originals.clear()
-            # One that is not there was never put, or somebody cleared them all.
+            # A missing listener was never set, or all were cleared.
             with suppress(AssertionError, ValueError):
                 jax.monitoring.unregister_event_duration_listener(self._hear)
             with suppress(AssertionError, ValueError):
@@ -258,50 +252,42 @@ class _Hooks:
     def _run(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
         def _run_python_pjit(p: Any, args_flat: Any, *rest: Any) -> Any:
             __tracebackhide__ = True
-            observer = self.observer
-            if observer is None or put != self._puts:
-                return original(p, args_flat, *rest)
-            try:
-                call = observer.run(p, args_flat)
-            except Exception as fault:
-                call = observer.fault(fault)
-            if call is None:
-                return original(p, args_flat, *rest)
-            try:
-                result = original(p, args_flat, *rest)
-            except BaseException as error:
-                _end(observer, call, error, None, False)
-                raise
-            _end(observer, call, None, result, False)
-            return result
+            return self._observed(put, lambda o: o.run(p, args_flat), partial(original, p, args_flat, *rest))
 
         return _run_python_pjit
 
     def _derived(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
         def _pjit_call_impl_python(*args: Any, **params: Any) -> Any:
             __tracebackhide__ = True
-            observer = self.observer
-            if observer is None or put != self._puts:
-                return original(*args, **params)
-            try:
-                call = observer.derive(params, args)
-            except Exception as fault:
-                call = observer.fault(fault)
-            if call is None:
-                return original(*args, **params)
-            try:
-                result = original(*args, **params)
-            except BaseException as error:
-                _end(observer, call, error, None, False)
-                raise
-            _end(observer, call, None, None, False)
-            return result
+            run = partial(original, *args, **params)
+            return self._observed(put, lambda o: o.derive(params, args), run, is_derived=True)
 
         return _pjit_call_impl_python
 
+    def _observed(
+        self, put: int, begin: Callable[[Observer], Any], run: Callable[[], Any], is_derived: bool = False
+    ) -> Any:
+        __tracebackhide__ = True
+        observer = self.observer
+        if observer is None or put != self._puts:
+            return run()
+        try:
+            call = begin(observer)
+        except Exception as fault:
+            call = observer.fault(fault)
+        if call is None:
+            return run()
+        try:
+            result = run()
+        except BaseException as error:
+            _end(observer, call, error, None, False)
+            raise
+        _end(observer, call, None, None if is_derived else result, False)
+        return result
+
     def _event(self, name: str, *args: Any) -> None:
-        # The one sign that a trace was none from a cache: JAX reports its seconds either way, and counts one that
-        # comes after a failed one as found.
+        # The only sign that a trace didn't come from a cache: JAX reports seconds either way, and counts a trace
+        # after a failed one as a hit.
         if name == "trace_to_jaxpr":
             self._python.runs += 1
         if self._below is not None:
@@ -336,16 +322,16 @@ def _end(observer: Observer, call: Any, error: BaseException | None, result: Any
 
 
 def devices_of(executable: Any) -> tuple[str, ...]:
-    """Of what `_run_python_pjit` gives, the devices that its program is for: `("gpu:0", "gpu:1")`."""
+    """Return the devices that a program of `_run_python_pjit` is for: `("gpu:0", "gpu:1")`."""
     try:
         compiled = executable[5]
         return tuple(f"{device.platform}:{device.id}" for device in compiled.xla_executable.local_devices())
-    except (AttributeError, IndexError, TypeError):  # none: a transformation's, or another JAX's
+    except (AttributeError, IndexError, TypeError):  # a transformation's, or another JAX's
         return ()
 
 
 def default_devices() -> tuple[str, ...]:
-    """Where JAX puts what is bound to no device."""
+    """Return the device of uncommitted arrays."""
     config: Any = jax.config
     chosen: Any = config.jax_default_device
     devices = cast("list[Any]", jax.local_devices(backend=chosen if isinstance(chosen, str) else None))
@@ -353,28 +339,26 @@ def default_devices() -> tuple[str, ...]:
     return (f"{device.platform}:{device.id}",)
 
 
-# One for the process, also where this file is loaded again while somebody watches.
+# One per process, also if this file is loaded again during a watch.
 hooks: _Hooks = globals().get("hooks") or _Hooks()
 
 
 Signature = tuple[Sequence[str | None], Sequence[Any]]  # the arguments' paths, and their avals
 
 try:
-    # What jax.jit keeps of traces, by function, and of lowered programs. Nothing public tells of either.
+    # The caches of jax.jit for traces, by function, and for lowered programs. Neither is public.
     from jax._src.interpreters.partial_eval import trace_to_jaxpr as _traces  # pyright: ignore
     from jax._src.pjit import _pjit_lower as _lowered  # pyright: ignore
 
     _caches = _traces.cache_keys, _lowered.cache_keys
-except (ImportError, AttributeError):  # pragma: no cover - what is seen first is then taken for the first
+except (ImportError, AttributeError):  # pragma: no cover - the first observed compile then counts as the first one
     _caches = None
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """What has compiled up to this moment, to be read later: to remember takes microseconds, to read a millisecond.
+    """Take a snapshot of what has compiled (microseconds), to be read later (a millisecond).
 
-    Returns:
-        A function that gives the functions that were given to `jax.jit` and are still there then, and what the lowered
-        programs of each are for.
+    The function returned gives each live function that was passed to `jax.jit`, with the signatures of its programs.
     """
     return partial(_signatures, *(keys() for keys in _caches)) if _caches is not None else list
 
@@ -395,7 +379,7 @@ def _signatures(traced: list[Any], lowered: list[Any]) -> list[tuple[Any, list[S
 
 
 def _alive(keys: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """What is held weakly by the keys of a cache, and the rest of the key: `(weak reference, context, rest, named)`."""
+    """Yield the live object and the rest of each cache key, `(weak reference, context, rest, named)`."""
     for key in keys:
         try:
             value, rest = key[0](), key[2]
@@ -406,7 +390,7 @@ def _alive(keys: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _avals(tree: Any) -> Iterator[Any]:
-    """The avals in what JAX keeps arguments in: its own trees up to 0.10, others since, tuples and dicts of them."""
+    """Yield the avals of arguments in JAX's own trees: up to 0.10 one class, since then others, tuples and dicts."""
     if hasattr(tree, "dtype"):
         yield tree
         return

@@ -1,4 +1,4 @@
-"""jax.jit's own dispatcher, in C++, with another answer to a call that it doesn't know."""
+"""jax.jit's C++ dispatcher, with an own answer to a call that it doesn't know."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from explorer._jax.arguments import Array
 
-_NEWEST = (0, 12)  # that the tests run with. A third number of JAX's versions means that little changes
+_NEWEST = (0, 12)  # newest tested version; a third number means a small change
 
 
 def untested_version(version: str) -> str:
-    """Return a sentence about a JAX that is newer than the newest tested one; empty for others.
+    """Return a warning for a JAX newer than the newest tested one, else an empty text.
 
     Example:
         >>> untested_version("0.12.3"), untested_version("0.99.0").partition(":")[0]
@@ -35,7 +35,7 @@ def untested_version(version: str) -> str:
 if untested := untested_version(jax.__version__):
     warnings.warn(untested, stacklevel=2)
 
-internals: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
+internals: Any  # of jax.jit's dispatcher and of jax.experimental.serialize_executable
 try:
     from jax._src import api_util as _api_util  # pyright: ignore
     from jax._src import core as _core  # pyright: ignore
@@ -61,7 +61,7 @@ try:
         executable=_pxla.UnloadedMeshExecutable,
         initialize_lapack=_initialize_lapack,
     )
-except (ImportError, AttributeError):  # pragma: no cover - calls go through Python, native code is compiled anew
+except (ImportError, AttributeError):  # pragma: no cover - calls then go through Python, native code is recompiled
     internals = None
 
 
@@ -69,24 +69,19 @@ _NARROWED = {
     np.dtype(wide): np.dtype(dtype) for wide, dtype in (("f8", "f4"), ("i8", "i4"), ("u8", "u4"), ("c16", "c8"))
 }
 _MISSING = object()
-_HIDDEN = 100  # classes: whoever makes new ones for each call is not to fill the memory with them
+_MAX_HIDDEN = 100  # classes: code that makes new ones for each call must not fill the memory
 _NUMPY = np.ndarray, np.generic
-_LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # what JAX's keys say the type of
+_LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # types that are in JAX's keys
 
 
 def dispatcher(
     name: str, miss: Callable[..., tuple[Any, Any]], capacity: int, arguments: KeyedArguments | None = None
 ) -> Any:
-    """A function whose calls stay in C++ once `miss` has answered one of their kind; None if this JAX has none such.
+    """Return a function whose calls stay in C++ after `miss` answered one of their kind; None where this JAX can't.
 
-    It is jax.jit's own dispatcher, with another answer to a call it doesn't know: jax.jit traces, which can refuse
-    shapes and dtypes only in the middle of a trace. A Python function around jax.jit would cost a tenth of a small
-    call.
-
-    Args:
-        miss: Takes a call, and gives its result and `fast_path(…)` of what ran, or None to be asked each time.
-        capacity: How many kinds of calls are kept.
-        arguments: How the dispatcher takes calls apart; None is as jax.jit does.
+    jax.jit itself traces on a miss, and can refuse shapes and dtypes only in the middle of a trace. A Python function
+    around jax.jit would cost a tenth of a small call. `miss` returns the result, and `fast_path(…)` of the binary that
+    ran, or None to be called each time. The dispatcher keeps `capacity` kinds of calls.
     """
     if internals is None:
         return None
@@ -102,20 +97,15 @@ def dispatcher(
     how = internals
     cache, registry = how.cache(capacity=capacity), how.registry if arguments is None else arguments.registry
     made = how.function(name, undispatched, answer, [], [], how.key(), registry, how.shard, cache)
-    made._fun = undispatched  # what JAX asks again when jax_debug_nans finds one in C++
+    made._fun = undispatched  # JAX calls this again when jax_debug_nans finds one in C++
     return made
 
 
 class KeyedArguments:
-    """How a dispatcher takes a call's arguments apart: what of them is in the key, and what goes to the binary.
+    """The parts of a call's arguments that a dispatcher has in its key, and those that go to the binary.
 
-    As jax.jit does, but a value that is no array (a text, a function) may stand in the trees: the key says its class
-    only. A size says its value too.
-
-    Args:
-        containers: Classes in the trees of the right calls that are registered with JAX. One that isn't among them is
-            no tree here, and a call that has it no fast one.
-        has_sizes: Whether ints are sizes, which the program depends on.
+    As in jax.jit, but a value that is no array (a string, a function) may be a leaf: the key has only its class, and
+    also the value of a size if `has_sizes`. A call with a tree whose class isn't in `containers` has no fast path.
     """
 
     def __init__(self, containers: Iterable[type], has_sizes: bool) -> None:
@@ -126,18 +116,17 @@ class KeyedArguments:
             for kind in containers:
                 self.registry.register_node(kind, how.registry.flatten_one_level, _unused)
             self._hide(str)
-            # An array that has a mask too: JAX's key takes it for one that has none.
+            # JAX's key ignores the mask of a masked array.
             self._hide(np.ma.MaskedArray)
             if has_sizes:
                 self._hide(int, "real")
 
     def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
-        """What a dispatcher needs to call a binary with the inputs among the leaves; None if it can't.
+        """Return `fast_path`, of the inputs alone, for a call with other leaves too; None if the dispatcher can't call
+        it.
 
-        Args:
-            fast_path: As of `with_fast_path`, for the inputs alone.
-            values: The call's arguments, in the dispatcher's order: by position, then by sorted names.
-            leaves: Theirs, as `jax.tree` has them, each with whether it is an input.
+        The `values` are in the dispatcher's order: by position, then by sorted names. Each leaf has True if it is an
+        input.
         """
         for leaf, is_input in leaves:
             if not is_input and not isinstance(leaf, _LEAVES):
@@ -152,28 +141,25 @@ class KeyedArguments:
         )
 
     def _hide(self, kind: type, *attributes: str) -> None:
-        """Take values of a class for trees without leaves, of which only these attributes are in the key."""
-        if kind not in self._hidden and len(self._hidden) < _HIDDEN:
+        """Treat values of a class as trees without leaves; the key has only these attributes."""
+        if kind not in self._hidden and len(self._hidden) < _MAX_HIDDEN:
             self._hidden.add(kind)
-            self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ takes these apart by itself
+            self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ flattens dataclasses without Python
 
 
 def checks_dtypes(
     call: Callable[..., Any], other: Callable[..., Any], structure: Any, inputs: Mapping[int, Any]
 ) -> Callable[..., Any]:
-    """`call`, but `other` where a NumPy value is of another dtype than the input.
+    """Return `call` with a check that goes to `other` where a NumPy value has another dtype than the input.
 
-    A dispatcher doesn't see that: where JAX narrows 64 bits, float64 is float32 to it, and is converted in C++; and it
-    reads bytes in the other order as if they were in this one.
-
-    Args:
-        structure: Of the usual call's `(args, kwargs)`.
-        inputs: The dtype of each input, by its position among the leaves of that.
+    The dispatcher doesn't see that: where JAX narrows 64 bits, C++ converts float64 to float32, and it reads bytes in
+    the other byte order as if they were native. `inputs` has the dtypes by position among the leaves of `structure`,
+    the usual call's `(args, kwargs)`.
     """
     flatten = cast(Any, jax.tree_util).default_registry.flatten
     positions, dtypes = list(inputs), list(inputs.values())
     has_others = len(inputs) < structure.num_leaves
-    # Those that no other is taken for, wherever it stands: in a call of another structure nobody says which leaf is
+    # Dtypes that no other is narrowed to: in a call of another structure it is unknown which leaf is
     # which input, or a constant.
     certain = tuple({dtype for dtype in dtypes if _NARROWED.get(dtype) not in dtypes})
 
@@ -201,7 +187,7 @@ def checks_dtypes(
 
 
 def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tuple[Any, ...]) -> Callable[..., Any]:
-    """The same for a call with arrays and sizes by position, or `other`."""
+    """Check arrays and sizes that are passed by position; other calls go to `other`."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -218,7 +204,7 @@ def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tu
 
 
 def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """The same for a call with one array, or `other`: a twentieth of a small call is all there is to spend here."""
+    """Check one array; other calls go to `other`. The budget is a twentieth of a small call."""
 
     def checked(leaf: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -234,9 +220,9 @@ def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: An
 
 
 def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
-    """A function that calls a `jax.stages.Compiled` and also gives what a `dispatcher` needs to do so by itself.
+    """Return a function that calls a `jax.stages.Compiled` and also returns the fast path for a `dispatcher`.
 
-    The latter is None where Python must take part in each call, as with host callbacks.
+    There is no fast path (None) where Python takes part in each call, as with host callbacks.
     """
     call = compiled._executable.create_cpp_call(compiled._params) if internals is not None else None
     if call is None:
@@ -253,12 +239,12 @@ def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
 
 
 def _unused(data: Any, children: Any) -> Any:
-    """A tree of a key is never put together."""
+    """Unflatten a tree of a key, which never happens."""
     raise NotImplementedError
 
 
 def _are_same(own: Sequence[Any], leaves: Sequence[Any]) -> bool:
-    """Whether a dispatcher's leaves are those of jax.tree; but a random key is one to that, and here its numbers."""
+    """Return True if a dispatcher's leaves are those of jax.tree, where a random key is one leaf."""
     are_keys = [isinstance(leaf, jax.Array) and type(leaf) is not Array for leaf in leaves]
     pairs = zip(own, leaves, are_keys, strict=False)
     return len(own) == len(leaves) and all(is_key or one is other for one, other, is_key in pairs)
@@ -272,15 +258,11 @@ def with_explained_misses(
     explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None],
     answer: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None,
 ) -> Any:
-    """The same function, as far as a call goes: what JAX raises where it traces and compiles is given to `explain`.
+    """Return the same jitted function, whose trace and compile errors go through `explain`, which may raise another
+    error.
 
-    jax.jit's dispatcher is C++ and calls Python for what it has no entry for. A function around it would be called
-    each time; this one is in the place of that Python alone.
-
-    Args:
-        jitted: What `jax.jit` returned.
-        explain: Takes the error and the call's arguments, and raises another one, or nothing: then it stays.
-        answer: What answers such a call; it takes what JAX would do, and the call's arguments.
+    jax.jit's dispatcher is C++ and calls Python only on a miss. This replaces that Python; a function around the jitted
+    one would run at every call. `answer` answers a miss, given JAX's own answer and the call's arguments.
     """
     how, info = internals, getattr(jitted, "_jit_info", None)
     if how is None or info is None or not hasattr(jitted, "_cache_miss"):
@@ -300,5 +282,5 @@ def with_explained_misses(
         jitted.__name__, jitted._fun, miss, info.static_argnums, info.static_argnames, how.key(), how.registry,
         how.shard, how.cache(capacity=_KINDS_OF_CALL),
     )  # fmt: skip
-    made._fun = jitted._fun  # what JAX asks again when jax_debug_nans finds one in C++
+    made._fun = jitted._fun  # JAX calls this again when jax_debug_nans finds one in C++
     return made

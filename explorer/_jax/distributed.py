@@ -1,7 +1,6 @@
-"""The processes of `jax.distributed`: which this one is, and what they have in common to write to and to wait at.
+"""The processes of `jax.distributed`: the index of this one, and the key-value store and barriers that they share.
 
-The service that JAX's processes start by keeps keys with values for all of them, and barriers. Nothing public gives it
-out; without it processes meet in files alone.
+Nothing public gives access to JAX's service; without it processes meet in files alone.
 """
 
 from __future__ import annotations
@@ -19,39 +18,25 @@ except (ImportError, AttributeError, KeyError):  # pragma: no cover - then there
 
 
 class Processes:
-    """What the processes of a session share.
-
-    Attributes:
-        index: Which this process is, from 0.
-        count: How many there are.
-    """
+    """The processes of a session: the `index` of this one, from 0, and their `count`."""
 
     def __init__(self, client: Any, index: int, count: int) -> None:
         self._client, self.index, self.count = client, index, count
 
     def write(self, key: str, value: bytes) -> None:
-        """Give a key a value, once."""
         self._client.key_value_set_bytes(key, value)
 
     def read(self, key: str, seconds: float) -> bytes:
-        """The value of a key, as soon as some process has written it.
-
-        Raises:
-            TimeoutError: None did.
-        """
+        """Return the value of a key once a process has written it; raise TimeoutError otherwise."""
         try:
             return self._client.blocking_key_value_get_bytes(key, max(1, int(1000 * seconds)))
-        except Exception as error:  # JAX's own runtime error; that the time is over is a word in it
+        except Exception as error:  # JAX's own runtime error; the timeout is a word in its message
             if "DEADLINE_EXCEEDED" in str(error):
                 raise TimeoutError(f"no process wrote {key} in {seconds:g} s") from error
             raise
 
     def wait(self, name: str, seconds: float) -> None:
-        """Wait until every process is here; each name serves once.
-
-        Raises:
-            TimeoutError: Some process didn't come.
-        """
+        """Wait until every process is here; raise TimeoutError otherwise. Each name works once."""
         try:
             self._client.wait_at_barrier(name, max(1, int(1000 * seconds)))
         except Exception as error:
@@ -61,7 +46,7 @@ class Processes:
 
 
 def processes() -> Processes | None:
-    """What this process shares with others; None where it is the only one, or JAX doesn't say."""
+    """Return what this process shares with others; None for a single process, or where JAX doesn't say."""
     client = getattr(_state, "client", None)
     count = int(getattr(_state, "num_processes", 0) or 0)
     return Processes(client, int(_state.process_id), count) if client is not None and count > 1 else None

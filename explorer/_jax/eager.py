@@ -1,10 +1,9 @@
-"""Who is told of each operation that runs outside of traces, and of each array whose value is looked at.
+"""Hooks for operations that run outside of traces, and for array values that are read.
 
-JAX's C++ calls one hook after each call of a compiled function that it knew already: of each primitive that runs by
-itself, of jnp's functions, of the user's `jax.jit` functions. The first call of each, which compiles it, is the
-ledger's affair. The hook is there for JAX's check for NaNs, which goes on below.
-That a value is looked at, the class of arrays is asked for: Python, NumPy on an accelerator, and printing come by
-`_value`; NumPy on the CPU reads the buffer in C, and nobody can know of that.
+JAX's C++ calls one hook after each call of a compiled function that it knew already: primitives that run eagerly,
+jnp's functions, the user's `jax.jit` functions. The ledger sees each first call, which compiles. The hook exists for
+JAX's check for NaNs, which still runs below ours. Reads of values go through the class of arrays: Python, NumPy on an
+accelerator, and printing use `_value`. NumPy on the CPU reads the buffer in C, which nothing can observe.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Protocol, cast
 
 import jax.core
 
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array
 from explorer._jax.calls import suppression
 
 try:
@@ -29,10 +28,10 @@ try:
     _unset: Any = vars(_config)["config_ext"].unset
     for _name in ("get_global", "set_global", "get_local", "set_local", "value"):
         getattr(_hook_state, _name)
-    # An error that looking at a value raises goes through a function here: it isn't shown, as JAX's own aren't.
+    # Reading a value calls a function here. Its frame is hidden in tracebacks, as JAX's own are.
     _source_info_util.register_exclusion(__file__)
     _traceback_util.register_exclusion(__file__)
-except (ImportError, AttributeError, KeyError):  # pragma: no cover - nothing is seen, and `is_seen` says so
+except (ImportError, AttributeError, KeyError):  # pragma: no cover - nothing is observed, and `is_seen` is False
     _hook_state = _unset = None
 
 _Array: Any = Array
@@ -40,7 +39,7 @@ _LOOKS = ("_value", "item", "__array__", "block_until_ready")  # of the class, a
 
 
 class EagerListener(Protocol):
-    """Who is told, on the thread where it happens. What its methods raise goes to `fault`."""
+    """Listener on the thread where it happens. Exceptions of its methods go to `fault`."""
 
     def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A compiled function was called with values, and dispatched."""
@@ -49,19 +48,12 @@ class EagerListener(Protocol):
         """The program waits for an array, or for its value."""
 
     def fault(self, error: Exception) -> None:
-        """One of these failed."""
+        pass
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a compiled function is.
-
-    Args:
-        name: Of the primitive, or of the function that was compiled.
-        is_primitive: Whether it is one primitive.
-        parameters: Of a primitive, by name.
-        static_positions, static_names: Of the arguments that the program was made for.
-    """
+    """A compiled function: the primitive with its parameters, or the name of a function; and its static arguments."""
 
     name: str
     is_primitive: bool
@@ -71,18 +63,17 @@ class Described:
 
 
 def is_seen() -> bool:
-    """Whether this JAX tells of operations."""
     return _hook_state is not None
 
 
 def identity_of(function: Any) -> Any:
-    """An object that calls of the same compiled function share, of which JAX may make a new one for each call."""
+    """Return an object shared by all calls of a compiled function; JAX may make a new function per call."""
     python = getattr(function, "_fun", None)
     return _cells(getattr(function, "_cache_miss", None)).get("jaxpr", function) if python is None else function
 
 
 def described(function: Any) -> Described:
-    """What a compiled function is, from what JAX keeps with it."""
+    """Describe a compiled function, from what JAX keeps with it."""
     python = getattr(function, "_fun", None)
     info: Any = getattr(function, "_jit_info", None)
     static = tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
@@ -105,7 +96,7 @@ def _cells(function: Any) -> dict[str, Any]:
 
 
 class _Hooks:
-    """What stands in JAX's place while somebody listens: put there with the first, taken away with the last."""
+    """The hooks in JAX's place: set with the first listener, removed with the last."""
 
     def __init__(self) -> None:
         self._listeners: tuple[EagerListener, ...] = ()
@@ -116,7 +107,6 @@ class _Hooks:
         self._looks: dict[str, Any] = {}
 
     def listen(self, listener: EagerListener) -> None:
-        """Tell `listener` from now on."""
         with self._lock:
             if _hook_state is None:
                 return
@@ -128,27 +118,26 @@ class _Hooks:
                 self._look()
             local = _hook_state.get_local()
             if local is not _unset and local not in self._locals:
-                # After `with jax.debug_nans(True)` the thread's own hook is None, and hides the one for all.
+                # After `with jax.debug_nans(True)` the thread's own hook, None, hides the global hook.
                 hook = self._ran_before(local)
                 self._locals[hook] = local
                 _hook_state.set_local(hook)
 
     def unlisten(self, listener: EagerListener) -> None:
-        """Tell `listener` no more; nothing happens if it wasn't told."""
         with self._lock:
             self._listeners = tuple(one for one in self._listeners if one is not listener)
             if self._listeners or self._hook is None:
                 return
             if _hook_state.get_global() is self._hook:  # else JAX's check for NaNs was turned on or off meanwhile
                 _hook_state.set_global(self._below)
-            if _hook_state.get_local() in self._locals:  # another thread's goes on, and tells nobody
+            if _hook_state.get_local() in self._locals:  # another thread's hook stays, and notifies no listener
                 _hook_state.set_local(self._locals[_hook_state.get_local()])
             self._hook = None
             self._locals.clear()
             self._look_no_more()
 
     def is_active(self) -> bool:
-        """Whether JAX tells, on this thread: its check for NaNs takes the place when it is turned on or off."""
+        """Return True if JAX reports on this thread: its own check for NaNs replaces the hook when it is toggled."""
         return self._hook is not None and (_hook_state.value is self._hook or _hook_state.value in self._locals)
 
     def _ran_before(self, below: Callable[..., None] | None) -> Callable[..., None]:
@@ -204,10 +193,9 @@ class _Hooks:
         return method
 
 
-# One for the process, also where this file is loaded again while somebody listens.
+# One per process, also if this file is loaded again while a listener is set.
 eager_hooks: _Hooks = globals().get("eager_hooks") or _Hooks()
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value stands for others, in a trace."""
     return isinstance(value, jax.core.Tracer)

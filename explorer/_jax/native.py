@@ -1,4 +1,4 @@
-"""Compiled programs as bytes, and back, without pickle."""
+"""Compiled programs as bytes and back, without pickle."""
 
 from __future__ import annotations
 
@@ -20,15 +20,10 @@ from explorer.errors import OpenError
 
 @dataclass(frozen=True)
 class Native:
-    """A compiled program as bytes, and what is needed beside them to call it.
+    """A compiled program as the runtime serializes it, without pickle, with what is needed to call it.
 
-    Args:
-        code: What the runtime itself writes of an executable; no pickle.
-        name: Of the program.
-        inputs, outputs: Of the arrays that it takes and gives. It doesn't take those that it has no use for.
-        kept: The numbers of those it takes, among all inputs.
-        donated: Of all inputs, whether a call may overwrite it.
-        committed: Whether its results are bound to the device.
+    The program takes only those of the `inputs` whose positions are in `kept`; a call may overwrite those that are
+    `donated`; its results are on the device for good if `committed`.
     """
 
     code: bytes
@@ -41,10 +36,9 @@ class Native:
 
 
 def native_code(compiled: Any) -> Native | str:
-    """The bytes of a `jax.stages.Compiled`, or why there are none.
+    """Return the bytes of a `jax.stages.Compiled`, or the reason against it.
 
-    JAX's own serialize_executable pickles, and unpickling runs what it reads. So the executable's fields are written
-    one by one, and each field that `load_native` can't give back refuses the program.
+    JAX's own serialize_executable pickles, and unpickling runs what it reads. So the fields are written one by one.
     """
     try:
         program = compiled._executable._unloaded_executable
@@ -58,7 +52,10 @@ def native_code(compiled: Any) -> Native | str:
             tuple(_struct(aval) for aval in program.input_avals),
             tuple(_struct(aval) for aval in program.output_avals),
             tuple(sorted(program.kept_var_idx)),
-            tuple(info.donated for info in jax.tree.leaves(compiled.args_info, is_leaf=_is_argument)),
+            tuple(
+                info.donated
+                for info in jax.tree.leaves(compiled.args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
+            ),
             bool(program.committed),
         )
     except Exception as error:  # a runtime or a JAX without it
@@ -66,9 +63,9 @@ def native_code(compiled: Any) -> Native | str:
 
 
 def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
-    """What `load_native` can't give back, and whether a program has it.
+    """Yield each property that `load_native` can't restore, and True if the program has it.
 
-    One after the other: of a program on several devices the later fields need not be there.
+    Lazy, because a program on several devices may lack the later fields.
     """
     yield "it runs on several devices", len(program.device_list) != 1
     first = jax.sharding.SingleDeviceSharding(cast(list[Any], jax.devices())[0])
@@ -82,16 +79,8 @@ def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
 
 
 def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> Any:
-    """A `jax.stages.Compiled` from its bytes: the fields that JAX's own deserialize_and_load unpickles, one by one.
-
-    Args:
-        arguments: The tuple of what it is called with, a struct for each array.
-        out_tree: Of what it returns.
-
-    Raises:
-        Exception: Whatever the runtime says of code that isn't its own.
-    """
-    if b"lapack_" in native.code:  # lowering does so otherwise; without it the code calls address 0
+    """Return a `jax.stages.Compiled` from its bytes, field by field, as JAX's deserialize_and_load unpickles it."""
+    if b"lapack_" in native.code:  # lowering does this otherwise; without it the code calls address 0
         internals.initialize_lapack()
     devices = internals.devices((device,))
     where = jax.sharding.SingleDeviceSharding(device)
@@ -132,12 +121,8 @@ def _struct(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
 
-def _is_argument(leaf: Any) -> bool:
-    return hasattr(leaf, "donated")
-
-
 def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
-    """What a program takes, random keys as the integers that they are."""
+    """Return the inputs of a program, random keys as the integers that they are."""
 
     def physical(struct: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
         is_key = jax.numpy.issubdtype(struct.dtype, jax.dtypes.prng_key)
@@ -147,11 +132,7 @@ def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
 
 
 def load_code(code: bytes) -> Callable[[Sequence[jax.Array]], None]:
-    """The program of these bytes, as a function that runs it on arrays, waits, and lets go of what it gives.
-
-    Raises:
-        Exception: Whatever the runtime says of code that isn't its own.
-    """
+    """Return a function that runs a serialized program on arrays, waits, and drops its results."""
     if b"lapack_" in code:
         internals.initialize_lapack()
     device = cast(Any, jax.devices()[0])
@@ -168,23 +149,15 @@ _PATIENCE = 300.0  # seconds for a file of hundreds of megabytes
 
 
 def hlo_text(data: bytes) -> str:
-    """The text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`.
-
-    Raises:
-        OpenError: The bytes are none of these, or this JAX has no reader for them.
-    """
+    """Return the text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`; raise OpenError for others."""
     try:
         return _read_apart("hlo_text", data)
     except ValueError as error:
-        raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {error}.") from error
+        raise OpenError(f"these {len(data):,} bytes are not a serialized HLO module: {error}.") from error
 
 
 def mlir_text(data: bytes) -> str:
-    """The text of MLIR bytecode, with its locations: StableHLO, or a portable artifact of it.
-
-    Raises:
-        OpenError: It can't be read, because it is damaged or newer than this JAX.
-    """
+    """Return MLIR bytecode as text with locations; raise OpenError if damaged, or newer than this JAX."""
     try:
         return _read_apart("mlir_text", data)
     except ValueError as error:
@@ -192,50 +165,34 @@ def mlir_text(data: bytes) -> str:
 
 
 def printed_again(text: str, *, is_hlo: bool) -> str:
-    """A text of any spelling as its compiler prints it: HLO by XLA, other text by MLIR.
-
-    Raises:
-        ValueError: The compiler's parser refuses it; the message has the line.
-    """
+    """Return text as its compiler prints it; raise ValueError, with the line, if the parser refuses it."""
     return _read_apart("printed_hlo" if is_hlo else "printed_mlir", text.encode("utf-8", "replace"))
 
 
-_MOST_KNOWN = 256
-_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a process to read the same program again helps nobody
+_MAX_KNOWN = 256
+_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subprocess for the same program is wasted
 
 
 def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
-    """What a portable artifact of StableHLO calls outside of itself: the targets of its custom calls.
-
-    Args:
-        artifact: The program.
-        is_own: Whether this process wrote it: it is read here then.
-
-    Raises:
-        ValueError: It can't be read, or has operations of another dialect than what JAX exports.
-    """
+    """Return the targets of an artifact's custom calls; one that this process wrote (`is_own`) is read here."""
     digest = blake2b(artifact, digest_size=16).digest()
     if (targets := _known_targets.get(digest)) is None:
         read = binary_reader.called_targets(artifact) if is_own else _read_apart("called_targets", artifact)
         targets = frozenset(map(ast.literal_eval, read.splitlines()))
-        if len(_known_targets) >= _MOST_KNOWN:
+        if len(_known_targets) >= _MAX_KNOWN:
             _known_targets.clear()
         _known_targets[digest] = targets
     return targets
 
 
 def _read_apart(reader: str, data: bytes) -> str:
-    """What a reader of `binary_reader` makes of bytes, in a process of its own: a crash of the compiler's is an error.
-
-    Raises:
-        ValueError: What the reader raised, or how its process ended.
-    """
+    """Run a reader of `binary_reader` in a subprocess; raise ValueError for its error, or if it crashes."""
     command = [sys.executable, "-I", "-S", binary_reader.__file__, reader, "\n".join(filter(None, sys.path))]
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"reading it took more than {_PATIENCE:.0f} s") from error
-    except OSError:  # no process may be started here: it is read as safely as the compiler does
+    except OSError:  # no process may be started here: then the compiler's reader runs in this one
         return binary_reader.READERS[reader](data)
     answer = done.stdout.decode("utf-8", "surrogatepass")
     if done.returncode < 0 or done.returncode >= 128:
@@ -249,7 +206,7 @@ def _read_apart(reader: str, data: bytes) -> str:
 
 @cache
 def stable_targets() -> frozenset[str]:
-    """The targets of custom calls that JAX itself exports without being told to; none where it doesn't say."""
+    """Return the targets of custom calls that JAX exports by default; empty where unknown."""
     try:
         # Non-public: JAX checks what it exports against it, and doesn't check what it reads.
         from jax._src.export import _export  # pyright: ignore

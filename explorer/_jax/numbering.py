@@ -1,34 +1,33 @@
-"""Number equations in their name stacks: XLA's `op_name` then names the equation that each instruction comes from.
+"""Numbers of equations in their name stacks: XLA's `op_name` then names the equation of each instruction.
 
-A numbered program is the plain one but for these names: its StableHLO is the same to the letter, and XLA compiles it to
-the same program. So its executable can stand where JAX keeps that of the plain program: the user's call then runs it,
+A numbered program differs from the plain one only in these names: its StableHLO is the same to the letter, and XLA
+compiles it to the same program. So its executable can replace the plain one in JAX's cache: the user's call runs it,
 and one compile serves both.
 
-The numbers are not written into the traced jaxpr itself. JAX shares jaxprs of inner functions between programs and
-keeps what it derives from them while it lowers: numbers written there, even if taken away again, turned up in later
-programs (jax 0.10.2: 7 of 45 in a second function that calls the same inner one).
+The traced jaxpr itself stays without numbers. JAX shares jaxprs of inner functions between programs, and caches what it
+derives from them while it lowers: numbers written there, even if removed again, turned up in later programs (jax
+0.10.2: 7 of 45 in a second function that calls the same inner one).
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from explorer._jax.traces import inner_jaxprs
+from explorer._jax.traces import change_jaxprs, inner_jaxprs, replaced
 
 NUMBERED_SCOPE = "~eq{}"
 """Scope of an equation's number. XLA ends an `op_name` at `@` but keeps `~`; in names of instructions it writes `_`."""
 
 
 class NumberedProgram(NamedTuple):
-    """A program whose equations have numbers.
+    """A `jax.stages.Traced` with numbered equations, to be lowered, and the path of each row of the jaxpr's graph.
 
-    Attributes:
-        traced: A `jax.stages.Traced` like the plain one, to be lowered.
-        paths: For each argument, constant and equation, in the order in which a reader goes through the jaxpr and those
-            in it: the numbers of the equations around it, outermost first, and its own. Empty for what has no number.
+    A path has the numbers of the equations around an equation, outermost first, and its own; arguments have empty
+    paths.
     """
 
     traced: Any
@@ -36,30 +35,28 @@ class NumberedProgram(NamedTuple):
 
 
 def number_equations(traced: Any) -> NumberedProgram | None:
-    """Copy a `jax.stages.Traced` with its equations numbered, None where this JAX has them otherwise."""
+    """Return a copy of a `jax.stages.Traced` with numbered equations; None where this JAX can't."""
     numbering = _Numbering()
     try:
         jaxpr = numbering.number(traced.jaxpr)
-        numbered = _with_jaxpr(traced, jaxpr)
+        numbered = with_jaxpr(traced, jaxpr)
     except (AttributeError, TypeError, KeyError):
         return None
     return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
 
 
 def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
-    """Copy a `jax.stages.Traced` with other names of its arguments; the same where they are not as many as it takes."""
+    """Return a copy of a `jax.stages.Traced` with other argument names; the same if their number differs."""
     jaxpr = traced.jaxpr
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     if not all(names) or len(names) != len(inner.invars):
         return traced
-    # From 0.11 a jaxpr has its constants itself, and would lose them.
-    constants = {"consts": list(inner.consts)} if hasattr(inner, "consts") else {}
-    named = inner.replace(debug_info=inner.debug_info._replace(arg_names=tuple(names)), **constants)
-    return _with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
+    named = replaced(inner, debug_info=inner.debug_info._replace(arg_names=tuple(names)))
+    return with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
 
 
-def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
-    """Copy a `jax.stages.Traced` with another jaxpr, which nothing public does; `lower` reads it."""
+def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+    """Return a copy of a `jax.stages.Traced` with another jaxpr, for `lower`; nothing public does that."""
     other = copy.copy(traced)
     other._params = {**traced._params, "jaxpr": jaxpr}
     if getattr(other, "_lojax", None) is not None:  # 0.12 keeps here what it lowers, once it is made
@@ -68,12 +65,10 @@ def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
 
 
 def keep_executable(lowered: Any, compiled: Any) -> bool:
-    """Let the user's next call run `compiled`: put it where JAX keeps what `lowered.compile()` gives.
+    """Put `compiled` where JAX keeps `lowered.compile()`, so that the user's next call runs it; return True if it is
+    kept.
 
-    JAX keeps no program that was compiled with options, as for a dump. One that it keeps already stays.
-
-    Returns:
-        True if JAX keeps `compiled` now.
+    JAX keeps no program that was compiled with options, such as a dump. A program that it keeps already stays.
     """
     lowering, executable = kept_lowering(lowered), getattr(compiled, "_executable", None)
     if executable is None or getattr(lowering, "_executable", executable) is not None:
@@ -83,16 +78,16 @@ def keep_executable(lowered: Any, compiled: Any) -> bool:
 
 
 def kept_lowering(lowered: Any) -> Any:
-    """The object that JAX keeps for all calls of a program, None where this JAX has no such object."""
+    """Return the object that JAX keeps for all calls of a program; None where this JAX has no such object."""
     return getattr(lowered, "_lowering", None)
 
 
 class _Numbering:
-    """Numbers each equation of a jaxpr and of those in it, in order."""
+    """Visitor that numbers each equation of a jaxpr and of its inner jaxprs, in order."""
 
     def __init__(self) -> None:
         self._next = count()
-        # By id, which the original, kept beside, holds on to. An inner function that is called twice is one object and
+        # By id, with the original, so that the id stays valid. An inner function that is called twice is one object and
         # stays one: JAX lowers it once.
         self._numbered: dict[int, tuple[Any, Any]] = {}
         self._numbers: dict[int, list[int]] = {}  # of the equations of each jaxpr made here, by its id
@@ -109,35 +104,16 @@ class _Numbering:
         equations: list[Any] = []
         for equation in jaxpr.eqns:
             numbers.append(next(self._next))
-            equations.append(self._equation(equation, numbers[-1]))
-        # From 0.11 a jaxpr has its constants itself, and would lose them.
-        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
-        made = jaxpr.replace(eqns=equations, **constants)
+            info = equation.source_info
+            stack = info.name_stack.extend(NUMBERED_SCOPE.format(numbers[-1]))
+            params = change_jaxprs(equation.params, partial(self._branch, seen=set[int]()))
+            equations.append(equation.replace(params=params, source_info=info.replace(name_stack=stack)))
+        made = replaced(jaxpr, eqns=equations)
         self._numbers[id(made)] = numbers
         return made
 
-    def _equation(self, equation: Any, number: int) -> Any:
-        info = equation.source_info
-        params: dict[str, Any] = {}
-        seen: set[int] = set()
-        for name, value in equation.params.items():
-            params[name] = self._value(value, seen)
-        stack = info.name_stack.extend(NUMBERED_SCOPE.format(number))
-        return equation.replace(params=params, source_info=info.replace(name_stack=stack))
-
-    def _value(self, value: Any, seen: set[int]) -> Any:
-        if _is_jaxpr(value):
-            return self._branch(value, seen)
-        if isinstance(value, (tuple, list)):
-            values = cast("Sequence[Any]", value)
-            if any(map(_is_jaxpr, values)):
-                numbered = [self._branch(item, seen) if _is_jaxpr(item) else item for item in values]
-                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
-                return make(numbered)
-        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
-
     def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
-        """A jaxpr of an equation; where it has one twice, as equal branches of a `cond`, each gets its own numbers."""
+        """Number a jaxpr of an equation; a jaxpr that it has twice, as equal branches, gets numbers for each."""
         if id(jaxpr) in seen:
             self._numbered.pop(id(jaxpr), None)
             self._numbered.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
@@ -145,7 +121,7 @@ class _Numbering:
         return self.number(jaxpr)
 
     def paths(self, jaxpr: Any, around: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """The path of each argument, constant and equation of a jaxpr made here."""
+        """Yield the path of each argument, constant and equation of a jaxpr made here."""
         for _ in (*jaxpr.constvars, *jaxpr.invars):
             yield ()
         for equation, number in zip(jaxpr.eqns, self._numbers[id(jaxpr)], strict=True):
@@ -153,8 +129,3 @@ class _Numbering:
             yield own
             for _, inner in inner_jaxprs(equation.params):
                 yield from self.paths(inner, own)
-
-
-def _is_jaxpr(value: Any) -> bool:
-    inner = getattr(value, "jaxpr", value)
-    return hasattr(inner, "eqns") and hasattr(inner, "invars")

@@ -1,4 +1,4 @@
-"""JAX's profiler, of which a process has one: a session in memory, the programs that it saw, and what is left of it."""
+"""JAX's profiler, one per process: a session in memory, and the programs that it saw."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from explorer.errors import ProfilerBusyError
 
 _session: Any
 try:
-    # Non-public: what the public start_trace wraps. It gives the profile in memory, in 3 ms; that writes files, in 80.
+    # Non-public: the public start_trace wraps it. In memory a profile takes 3 ms; through files, 80 ms.
     from jaxlib._profiler import ProfilerSession as _session  # pyright: ignore
 except ImportError:  # pragma: no cover - the public way is there
     _session = None
 
 try:
-    # Nothing public says which plugins are loaded.
+    # The loaded plugins are not public.
     from jaxlib.xla_client import pjrt_plugin_loaded as _is_loaded  # pyright: ignore
 except ImportError:  # pragma: no cover - then a plugin counts as loaded where it is installed
     _is_loaded: Any = bool
@@ -38,31 +38,28 @@ _holder = [0]  # the thread that has the lock
 
 
 def release_profiler() -> None:
-    """Let the user profile again after `jax.profiler.stop_trace` raised, on a full disk: it stays started then.
-
-    Its state is not public. Where it is another than here, nothing is done, as without this.
-    """
+    """Reset the profiler after `jax.profiler.stop_trace` raised, which leaves it started, as on a full disk."""
     state: Any = getattr(_profiler, "_profile_state", None)
     with suppress(AttributeError):
         state.reset()
 
 
 def may_profile() -> bool:
-    """Whether XLA's profiler can start here: a TPU plugin of another version than jaxlib's ends the process in it.
+    """Return True if XLA's profiler can start: a TPU plugin of another version than jaxlib's crashes the process.
 
-    Measured: libtpu 0.0.52 beside jaxlib 0.10.2, which was made for 0.0.42.
+    Measured: libtpu 0.0.52 with jaxlib 0.10.2, which was made for 0.0.42.
     """
     if not _is_loaded("tpu"):
         return True
     try:
         installed = version(_TPU_PLUGIN)
-    except PackageNotFoundError:  # one that came with the machine: nothing says that it doesn't fit
+    except PackageNotFoundError:  # a plugin that came with the machine: it probably fits
         return True
     return fits(installed, requires("jax") or ())
 
 
 def fits(installed: str, requirements: Iterable[str]) -> bool:
-    """Whether a TPU plugin's version is the one that JAX's requirements name; they may name none.
+    """Return True if a TPU plugin's version fits JAX's requirements, or they name no version.
 
     Example:
         >>> fits("0.0.42.1", ['libtpu==0.0.42.*; extra == "tpu"']), fits("0.0.52", ['libtpu==0.0.42.*; extra == "tpu"'])
@@ -76,12 +73,7 @@ _WANTED = re.compile(rf"{_TPU_PLUGIN}==([\d.]+?\.)\*")
 
 
 class Recording:
-    """What a session saw.
-
-    Attributes:
-        data: A serialized `XSpace`; empty until the session is over.
-        note: What the reader should know of how it was recorded, empty for nothing.
-    """
+    """A serialized `XSpace`, empty until the session is over, and a remark for the reader, or an empty one."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -90,15 +82,15 @@ class Recording:
 
 @contextmanager
 def profiling() -> Generator[Recording]:
-    """Record what the devices and JAX do; the profiler is free again afterwards, whatever is raised inside.
+    """Record devices and JAX within; the profiler is free again afterwards, whatever is raised inside.
 
-    Threads of this process wait for each other. The tracer of Python's own calls is off: it costs more than it shows.
+    Threads of this process wait for each other. The tracer of Python calls is off: it costs more than it shows.
 
     Raises:
         ProfilerBusyError: The user's own trace is running, or this thread records already.
     """
     if _holder[0] == get_ident():
-        raise ProfilerBusyError("this is inside of a profile already, and a process has one profiler.")
+        raise ProfilerBusyError("this thread records a profile already, and a process has only one profiler.")
     with _lock:
         if _is_running():
             raise ProfilerBusyError(_BUSY + "\n  Hint: jax.profiler.stop_trace() ends it.")
@@ -109,11 +101,10 @@ def profiling() -> Generator[Recording]:
             _holder[0] = 0
 
 
-_BUSY = "another trace is being recorded in this process, and it has one profiler."
+_BUSY = "another trace is being recorded in this process, which has only one profiler."
 
 
 def _is_running() -> bool:
-    """Whether `jax.profiler.start_trace` was called and not ended; up to 0.10 its session has another name."""
     state: Any = getattr(_profiler, "_profile_state", None)
     return any(getattr(state, name, None) is not None for name in ("session", "profile_session"))
 
@@ -144,7 +135,6 @@ def _in_memory() -> Iterator[Recording]:
 
 
 def _in_files() -> Iterator[Recording]:
-    """The public way, through a folder."""
     recording = Recording()
     recording.note = "this jaxlib has no profile in memory: it was recorded through files, which takes longer"
     with TemporaryDirectory() as folder:
@@ -162,9 +152,9 @@ def _in_files() -> Iterator[Recording]:
 
 
 def read_profile(data: bytes) -> Any:
-    """The `jax.profiler.ProfileData` of a recording."""
+    """Return the `jax.profiler.ProfileData` of a recording."""
     with warnings.catch_warnings():
-        # The first look at an event's stats warns, since Python 3.12, of a class of jaxlib's own.
+        # The first access to an event's stats warns, since Python 3.12, about a class of jaxlib.
         warnings.filterwarnings("ignore", "builtin type event_stats has no __module__", DeprecationWarning)
         profile: Any = cast("Any", jax.profiler).ProfileData.from_serialized_xspace(data)
         events: Iterator[Any] = (event for plane in profile.planes for line in plane.lines for event in line.events)
@@ -174,19 +164,12 @@ def read_profile(data: bytes) -> Any:
     return profile
 
 
-# jaxlib makes that class anew where it was collected, and warns again; of a warning that is an error the process dies.
+# jaxlib recreates that class after its collection, and warns again; with warnings as errors the process dies.
 _kept: set[type[Any]] = set()
 
 
 def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
-    """How to read the optimised HLO text of programs that ran, by program number.
-
-    Args:
-        wanted: The names of their modules, by number.
-
-    Returns:
-        One entry for each that is still loaded and tells its text; the text is not read until it is asked for.
-    """
+    """Return a function per program in `wanted` (module names by program number) that returns its optimized HLO."""
     names = set(wanted.values())
     named: dict[str, list[Any]] = {}
     for executable in _executables():
@@ -204,7 +187,6 @@ def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
 
 
 def _executables() -> Iterable[Any]:
-    """All that is loaded, on every backend."""
     backend: Any = import_module("jax.extend.backend")
     for name in backend.backends():
         with suppress(Exception):  # one that failed to start
@@ -212,7 +194,7 @@ def _executables() -> Iterable[Any]:
 
 
 def _number(executable: Any) -> int:
-    """Field 5, `id`, of the HloModuleProto: what the profiler calls its `program_id`."""
+    """Return field 5, `id`, of the HloModuleProto, which the profiler calls `program_id`."""
     data: bytes = executable.hlo_modules()[0].as_serialized_hlo_module_proto()
     at = 0
     while at < len(data):

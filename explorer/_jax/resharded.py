@@ -1,29 +1,31 @@
-"""A traced program with other shardings: of its arguments, and of what some of its equations give.
+"""A traced program with other shardings of its arguments and of the results of some equations.
 
-Like a numbered program it is another one for JAX's caches, compiled beside the one that the user's call runs.
+For JAX's caches it is another program, compiled in addition to the user's program.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from explorer._jax.numbering import with_jaxpr
+from explorer._jax.traces import change_jaxprs, replaced
+
 try:
-    # What JAX's own evaluation of a jaxpr enters around each equation; without it lines point into Explorer.
+    # JAX's own evaluation of a jaxpr enters this around each equation; without it lines point into Explorer.
     from jax._src import source_info_util as _source  # pyright: ignore
 except ImportError:  # pragma: no cover - degrades to no source lines
     _source: Any = None
 
 
 def variable_of(array: Any) -> Any:
-    """What stands for a traced array in the jaxpr that it becomes part of; None where JAX doesn't say.
+    """Return the jaxpr variable of a traced array; None where JAX doesn't say.
 
     The attribute isn't public; without it captures of padded programs don't say what is padding.
     """
@@ -33,7 +35,7 @@ def variable_of(array: Any) -> Any:
 
 @contextmanager
 def at_equation(equation: Any) -> Generator[None]:
-    """Within: what is traced has the equation's place in the source, its scope and its settings."""
+    """Trace within with the equation's place in the source, its scope and its settings."""
     info = equation.source_info
     settings = getattr(getattr(equation, "ctx", None), "manager", None) or nullcontext()
     if _source is None:  # pragma: no cover
@@ -46,28 +48,23 @@ def at_equation(equation: Any) -> Generator[None]:
 
 
 def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
-    """What an equation's primitive gives with other parameters and these operands."""
+    """Bind an equation's primitive with other parameters to operands; return the results."""
     primitive = equation.primitive
     results = primitive.bind(*operands, **primitive.get_bind_params(dict(params)))
     return list(results) if primitive.multiple_results else [results]
 
 
 def expanded(equation: Any) -> Any:
-    """What a `call_hi_primitive` equation (from 0.12) does, as a jaxpr of other primitives.
-
-    Raises:
-        AttributeError: It is of a kind that has no such form.
-        NotImplementedError: Likewise.
-    """
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr; raise an AttributeError or NotImplementedError."""
     primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     return jax.make_jaxpr(primitive.expand)(*jax.tree.unflatten(primitive.in_tree, structs))
 
 
 def mesh_in(traced: Any) -> Any:
-    """The mesh that a traced program's arguments or constraints lie on; None where there is none, or another way.
+    """Return the mesh of a traced program's arguments or constraints; None without one.
 
-    Of a mesh with explicit axes it is None too: there shardings are types of the program, which can't be exchanged.
+    None for a mesh with explicit axes too: there shardings are types of the program, which can't be exchanged.
     """
     try:
         shardings: list[Any] = [meta.sharding for meta in traced._meta_tys_flat]
@@ -82,37 +79,30 @@ def mesh_in(traced: Any) -> Any:
 def resharded(
     traced: Any, arguments: Mapping[int, PartitionSpec], results: Mapping[int, tuple[int, PartitionSpec]]
 ) -> Any:
-    """The same program with some other shardings; None where this JAX keeps it in another way.
+    """Return the program with some other shardings; None where this JAX keeps them otherwise.
 
-    Args:
-        traced: A `jax.stages.Traced` with a mesh.
-        arguments: By the position among the arrays that are passed.
-        results: By the `id` of an equation, which of its outputs is constrained, and how.
+    The specs of `arguments` are by position among the passed arrays; those of `results` by the `id` of the equation,
+    with the position of its output.
     """
     mesh = mesh_in(traced)
     try:
-        changed = copy.copy(traced)
-        params = {**traced._params}
-        metas = list(traced._meta_tys_flat)  # what `lower` takes the arguments' shardings from
-        given = list(params["in_shardings"])
+        changed = with_jaxpr(traced, _Constraining(mesh, results).rewrite(traced.jaxpr))
+        metas = list(traced._meta_tys_flat)  # `lower` reads the arguments' shardings here
+        given = list(traced._params["in_shardings"])
         for at, spec in arguments.items():
             sharding = NamedSharding(mesh, spec)
             metas[at] = metas[at].replace(sharding=sharding, format=None, committed=True)
             if isinstance(given[at], NamedSharding):
                 given[at] = sharding
-        params["in_shardings"] = tuple(given)
-        params["jaxpr"] = _Constraining(mesh, results).rewrite(traced.jaxpr)
-        changed._params = params
+        changed._params["in_shardings"] = tuple(given)
         changed._meta_tys_flat = metas
-        if getattr(changed, "_lojax", None) is not None:  # from 0.12 what it lowers, once it is made
-            changed._lojax = None
     except (AttributeError, TypeError, KeyError, IndexError):
         return None
     return changed
 
 
 class _Constraining:
-    """Puts constraints behind equations, wherever they stand."""
+    """Visitor that inserts constraints after equations, in inner jaxprs too."""
 
     def __init__(self, mesh: Any, results: Mapping[int, tuple[int, PartitionSpec]]) -> None:
         self._mesh, self._results = mesh, results
@@ -126,14 +116,10 @@ class _Constraining:
         return self._made[id(jaxpr)]
 
     def _open(self, jaxpr: Any) -> Any:
-        equations = [made for equation in jaxpr.eqns for made in self._equations(equation)]
-        # From 0.11 a jaxpr has its constants itself, and would lose them.
-        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
-        return jaxpr.replace(eqns=equations, **constants)
+        return replaced(jaxpr, eqns=[made for equation in jaxpr.eqns for made in self._equations(equation)])
 
     def _equations(self, equation: Any) -> Sequence[Any]:
-        params = {name: self._value(value) for name, value in equation.params.items()}
-        made = equation.replace(params=params)
+        made = equation.replace(params=change_jaxprs(equation.params, self.rewrite))
         if id(equation) not in self._results:
             return (made,)
         at, spec = self._results[id(equation)]
@@ -145,18 +131,3 @@ class _Constraining:
         template: Any = jax.make_jaxpr(constrain)(struct)
         constraint = template.eqns[-1].replace(invars=[outputs[at]], outvars=[whole], source_info=equation.source_info)
         return made.replace(outvars=outputs), constraint
-
-    def _value(self, value: Any) -> Any:
-        if _is_jaxpr(value):
-            return self.rewrite(value)
-        if isinstance(value, (tuple, list)):
-            values = cast("Sequence[Any]", value)
-            if any(map(_is_jaxpr, values)):
-                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
-                return make([self.rewrite(item) if _is_jaxpr(item) else item for item in values])
-        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
-
-
-def _is_jaxpr(value: Any) -> bool:
-    inner = getattr(value, "jaxpr", value)
-    return hasattr(inner, "eqns") and hasattr(inner, "invars")

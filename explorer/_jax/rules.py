@@ -1,4 +1,4 @@
-"""Rules of custom derivatives and batches: Python that JAX runs when one is asked for, and not in a trace."""
+"""Rules of custom derivatives and batches: Python that JAX runs later than the trace."""
 
 from __future__ import annotations
 
@@ -15,22 +15,17 @@ from jax.extend.core import jaxpr_as_fun
 from explorer._jax.symbolic import Substitution, at_sizes, has_symbols
 from explorer._jax.traces import inner_jaxprs, is_of_users
 
-# By primitive, the parameter that says whose rule it is: the rule, or the call where a rule doesn't.
+# By primitive, the parameter whose debug info identifies the rule's author: the rule, or the call.
 _RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk", "custom_vmap_call": "call"}
 _ORDERS = 2  # of derivatives: a rule may call its own function, so there is no last one
 
 
 def freeze_rules(closed: Any, own: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
-    """A program whose custom derivatives and batches are what their rules give now, and not when they are asked for.
+    """Return a program whose custom derivatives and batches are what their rules give now, and the rules as closed
+    jaxprs.
 
-    JAX's own rules read nothing, and are left as they are; so is one that fails here, as it will then.
-
-    Args:
-        closed: A closed jaxpr.
-        own: Gives a closed jaxpr that shares no NumPy array with the user.
-
-    Returns:
-        The program, and the rules as closed jaxprs, in the order of its equations.
+    JAX's own rules read no state and stay as they are. So does a rule that fails here, as it will fail later. `own`
+    returns a closed jaxpr that shares no NumPy array with the user.
     """
     if not _has_users_rule(closed):
         return closed, []
@@ -52,7 +47,7 @@ def _is_users_rule(equation: Any) -> bool:
 
 
 class _Freezer(Substitution):
-    """Rewrites the equations that have a user's rule, and nothing else."""
+    """Substitution that rewrites only equations with a user's rule."""
 
     def __init__(self, own: Callable[[Any], Any], orders: int) -> None:
         super().__init__({})
@@ -70,15 +65,15 @@ class _Freezer(Substitution):
         if not self.orders or not _is_users_rule(same):
             return same
         try:
-            if same.primitive.name == "custom_vmap_call":  # what has symbols of its own is batched in another trace
+            if same.primitive.name == "custom_vmap_call":  # an equation with symbols is batched in another trace
                 return same if has_symbols(same) else self.batched(same)
             rule = _Rule(same, self)
             return rule.frozen() if rule.floats and rule.out_floats else same
-        except Exception:  # what the rule raises it raises again when it is needed
+        except Exception:  # the rule will raise again when it is needed
             return same
 
     def batched(self, equation: Any) -> Any:
-        """The equation with a rule for batches that was run now, for any number of them and all that varies."""
+        """Return the equation with a rule for batches of any size, traced now with all arguments batched."""
         rule, tree, out_tree = (equation.params[key] for key in ("rule", "in_tree", "out_tree"))
         (count,) = export.symbolic_shape("count")
 
@@ -102,7 +97,7 @@ class _Freezer(Substitution):
         return equation.replace(params={**equation.params, "rule": frozen})
 
     def rule(self, function: Callable[..., Any], *avals: Sequence[Any]) -> Any:
-        """What a rule does with values of these types: a function of them all that runs no Python of the user's."""
+        """Trace a rule for these types; return a function of the flat values, and the types of its results."""
         structs = [[jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in part] for part in avals]
         closed = self.own(jax.jit(function).trace(*structs).jaxpr)
         self.rules.append(closed)
@@ -111,7 +106,7 @@ class _Freezer(Substitution):
 
 
 class _Rule:
-    """One equation with a user's rule. Only floating point has a derivative: other values pass by."""
+    """One equation with a user's rule. Only floats have a derivative; other values are passed through."""
 
     def __init__(self, equation: Any, freezer: _Freezer) -> None:
         self.equation, self.freezer = equation, freezer
@@ -124,12 +119,12 @@ class _Rule:
         make = self._with_jvp if self.equation.primitive.name == "custom_jvp_call" else self._with_vjp
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self.avals]
         (equation,) = jax.jit(make(lambda *values: call(*values))).trace(*structs).jaxpr.eqns
-        # The call is as it was: its equations know their lines.
+        # The call stays as it was: its equations have their lines.
         kept = {"call_jaxpr": self.equation.params["call_jaxpr"]}
         return self.equation.replace(params={**equation.params, **kept})
 
     def _call(self, values: Sequence[Any], *floats: Any) -> tuple[list[Any], list[Any]]:
-        """The equation with its rule: the results that have a derivative, and all of them."""
+        """Run the equation; return the results that have a derivative, and all results."""
         given = dict(zip(self.floats, floats, strict=True))
         merged = [given.get(i, value) for i, value in enumerate(values)]
         primitive = self.equation.primitive

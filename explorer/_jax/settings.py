@@ -1,6 +1,6 @@
-"""JAX's settings: those of this thread, to be had in another one, and those under which a compiled call shows.
+"""JAX's settings: carrying a thread's settings to another thread, and XLA's options by level.
 
-Public are the context managers, each for itself; none says what is set now, nor can all be carried to another thread.
+Public are only the context managers of single settings, which don't say what is set now.
 """
 
 from __future__ import annotations
@@ -40,11 +40,7 @@ CARRIES_SETTINGS = bool(_settings)  # whether another thread can have the settin
 if _config is not None:
 
     def shows_compiled() -> bool:
-        """Whether a setting is on under which a compiled call differs from the same operations one by one.
-
-        With `debug_nans` and `debug_infs` each operation's result is looked at, and with a guard each transfer of a
-        Python number; `disable_jit` asks for operations one by one, and so does `as_written`.
-        """
+        """Return True if a setting is on under which a compiled call differs from the same operations one by one."""
         looked_at = _debug_nans.value or _debug_infs.value
         return bool(_written[0] or looked_at or _disable_jit.value or _guard.value not in _ALLOWED)
 
@@ -55,10 +51,9 @@ else:  # pragma: no cover
 
 
 def metadata_in_cache_key() -> AbstractContextManager[object]:
-    """Have names count in the key of JAX's persistent cache within.
+    """Count names in the key of JAX's persistent cache within.
 
-    A numbered program must not be found there in place of a plain one, whose key is the same without names, nor the
-    plain one in its place.
+    Otherwise a plain and a numbered program have the same key, and one would be found in place of the other.
     """
     setting: Any = getattr(_config, "compilation_cache_include_metadata_in_key", None)
     return nullcontext() if setting is None else setting(True)
@@ -70,7 +65,7 @@ _written = [0]  # how many ask for it now
 
 @contextmanager
 def as_written() -> Generator[None]:
-    """Hot functions run operation by operation within, on all threads: somebody measures how long that takes."""
+    """Run hot functions operation by operation within, on all threads, to measure how long that takes."""
     _written[0] += 1
     try:
         yield
@@ -79,13 +74,13 @@ def as_written() -> Generator[None]:
 
 
 def local_settings() -> tuple[tuple[Any, Any], ...]:
-    """The settings that hold in this thread alone, `with jax.enable_x64(True)` and the like, with their values."""
+    """Return the settings that hold in this thread alone, such as `jax.enable_x64(True)`, with their values."""
     return tuple((setting, value) for setting in _settings if (value := setting.get_local()) is not _unset)
 
 
 @contextmanager
 def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
-    """Another thread's settings hold in this one."""
+    """Apply another thread's settings within."""
     before = [(setting, setting.swap_local(value)) for setting, value in settings]
     try:
         yield
@@ -94,7 +89,7 @@ def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
             setting.set_local(value)
 
 
-# Those of which it depends what is traced, lowered and computed. The others say how errors read, or where files are.
+# Settings on which traces, lowering and results depend. The others are about error messages and paths.
 _OF_PROGRAMS = frozenset(
     f"jax_{name}"
     for name in (
@@ -107,12 +102,12 @@ _OF_PROGRAMS = frozenset(
 
 
 def named_settings() -> dict[str, Any]:
-    """What a program depends on, by name, as it holds in this thread: for a process that has settings of its own."""
+    """Return the settings that a program depends on, by name, as in this thread: for another process."""
     return {name: setting.value for setting in _settings if (name := getattr(setting, "name", "")) in _OF_PROGRAMS}
 
 
 def settings_by_name(values: Mapping[str, Any]) -> tuple[tuple[Any, Any], ...]:
-    """The settings of these names, as `with_settings` takes them; those that this JAX doesn't have are left out."""
+    """Return settings by these names, as `with_settings` takes them, without those that this JAX lacks."""
     return tuple((setting, values[name]) for setting in _settings if (name := getattr(setting, "name", "")) in values)
 
 
@@ -145,22 +140,18 @@ TRIED: dict[str, Sequence[Options]] = {
 
 
 def level_options(level: int) -> Options:
-    """XLA's options for a level, 0 to 4, on the default backend."""
+    """Return XLA's options for a level, 0 to 4, on the default backend."""
     return MORE.get(jax.default_backend(), {}) if level == 4 else LEVELS[level]
 
 
 def measured_options() -> list[Options]:
-    """The sets of options of which level 5 keeps the fastest, XLA's own first, on the default backend."""
+    """Return the sets of options from which level 5 keeps the fastest, XLA's own first."""
     backend = jax.default_backend()
     return [LEVELS[3], MORE.get(backend, {}), *TRIED.get(backend, ())]
 
 
 class LazyOptions(Sequence[Options]):
-    """Sets of options that are asked for when something is compiled first: to know the backend starts it.
-
-    Args:
-        get: Gives them, at least one.
-    """
+    """Sets of options that are made at the first compile: to know the backend starts it."""
 
     def __init__(self, get: Callable[[], Sequence[Options]]) -> None:
         self._get = get
@@ -186,10 +177,10 @@ _NOT = re.compile(rb"_2[ef]|_5f|_proto|_once$")  # names of files in the code th
 
 @cache
 def option_names() -> frozenset[str]:
-    """What may be a name of an option: the words `xla_…` in jaxlib's own code; empty where that can't be read.
+    """Return the words `xla_…` in jaxlib's binary, which may be names of options; empty where it can't be read.
 
-    The fields of XLA's DebugOptions are described in that code, next to few other such words. It takes 0.3 s, so it is
-    only for what somebody wrote wrong.
+    The fields of XLA's DebugOptions are described there, with few other such words. Takes 0.3 s: only for error
+    messages.
     """
     names: set[bytes] = set()
     with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Symbolic dimensions: sizes put into a jaxpr, and equalities that hold for some sizes only."""
+"""Symbolic dimensions: substituting sizes in a jaxpr, and equalities that hold for some sizes only."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
+from explorer._jax.traces import replaced
+
 _core: Any
 try:
     from jax._src import core as _core  # pyright: ignore
@@ -30,11 +32,11 @@ _users = 0
 
 @contextmanager
 def without_held_frames() -> Generator[None]:
-    """Within: JAX takes a symbolic dimension into a shape without catching an error.
+    """Have JAX take symbolic dimensions into shapes within, without catching an error.
 
-    Its own way asks `operator.index` and keeps the TypeError in a variable of the same frame: a circle of references.
-    With it all frames down to the user's module stay, and what their variables hold, the function that is traced and
-    its weights, until the garbage collector comes by.
+    Its own way calls `operator.index` and keeps the TypeError in a variable of the same frame: a reference cycle. The
+    cycle keeps all frames down to the user's module, with the traced function and its weights, until the garbage
+    collector runs.
     """
     global _users
     if _core is None:  # pragma: no cover - as above
@@ -57,7 +59,7 @@ def _canonicalize_directly(dim: Any) -> Any:
 
 
 class Factor(NamedTuple):
-    """A symbol, or an operation of other dimensions: `floordiv`, `mod`, `max`, `min`."""
+    """A symbol, or an operation (`floordiv`, `mod`, `max`, `min`) on other dimensions, to a power."""
 
     symbol: str | None
     operation: str | None
@@ -76,21 +78,18 @@ Polynomial = tuple[Term, ...]
 
 
 def read_dimension(dimension: Any) -> Polynomial:
-    """The sum of terms that a dimension is; there is no public way to ask for it.
-
-    Raises:
-        AttributeError: This JAX keeps its dimensions otherwise.
-    """
+    """Return a dimension as a sum of terms; raise AttributeError where this JAX keeps dimensions otherwise."""
     if isinstance(dimension, int):
         return (Term(dimension, ()),)
-    return tuple(
-        Term(int(coefficient), tuple(_factor(factor, exponent) for factor, exponent in term._factors))
-        for term, coefficient in dimension._sorted_terms
-    )
+    terms: list[Term] = []
+    for term, coefficient in dimension._sorted_terms:
+        factors = (Factor(f.var, f.operation, tuple(map(read_dimension, f.operands)), int(e)) for f, e in term._factors)
+        terms.append(Term(int(coefficient), tuple(factors)))
+    return tuple(terms)
 
 
 def bounds_of(dimension: Any) -> tuple[int, int | None]:
-    """The smallest size that a symbolic dimension is known to have, and the largest; None if that isn't known."""
+    """Return the smallest and the largest size of a symbolic dimension; None for an unknown largest."""
     least = _last(0, _FAR, lambda size: dimension >= size)
     if not _is_surely(lambda: dimension <= _FAR):
         return least, None
@@ -98,12 +97,11 @@ def bounds_of(dimension: Any) -> tuple[int, int | None]:
 
 
 def is_at_least(dimension: Any, number: int) -> bool:
-    """True if a size is surely no smaller than a number."""
     return _is_surely(lambda: dimension >= number)
 
 
 def size_where(dimension: Any, equal_to: Any) -> tuple[str, int] | None:
-    """The symbol and the one size of it at which a dimension equals a number; None if more than that decides.
+    """Return the symbol and its one size at which a dimension equals a number; None if more decides.
 
     Example:
         >>> size_where(*export.symbolic_shape("2*b - 1"), 5)
@@ -127,7 +125,7 @@ _FAR = 2**31
 
 
 def _last(holds: int, fails: int, test: Callable[[int], Any]) -> int:
-    """The last number for which a test holds, between one for which it does and one for which it doesn't."""
+    """Return the last number for which a test holds, by bisection between one that holds and one that fails."""
     while fails - holds > 1:
         middle = (holds + fails) // 2
         holds, fails = (middle, fails) if _is_surely(partial(test, middle)) else (holds, middle)
@@ -141,32 +139,23 @@ def _is_surely(test: Callable[[], Any]) -> bool:
         return False
 
 
-def _factor(factor: Any, exponent: int) -> Factor:
-    return Factor(factor.var, factor.operation, tuple(map(read_dimension, factor.operands)), int(exponent))
-
-
 def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
-    """A closed jaxpr with symbolic dimensions, with their sizes put in: as if it had been traced for those.
+    """Return a closed jaxpr with sizes, or symbols of another scope, for its symbolic dimensions.
 
-    A size may be a symbolic dimension too, of another scope.
-
-    JAX's own way, `Exported.call`, loses the source frames and the derivatives, and takes no host callbacks; there is
-    no public one. An evaluation of the result checks every equation's shapes anew. Rules of custom derivatives, which
-    are Python until they are asked, still see the symbols: take derivatives of another trace.
-
-    Raises:
-        Exception: It holds something that has sizes in a way unknown here.
+    JAX's own way, `Exported.call`, loses the source frames and the derivatives, and takes no host callbacks. Evaluating
+    the result checks every equation's shapes. Rules of custom derivatives still see the symbols: take derivatives of
+    another trace.
     """
     return Substitution(sizes).value(closed)
 
 
 class Substitution:
-    """Rewrites a jaxpr: each symbolic dimension becomes what it is given for, wherever it stands."""
+    """Rewriter of a jaxpr that replaces each symbolic dimension by its size."""
 
     def __init__(self, sizes: Mapping[str, Any]) -> None:
         self.sizes = dict(sizes)
         self.variables: dict[Any, Any] = {}
-        self.jaxprs: dict[int, tuple[Any, Any]] = {}  # by id, which the original, kept beside, holds on to
+        self.jaxprs: dict[int, tuple[Any, Any]] = {}  # by id, with the original, so that the id stays valid
 
     def size(self, dimension: Any) -> Any:
         size = dimension._evaluate(self.sizes)
@@ -195,15 +184,13 @@ class Substitution:
     def jaxpr(self, jaxpr: Any) -> Any:
         if id(jaxpr) not in self.jaxprs:
             inputs = {kind: [self.variable(v) for v in getattr(jaxpr, kind)] for kind in ("constvars", "invars")}
-            if hasattr(jaxpr, "consts"):  # from 0.11 a jaxpr has its own, and would lose them
-                inputs["consts"] = list(jaxpr.consts)
             equations = [self.equation(e) for e in jaxpr.eqns if not self.is_size(e)]
             outputs = [self.variable(v) for v in jaxpr.outvars]
-            self.jaxprs[id(jaxpr)] = jaxpr, jaxpr.replace(**inputs, eqns=equations, outvars=outputs)
+            self.jaxprs[id(jaxpr)] = jaxpr, replaced(jaxpr, **inputs, eqns=equations, outvars=outputs)
         return self.jaxprs[id(jaxpr)][1]
 
     def is_size(self, equation: Any) -> bool:
-        """Whether it turns a dimension into a number: then what it gives is known now."""
+        """Return True for an equation that turns a dimension into a number, which is known now."""
         if equation.primitive.name != "dim_as_value":
             return False
         (result,) = equation.outvars
@@ -232,12 +219,9 @@ class Substitution:
 
 
 class Undecided:
-    """Something asked of a symbolic dimension that holds for some sizes only, and was answered for all.
+    """A question about a symbolic dimension, such as `batch == 1`, whose answer holds for some sizes only.
 
-    Args:
-        text: What was asked: `batch == 1`, `batch in {…}`, `mod(batch, 2) != 0`.
-        frame: Who asked: file and line.
-        only_at: The symbol and the one size of it at which the answer is another; None if more than that decides.
+    If only one size of one symbol has another answer, `only_at` has both.
     """
 
     def __init__(self, text: str, frame: FrameType, only_at: tuple[str, int] | None = None) -> None:
@@ -247,12 +231,13 @@ class Undecided:
 
 @contextmanager
 def undecided_equalities() -> Generator[list[Undecided]]:
-    """Within: the undecided equalities that this thread asks outside of JAX.
+    """Yield the list of undecided equalities that this thread evaluates outside of JAX within.
 
-    `dim == 1` is False for a symbolic dimension that may be 1, without a word, and the wrong branch is traced. JAX's
-    core asks what is surely equal, where False means just that; anybody else means the size, JAX's libraries too, such
-    as `jnp.linalg.det` of a 2×2 matrix. In a set or dict it is not found, and `if dim % 2` is always taken. Only the
-    class's own methods see it. What they can't: whether a function that hashes it, such as `dict.get`, looks it up.
+    `dim == 1` is False for a symbolic dimension that may be 1, and the wrong branch is traced in silence. JAX's core
+    asks what is surely equal, where False means just that; any other code means the size, JAX's libraries too, such as
+    `jnp.linalg.det` of a 2×2 matrix. A set or dict doesn't find the dimension, and `if dim % 2` is always taken. Only
+    the class's own methods can observe this. They can't tell if a C function that hashes, such as `dict.get`, looks it
+    up.
     """
     undecided: list[Undecided] = []
     thread = get_ident()
@@ -292,7 +277,7 @@ def _watched_equal(self: Any, other: Any) -> Any:
 
 def _watched_truth(self: Any) -> bool:
     _watch(self, 0, "{} != {}")
-    return True  # as an object that says nothing of it
+    return True  # as objects without __bool__ are
 
 
 def _watched_hash(self: Any) -> int:
@@ -304,14 +289,14 @@ def _watched_hash(self: Any) -> int:
 
 _WATCHED = {"__eq__": _watched_equal, "__bool__": _watched_truth, "__hash__": _watched_hash}
 _LOOK_UPS = ("CONTAINS_OP", "BINARY_SUBSCR", "BINARY_OP")
-_ANY_OTHER = object()  # of a look-up; `dim == None` is another question, which slices ask, and its answer is sure
+_ANY_OTHER = object()  # for a look-up; `dim == None`, which slices evaluate, has a sure answer
 
 
 def _watch(size: Any, other: Any, text: str) -> None:
     undecided = _watchers.get(get_ident())
     if undecided is not None:
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-        if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=`, which asks `==`
+        if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=` calls `==`
             frame = frame.f_back
         if not _means_surely(frame) and (other is _ANY_OTHER or _is_undecided(size, other)):
             only_at = None if other is _ANY_OTHER else size_where(size, other)
@@ -319,7 +304,7 @@ def _watch(size: Any, other: Any, text: str) -> None:
 
 
 def has_symbols(equation: Any) -> bool:
-    """Whether an equation takes or gives an array of a symbolic shape."""
+    """Return True if an equation takes or gives an array of a symbolic shape."""
     variables = (*equation.invars, *equation.outvars)
     return any(export.is_symbolic_dim(size) for v in variables for size in getattr(v.aval, "shape", ()))
 
@@ -332,11 +317,11 @@ def _means_surely(frame: FrameType) -> bool:
     module = _module(frame)
     package = module.partition(".")[0]
     if package == "explorer":
-        return True  # the ledger looks up types of arguments, and nothing in the program comes of it
+        return True  # the ledger looks up types of arguments, which doesn't affect the program
     return package in ("jax", "jaxlib") and not module.startswith(_LIBRARIES)
 
 
-# Of JAX, what computes one way or another by a size; the rest looks for shortcuts, and its caches compare keys.
+# The parts of JAX that branch on a size. The others look for shortcuts, and caches compare keys.
 _LIBRARIES = (
     "jax.experimental.",
     "jax._src.image.",

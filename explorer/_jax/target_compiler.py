@@ -1,8 +1,8 @@
-"""Compiles for hardware that is not here. Only the process that `explorer.hardware` starts for it imports this.
+"""Compiler for hardware that is not here; imported only in the subprocess that `explorer.hardware` starts.
 
-The topology is JAX's own (`jax.experimental.topologies`). The program comes as the session lowered it, and its
-compiler is called as `jax.stages.Lowered.compile` calls it: through `jax.export`, which is public, everything would be
-inlined from another function, donation lost, and lowered twice.
+The topology is JAX's own (`jax.experimental.topologies`). The program comes as the session lowered it, and the compiler
+is called as `jax.stages.Lowered.compile` calls it. The public `jax.export` would inline everything from another
+function, lose donation, and lower twice.
 """
 
 from __future__ import annotations
@@ -31,14 +31,7 @@ _COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a compiler made of a program.
-
-    Args:
-        text: The optimised HLO of the module, or of all of them.
-        memory: Bytes by use, of one device.
-        cost: What the compiler estimates of the whole; empty where it doesn't.
-        seconds: That it took.
-    """
+    """The optimized HLO of all modules, bytes by use on one device, the compiler's estimates, and its seconds."""
 
     text: str
     memory: Mapping[str, int]
@@ -47,12 +40,10 @@ class Compiled:
 
 
 def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
-    """The devices of a topology, none of which need be here.
+    """Return the devices of a topology, which need not be here; for `cpu` those of this process.
 
-    Args:
-        platform: `cuda`, `rocm`, `tpu`; `cpu` are those of this process.
-        topology: As the platform's plugin takes it: `v5e:4x4`; of GPUs processes, hosts and devices, `1x1x8`.
-        config: A `GpuTargetConfigProto` as text; of a TPU how a chip's cores are used, empty for its default.
+    A topology is `v5e:4x4`, or of GPUs processes, hosts and devices, `1x1x8`. The `config` is a `GpuTargetConfigProto`
+    as text, or the use of a TPU chip's cores.
     """
     if platform == "cpu":
         return jax.devices()  # pyright: ignore[reportUnknownVariableType]
@@ -65,14 +56,7 @@ def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
 
 
 def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any], code: str = "") -> Compiled:
-    """Compile a module in StableHLO for devices that make one program between them.
-
-    Args:
-        devices: As many as the module has partitions.
-        program: MLIR bytecode.
-        options: XLA's compiler options.
-        code: A folder that the executable is written to, as the file `executable`; empty for none.
-    """
+    """Compile MLIR bytecode for devices that run one program together; write the `executable` to folder `code`."""
     client: Any = devices[0].client
     if client.platform != "tpu" or "xla_dump_to" in options:
         return _compile(client, devices, program, options, code)
@@ -102,7 +86,7 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
         )
         seconds = perf_counter() - began
     if code:
-        with suppress(Exception):  # a compiler that can't raises whatever it likes; then less is known
+        with suppress(Exception):  # a compiler that can't raises any error; then less is known
             Path(code, "executable").write_bytes(compiled.serialize())
     text = "\n".join(module.to_string() for module in compiled.hlo_modules())
     memory = _memory(compiled)
@@ -112,11 +96,11 @@ def _compile(client: Any, devices: Sequence[Any], program: bytes, options: Mappi
 
 
 def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, int]:
-    """The bytes by use, with temporaries as a TPU's compiler assigned them: that is what it refuses a program by.
+    """Return the bytes by use, with temporaries as a TPU's compiler assigned them, by which it refuses a program.
 
-    Its `memory_analysis()` has more of them where there are loops: of the gradient of a scan it said 18.6 GiB, and
-    compiled it for the 15.75 GiB of a v5e. The assignment is only written to a dump, which cost no time that could be
-    measured: 75 s of a training step with it and 75 s without.
+    Its `memory_analysis()` counts more where there are loops: for the gradient of a scan it reported 18.6 GiB, and
+    compiled it for the 15.75 GiB of a v5e. Only a dump has the assignment; it cost no measurable time (75 s of a
+    training step both ways).
     """
     reports = [path.read_text(encoding="utf-8") for path in folder.glob("*memory-usage-report.txt")]
     totals = [int(match[1]) for match in map(_ASSIGNED.search, reports) if match]
@@ -129,7 +113,7 @@ def _with_assignment(memory: Mapping[str, int], folder: Path) -> Mapping[str, in
 def _memory(compiled: Any) -> dict[str, int]:
     try:
         stats = compiled.get_compiled_memory_stats()
-    except Exception:  # a compiler that doesn't tell raises whatever it likes
+    except Exception:  # a compiler without it raises any error
         return {}
     return {use.replace("_", " "): int(getattr(stats, f"{use}_size_in_bytes")) for use in _USES}
 

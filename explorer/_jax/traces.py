@@ -1,8 +1,8 @@
-"""What JAX knows of a trace and doesn't tell: the whole Python stack of an equation, inner jaxprs, foreign values."""
+"""Non-public facts of a trace: the whole Python stack of an equation, inner jaxprs, foreign tracers."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import blake2b
 from itertools import count
@@ -25,25 +25,25 @@ except ImportError:  # pragma: no cover - degrades to no source links
     _is_users = _read_frame = None
 
 try:
-    # `jax.core.get_opaque_trace_state` compares two moments; whether this one is in a trace at all, only this says.
+    # `jax.core.get_opaque_trace_state` compares two moments; only this tests if a trace is active now.
     from jax._src.core import trace_state_clean as is_top_level  # pyright: ignore
-except ImportError:  # pragma: no cover - it is asked the long way each time
+except ImportError:  # pragma: no cover - is_in_jaxpr_trace then makes an array each time
 
     def is_top_level() -> bool:
         return False
 
 
 # Reading a frame takes a microsecond, and a program has the same few thousand in all its equations. By the identity of
-# the code, which is kept alive beside: to hash a code object would take as long.
+# the code, which the entry keeps alive: to hash a code object would take as long.
 _frames: dict[tuple[int, int], tuple[Any, Frame | None]] = {}
-_MOST_FRAMES = 100_000
+_MAX_FRAMES = 100_000
 
 
 def user_stack(traceback: Any) -> tuple[Frame, ...]:
-    """The user's frames of a jaxpr equation's traceback, innermost first; JAX's own are left out."""
+    """Return the user's frames of an equation's traceback, innermost first, without JAX's own."""
     if _is_users is None or traceback is None:
         return ()
-    if len(_frames) > _MOST_FRAMES:
+    if len(_frames) > _MAX_FRAMES:
         _frames.clear()
     codes, offsets = traceback.raw_frames()
     stack: list[Frame] = []
@@ -57,7 +57,7 @@ def user_stack(traceback: Any) -> tuple[Frame, ...]:
 
 
 def called_through(traceback: Any, *names: str) -> bool:
-    """True if a jaxpr equation was made below a function of JAX's of one of these names: `jacfun` of `jax.jacfwd`."""
+    """Return True if an equation was made below a function of JAX's with a name in `names`."""
     if _is_users is None or traceback is None:
         return False
     codes, _ = traceback.raw_frames()
@@ -72,22 +72,22 @@ def _frame(code: Any, offset: int) -> Frame | None:
 
 
 def is_in_jaxpr_trace() -> bool:
-    """Whether what runs now becomes part of a jaxpr, where all that is no tracer is baked in.
+    """Return True if what runs now becomes part of a jaxpr, which bakes in all values but tracers.
 
-    So it is within jit, scan and checkpoint, but not within an eager grad or vmap.
+    True within jit, scan and checkpoint, False within an eager grad or vmap.
     """
     return not is_top_level() and isinstance(jax.lax.full((), 0), Tracer)
 
 
 def foreign_tracers(traced: Any) -> list[Any]:
-    """The traced values of other traces that a `jax.stages.Traced` uses; JAX makes arguments of them, in silence."""
+    """Return the tracers of other traces that a `jax.stages.Traced` uses; JAX makes arguments of them silently."""
     return [value for value in getattr(traced, "_consts", ()) if isinstance(value, Tracer)]
 
 
 def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
-    """The compiled functions that a traced one calls itself, without JAX's own: by name the jaxpr of each call.
+    """Return the jaxprs of the user's compiled functions that a traced function calls, by name.
 
-    A call says in its debug info where its function is: `f at /path/to.py:12`.
+    The debug info of a call has the function's place: `f at /path/to.py:12`.
     """
     calls: dict[str, list[Any]] = {}
     for equation in jaxpr.eqns:
@@ -101,13 +101,13 @@ def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
 
 
 def is_of_users(debug_info: Any) -> bool:
-    """Whether what has this debug info is a function of the user's, and not JAX's own."""
+    """Return True if debug info is of a function of the user's, not JAX's own."""
     _, _, place = str(getattr(debug_info, "func_src_info", None) or "").partition(" at ")
     return bool(place) and _is_users is not None and _is_users(place.rpartition(":")[0])
 
 
 def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The jaxprs inside an equation's parameters, as `(parameter, open jaxpr)`.
+    """Return the jaxprs inside an equation's parameters, as `(parameter, open jaxpr)`.
 
     Up to 0.10 a ClosedJaxpr wraps a Jaxpr in `.jaxpr`; from 0.11 there is one class whose `.jaxpr` is itself.
     """
@@ -115,17 +115,43 @@ def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
     for key, value in params.items():
         several = isinstance(value, (tuple, list))
         items = cast(Sequence[Any], value) if several else (value,)
-        for i, item in enumerate(items):
-            inner = getattr(item, "jaxpr", item)
-            if hasattr(inner, "eqns") and hasattr(inner, "invars"):
-                inner_ones.append((f"{key}[{i}]" if several else key, inner))
+        inner_ones += [
+            (f"{key}[{i}]" if several else key, getattr(item, "jaxpr", item))
+            for i, item in enumerate(items)
+            if is_jaxpr(item)
+        ]
     return inner_ones
 
 
-def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
-    """How many of a scan's inputs are the same in each turn, and how many are carried to the next; then come slices.
+def is_jaxpr(value: Any) -> bool:
+    inner = getattr(value, "jaxpr", value)
+    return hasattr(inner, "eqns") and hasattr(inner, "invars")
 
-    From 0.12 its parameters have trees instead of counts.
+
+def replaced(jaxpr: Any, **changes: Any) -> Any:
+    """Return an open jaxpr with these changes; from 0.11 it has its constants itself, and would lose them."""
+    return jaxpr.replace(**({"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}), **changes)
+
+
+def change_jaxprs(params: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return an equation's parameters with each jaxpr in them changed."""
+
+    def changed(value: Any) -> Any:
+        if is_jaxpr(value):
+            return change(value)
+        items = cast("Sequence[Any]", value) if isinstance(value, (tuple, list)) else ()
+        if not any(map(is_jaxpr, items)):
+            return cast("Any", value)
+        make: Any = getattr(items, "_make", type(items))  # a named tuple's own
+        return make([change(item) if is_jaxpr(item) else item for item in items])
+
+    return {name: changed(value) for name, value in params.items()}
+
+
+def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
+    """Return the numbers of a scan's constant and carried inputs; the others are slices.
+
+    From 0.12 the parameters have trees instead of counts.
     """
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
@@ -137,51 +163,51 @@ def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
 
 
 def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
-    """The results of one equation of a jaxpr, of traced values or not; public is only to run a whole jaxpr."""
+    """Bind one equation of a jaxpr to operands and return its results; public is only to run a whole jaxpr."""
     results = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(equation.params))
     return list(results) if equation.primitive.multiple_results else [results]
 
 
-_CALLS = 4096  # what JAX keeps of calls by default
+_CALL_CAPACITY = 4096  # what JAX keeps of calls by default
 
 try:
-    # Experimental, hence here. It is part of every trace's cache key, that of inner jits too, and changes nothing else.
+    # Experimental. It is part of every trace's cache key, also of inner jits, and changes nothing else.
     from jax.experimental.xla_metadata import set_xla_metadata as _metadata  # pyright: ignore[reportUnknownVariableType]
 except ImportError:  # pragma: no cover - degrades to what JAX remembers of earlier traces
     _metadata: Any = None
 
 try:
-    # Part of every key too. JAX takes it for the cache of calls of what is jitted within, and equations don't show it.
+    # Part of every key too, and not visible in equations: JAX uses it as the cache of calls of functions jitted within.
     from jax._src.config import jax_jit_cpp_cache_obj as _cache_of_calls  # pyright: ignore
 except ImportError:  # pragma: no cover - as above
     _cache_of_calls: Any = None
 
 try:
-    # What jitted functions were traced to, `jnp.add` and its like too: kept as long as these live, without bound; and
-    # with what they were called, which holds the same.
+    # The traces of jitted functions, including `jnp.add`: kept without bound as long as the functions live; and
+    # their call signatures, which hold the same.
     from jax._src.interpreters.partial_eval import trace_to_jaxpr as _inner_traces  # pyright: ignore
     from jax._src.pjit import _infer_params_cached as _inner_calls  # pyright: ignore
 except ImportError:  # pragma: no cover - what is traced here stays where JAX keeps it
     _inner_traces: Any = None
     _inner_calls: Any = None
 
-_KEPT = 512  # inner programs of traces from here, some 5 kB each, that JAX may keep though nobody asks for them again
+_MAX_KEPT = 512  # inner programs of such traces, some 5 kB each, that JAX may keep without use
 _number = count(1)
 _added = [0]
 
 
 @contextmanager
 def _let_go() -> Generator[None]:
-    """What is traced within is let go of once it is much. All that JAX knows of inner functions goes with it.
+    """Drop JAX's cache of inner traces after what is traced within, once that is much.
 
-    Entries can't be removed by their mark. What is compiled stays; the next trace of a new shape does a little anew.
+    Single entries can't be removed. Compiled programs stay; the next trace of a new shape repeats some work.
     """
     before = _inner_count()
     try:
         yield
     finally:
         _added[0] += max(_inner_count() - before, 0)
-        if _added[0] > _KEPT:
+        if _added[0] > _MAX_KEPT:
             _added[0] = 0
             for cache in (_inner_traces, _inner_calls):
                 getattr(cache, "cache_clear", lambda: None)()
@@ -194,30 +220,30 @@ def _inner_count() -> int:
 
 @contextmanager
 def uncached_traces() -> Generator[None]:
-    """Nothing that JAX remembers of earlier traces is used within, nor used again later."""
+    """Hide JAX's cache of earlier traces within, and leave nothing there for later ones."""
     with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext(), _let_go():
         yield
 
 
 @contextmanager
 def uncached_programs() -> Generator[None]:
-    """The same for a trace that will be compiled: in that, XLA would see the mark of `uncached_traces`."""
+    """Do the same for a trace that will be compiled, where XLA would see the mark of `uncached_traces`."""
     mark: Any = nullcontext()
     make: Any = _cache_of_calls
     if make is not None and internals is not None:
-        mark = make(internals.cache(capacity=_CALLS))
+        mark = make(internals.cache(capacity=_CALL_CAPACITY))
     with mark, _let_go():
         yield
 
 
 def is_uncached_mark(value: Any) -> bool:
-    """Whether a setting of a trace is what `uncached_programs` set, and none of the user's."""
+    """Return True if a setting of a trace is the mark of `uncached_programs`."""
     return internals is not None and isinstance(value, type(internals.cache(capacity=1)))
 
 
 def unchecked_leaks() -> AbstractContextManager[Any]:
-    """No look for leaked tracers within: who records a trace keeps its values alive."""
-    # The public function only switches that on; it is a partial() of the one that does both.
+    """Turn off the check for leaked tracers within: recording a trace keeps its values alive."""
+    # The public function only turns the check on; it is a partial() of the function that does both.
     switch = getattr(jax.checking_leaks, "func", None)
     return nullcontext() if switch is None else switch(False)
 
@@ -227,21 +253,20 @@ _SHOWN = 6  # operations of a line by name; the others are in its digest
 
 
 def program_lines(jaxpr: Any) -> str:
-    """A text line for each of the source, `12 mul:float32[8] add:float32[8] #5c1f`: equal for equal programs.
+    """Return one text line per source line, `12 mul:float32[8] add:float32[8] #5c1f`, equal for equal programs.
 
-    Operations of a loop's body and of inner functions count as of the line where they are written. Literals count too;
-    names of variables and addresses don't.
+    Operations of a loop's body and of inner functions count at the line where they are written. Literals count; names
+    of variables and addresses don't.
     """
     lines: dict[int, list[str]] = {}
     for equation in _equations(getattr(jaxpr, "jaxpr", jaxpr)):
         stack = user_stack(getattr(equation.source_info, "traceback", None))
         lines.setdefault(stack[0].line if stack else 0, []).append(_operation(equation))
-    return "\n".join(_line(number, operations) for number, operations in sorted(lines.items()))
-
-
-def _line(number: int, operations: list[str]) -> str:
-    digest = blake2b("\n".join(operations).encode(), digest_size=4).hexdigest()
-    return " ".join([str(number), *(operation.partition("|")[0] for operation in operations[:_SHOWN]), f"#{digest}"])
+    rows: list[str] = []
+    for number, operations in sorted(lines.items()):
+        digest = blake2b("\n".join(operations).encode(), digest_size=4).hexdigest()
+        rows.append(" ".join([str(number), *(each.partition("|")[0] for each in operations[:_SHOWN]), f"#{digest}"]))
+    return "\n".join(rows)
 
 
 def _operation(equation: Any) -> str:
@@ -259,27 +284,23 @@ def _type(aval: Any) -> str:
 def _equations(jaxpr: Any) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
-        for value in equation.params.values():
-            several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else (value,))
-            for each in several:
-                inner = getattr(each, "jaxpr", each)
-                if hasattr(inner, "eqns"):
-                    yield from _equations(inner)
+        for _, inner in inner_jaxprs(equation.params):
+            yield from _equations(inner)
 
 
-_lowering: Any  # what lowering itself asks for the devices of a program; nothing public says it
+_lowering: Any  # the functions by which lowering finds a program's devices; not public
 try:
     from jax._src.core import jaxpr_const_args as _constants  # pyright: ignore
     from jax._src.dispatch import get_intermediate_shardings as _inner_shardings  # pyright: ignore
     from jax._src.named_sharding import UnspecifiedValue as _Unspecified  # pyright: ignore
 
     _lowering = SimpleNamespace(constants=_constants, inner_shardings=_inner_shardings, unspecified=_Unspecified)
-except ImportError:  # pragma: no cover - each program is lowered, which says it too
+except ImportError:  # pragma: no cover - then each program is lowered to find out
     _lowering = None
 
 
 def is_of_one_device(traced: Any) -> bool:
-    """True if a `jax.stages.Traced` lowers, if it does, to a program for one device; False where only lowering says."""
+    """Return True if a `jax.stages.Traced` is for one device; False where only lowering shows it."""
     if _lowering is None:
         return False
     try:
@@ -291,7 +312,7 @@ def is_of_one_device(traced: Any) -> bool:
 
 
 def _shardings(traced: Any) -> Iterator[Any]:
-    """The shardings that lowering compares: of arguments, results, what is inside, and constants that are passed in."""
+    """Yield the shardings that lowering compares: arguments, results, inner ones, and hoisted constants."""
     params = traced._params
     jaxpr = getattr(params["jaxpr"], "jaxpr", params["jaxpr"])  # closed in older versions
     yield from (argument.sharding for argument in traced._meta_tys_flat)

@@ -1,8 +1,8 @@
-"""The collectives of an optimised program: who is joined, what is sent, for which line, and what runs meanwhile.
+"""Collectives of an optimized program: groups, bytes sent, source line, and kernels that run meanwhile.
 
-What a device sends is that of a ring, the least that any algorithm sends: of `b` bytes that each of `n` devices gives,
-an all-reduce sends `2b(n − 1)/n`, a reduce-scatter and an all-to-all `b(n − 1)/n`, an all-gather `b(n − 1)`, and what
-is permuted or broadcast is sent once (NCCL tests, doc/PERFORMANCE.md; Patarasuk and Yuan, 2009).
+The bytes sent are those of a ring, the least of any algorithm. For `b` bytes given by each of `n` devices, an
+all-reduce sends `2b(n − 1)/n`, a reduce-scatter and an all-to-all `b(n − 1)/n`, and an all-gather `b(n − 1)`. A
+permute or a broadcast sends `b` (NCCL tests, doc/PERFORMANCE.md; Patarasuk and Yuan, 2009).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _START = "-start"
 
 
 def collectives(capture: Capture) -> Collectives:
-    """What the devices of a capture's program send each other; see `Capture.collectives`."""
+    """Return the collectives of a capture's optimized program; see `Capture.collectives`."""
     if (graph := graph_of(capture, "hlo")) is None:
         return Collectives(())
     counts = (graph.attributes.get(name, "") for name in ("num_partitions", "replica_count"))
     devices = math.prod(int(count) for count in counts if count.isdecimal() and len(count) < 10)
     kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
     nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
-    mesh = mesh_of(capture) if nodes or devices > 1 else ()  # which reads a whole stage
+    mesh = mesh_of(capture) if nodes or devices > 1 else ()  # reads all of StableHLO
     rows = [_collective(capture, Node(graph, node), kinds[int(graph.op[node])], devices, mesh) for node in nodes]
     rows.sort(key=lambda row: -row.wire * row.runs)
     return Collectives(tuple(rows), devices, mesh)
 
 
 def mesh_of(capture: Capture) -> tuple[tuple[str, int], ...]:
-    """The axes that the program was sharded by: StableHLO says it where JAX partitions with Shardy."""
+    """Return the mesh as (axis, size) pairs. StableHLO names it if JAX partitions with Shardy."""
     stablehlo = graph_of(capture, "stablehlo")
     text = stablehlo.attributes.get("mesh", "") if stablehlo is not None else ""
     axes = (axis.rpartition("=") for axis in text.split(",") if text)
@@ -60,7 +60,7 @@ def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Seq
     text = attributes.get("source_target_pairs" if is_permuted else "replica_groups", "")
     groups = parse_groups(text)
     if not groups and not is_permuted and not text.strip("{} "):
-        groups = (tuple(range(devices)),)  # `replica_groups={}` is all of them
+        groups = (tuple(range(devices)),)  # `replica_groups={}` means all devices
     size = len(groups[0]) if groups else 1
     kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(node, size) else kind
     given = sum(parse_type(operand.type).bytes for operand in node.operands)
@@ -83,7 +83,7 @@ def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Seq
 
 
 def _is_scattered(sum_: Node, size: int) -> bool:
-    """Whether one kernel sums and each device keeps a part: so a TPU's compiler writes a reduce-scatter."""
+    """Return True if each device keeps only its part of a sum: TPU compilers write a reduce-scatter like this."""
     if sum_.group is None or sum_.group.kind != "fusion" or len(sum_.users) != 1:
         return False
     (user,) = sum_.users
@@ -92,7 +92,7 @@ def _is_scattered(sum_: Node, size: int) -> bool:
 
 
 def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
-    """The line that it serves: its own, or where the compiler merged several, that of what it sends."""
+    """Return file, line and text of a collective's source, or of its operand's if the compiler merged several."""
     for each in (node, *node.operands, *(user for operand in node.users for user in (operand, *operand.users))):
         if (place := each.place) is not None:
             source = capture.sources.get(place.file)
@@ -102,7 +102,7 @@ def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
 
 
 def _overlaps(start: Node) -> tuple[Node, ...]:
-    """The kernels between a start and its end, in the order of the schedule."""
+    """Return the kernels scheduled between a start and its done operation."""
     graph = start.graph
     if not start.op.endswith(_START) or graph.attributes.get("is_scheduled") != "true" or _is_waited_for(start):
         return ()
@@ -116,7 +116,7 @@ def _overlaps(start: Node) -> tuple[Node, ...]:
 
 
 def _is_waited_for(start: Node) -> bool:
-    """Whether a GPU's backend says that it runs it in step with all else, whatever the schedule looks like."""
+    """Return True if a GPU backend marks the collective as synchronous."""
     try:
         config = json.loads(start.attributes.get("backend_config", "{}"))
         return bool(config["collective_backend_config"]["is_sync"])
@@ -125,6 +125,6 @@ def _is_waited_for(start: Node) -> bool:
 
 
 def group_text(groups: Groups, most: int = 2) -> str:
-    """`4 × {0,1}, {2,3}, …`."""
+    """Return replica groups as text: `{0,1}, {2,3}, …`."""
     shown = ", ".join("{" + ",".join(map(str, group)) + "}" for group in groups[:most])
     return f"{shown}{', …' if len(groups) > most else ''}"

@@ -1,4 +1,4 @@
-"""The few sentences that a capture is summed up in: each finder gives facts that hold, `summary` ranks them."""
+"""Facts about a capture as sentences: each function finds some, and `summary` ranks them."""
 
 from __future__ import annotations
 
@@ -21,26 +21,22 @@ from explorer.model.text import list_names
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text, count_text, share_text
 
-_MOST = 4  # a fifth sentence is read by nobody
-INTENSE = 10
-"""FLOPs a byte: above, arithmetic takes the time, below, memory does; the viewer has the same."""
-_WORTH_LINE = 0.2  # of the whole: a line with less is none that stands out
+_MAX_FACTS = 4
+INTENSE = 10  # FLOPs per byte: above, arithmetic limits the time, below, memory; the viewer has the same value
+_MIN_LINE_SHARE = 0.2  # of a line that is mentioned
 
 
 def summary(capture: Capture) -> Facts:
-    """What runs and what costs most comes first; then what is about the largest share of the program.
-
-    For what hardware it is, where that isn't here, comes last, and always.
-    """
+    """Return the cost and the facts about the largest shares of the program, then the target if it has one."""
     if capture.failure or graph_of(capture, "hlo") is None:
-        return Facts([])  # what failed is told as that
+        return Facts([])  # a failure is shown separately
     others = [fact for find in (collectives, precision, copies, memory, eliminated) for fact in find(capture)]
     others.sort(key=lambda fact: -fact.share)
-    return Facts([*[*cost(capture), *others][:_MOST], *target(capture)])
+    return Facts([*[*cost(capture), *others][:_MAX_FACTS], *target(capture)])
 
 
 def cost(capture: Capture) -> Iterator[Fact]:
-    """One fact: the kernels, and the costliest line where one stands out."""
+    """Yield the number of kernels, and the most expensive line if it has a large share."""
     graph = capture.hlo.graph
     kernels = analyze(capture).kernels.tolist()
     if not kernels:
@@ -54,7 +50,7 @@ def cost(capture: Capture) -> Iterator[Fact]:
         measure, verb = ("FLOPs", "does") if table.flops > INTENSE * table.bytes else ("bytes", "moves")
     of = "known FLOPs" if measure == "FLOPs" and analyze(capture).limits.unknown else measure
     row = max((row for row in table if row.line), key=lambda row: _share(row, measure, table.seconds), default=None)
-    if row is None or _share(row, measure, table.seconds) < _WORTH_LINE:
+    if row is None or _share(row, measure, table.seconds) < _MIN_LINE_SHARE:
         yield Fact("cost", f"{count}.", 1.0, "hlo", tuple(kernels))
         return
     of_line = tuple(np.intersect1d(graph.attribution.nodes(row.file, row.line), kernels).tolist())
@@ -73,11 +69,11 @@ def _share(row: LineRow, measure: str, whole: float | None) -> float:
     return row.flops_share if measure == "FLOPs" else row.bytes_share
 
 
-_SLOWER = 8  # a link than memory: 7.4 times on an H100, 4.1 on a TPU v5e, more between machines
+_LINK_FACTOR = 8  # memory is faster than a link: 7.4 times on an H100, 4.1 on a TPU v5e, more between machines
 
 
 def collectives(capture: Capture) -> Iterator[Fact]:
-    """One fact where there is any; that a program of several devices has none is worth a sentence too."""
+    """Yield what each device of several sends."""
     rows = capture.collectives
     if rows.devices == 1:
         return
@@ -90,23 +86,23 @@ def collectives(capture: Capture) -> Iterator[Fact]:
     text = f"{count_text(len(rows), 'collective')} between {rows.devices:,} devices: "
     text += f"each sends {bytes_text(rows.wire)} or more{where}."
     moved = analyze(capture).lines.bytes
-    share = min(rows.wire * _SLOWER / moved, 1.0) if moved else 1.0
+    share = min(rows.wire * _LINK_FACTOR / moved, 1.0) if moved else 1.0
     yield Fact("collectives", text, share, "hlo", tuple(sorted(row.node.index for row in rows)))
 
 
 _COPIES = frozenset(("copy", "transpose", "copy-start", "copy-done"))
 _STILL = frozenset(("parameter", "constant", "bitcast", "reshape", "tuple", "get-tuple-element", "fusion"))
-_WORTH_COPIES = 0.05  # of the bytes
+_MIN_COPIES_SHARE = 0.05  # of the bytes
 
 
 def copies(capture: Capture) -> Iterator[Fact]:
-    """One fact, where such kernels move a part of the bytes that is worth a sentence."""
+    """Yield how many kernels only copy or transpose, if they move a relevant share of the bytes."""
     graph = capture.hlo.graph
     kernels = analyze(capture).kernels
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
     copying = copying_kernels(graph, kernels)
     share = float(moved[copying].sum() / moved[kernels].sum()) if moved[kernels].sum() > 0 else 0.0
-    if not len(copying) or share < _WORTH_COPIES:
+    if not len(copying) or share < _MIN_COPIES_SHARE:
         return
     where = lines_of(capture, graph, copying.tolist())
     if len(copying) == 1:
@@ -118,7 +114,7 @@ def copies(capture: Capture) -> Iterator[Fact]:
 
 
 def copying_kernels(graph: Graph, kernels: Ints) -> Ints:
-    """Those in which nothing but copies and transposes is, and at least one."""
+    """Return the kernels that contain only copies and transposes."""
     at, inside = graph.kernel, graph.kernel >= 0
     has_copy, computes = np.zeros((2, len(graph.names)), bool)
     has_copy[at[inside & is_op(graph, _COPIES)]] = True
@@ -126,17 +122,17 @@ def copying_kernels(graph: Graph, kernels: Ints) -> Ints:
     return kernels[has_copy[kernels] & ~computes[kernels]]
 
 
-_WORTH_PEAK = 2**20  # bytes: below, nobody runs out of memory
-_DONATION = 0.05  # of the peak
+_MIN_PEAK = 2**20  # bytes
+_MIN_DONATION_SHARE = 0.05  # of the peak
 
 
 def memory(capture: Capture) -> Iterator[Fact]:
-    """Facts about a module that has a schedule, and a peak that is worth a sentence."""
+    """Yield peak memory of a scheduled module with its largest buffer, and arguments that could be donated."""
     try:
         live = analyze(capture).live_memory
-    except Exception:  # a text that runs in no order that can be followed
+    except Exception:  # the schedule of a damaged text can't be read
         return
-    if not live.is_scheduled or live.peak < _WORTH_PEAK:
+    if not live.is_scheduled or live.peak < _MIN_PEAK:
         return
     largest = live.at()[0]
     where = lines_of(capture, largest.node.graph, [largest.node.index])
@@ -150,7 +146,7 @@ def memory(capture: Capture) -> Iterator[Fact]:
     nodes = (largest.node.index,)
     yield Fact("memory", f"{text.rstrip(', ')}.", largest.bytes / live.peak * 0.5, "hlo", nodes)
     could = sum(donation.bytes for donation in live.donations)
-    if could >= _DONATION * live.peak:
+    if could >= _MIN_DONATION_SHARE * live.peak:
         names = tuple(donation.argument.index for donation in live.donations)
         one = len(names) == 1
         which = f"The argument {_argument(live.donations[0].argument)}" if one else f"{len(names):,} arguments"
@@ -170,7 +166,7 @@ _WIDE = frozenset(("f32", "f64"))
 
 
 def precision(capture: Capture) -> Iterator[Fact]:
-    """A fact for each pair of types; only of products that their links are exact for."""
+    """Yield each pair of dtypes of products that run in a wider dtype; only of products with exact links."""
     jaxpr = graph_of(capture, "jaxpr")
     rows = [] if jaxpr is None else product_rows(jaxpr)
     widened: dict[tuple[str, str], list[tuple[int, Sequence[int]]]] = {}
@@ -192,13 +188,13 @@ def product_rows(jaxpr: Graph) -> list[int]:
 
 
 def operand_type(graph: Graph, row: int) -> str:
-    """Return the one dtype of all operands of a product; empty where they differ."""
+    """Return the common dtype of a product's operands, or an empty text."""
     types = {parse_type(operand.type).dtype for operand in Node(graph, row).operands[:2]}
     return types.pop() if len(types) == 1 else ""
 
 
 def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
-    """Return the dtype that an equation's product runs in, empty where links don't say it, and the instructions."""
+    """Return the dtype in which an equation's product runs, empty without exact links, and its instructions."""
     if (hlo := graph_of(capture, "hlo")) is None:
         return "", []
     run = [node for node in analyze(capture).links.rows("jaxpr", [row], "hlo") if hlo.ops[int(hlo.op[node])] in _RUN]
@@ -207,13 +203,14 @@ def run_type(capture: Capture, row: int) -> tuple[str, Sequence[int]]:
     return (types.pop() if is_sure else ""), run
 
 
-_LARGEST = 2_000  # equations: the fates of more take longer than what is shown first may
+_MAX_EQUATIONS = 2_000  # more take longer than the first display may
 
 
 def eliminated(capture: Capture) -> Iterator[Fact]:
-    """One fact, of those for which the compiler itself says so."""
+    """Yield how many equations were eliminated according to the compiler."""
     graph = graph_of(capture, "jaxpr")
-    if graph is None or len(graph) > _LARGEST or not capture.has_passes:  # a sentence is no reason to record them
+    # Don't record passes for the sake of one sentence.
+    if graph is None or len(graph) > _MAX_EQUATIONS or not capture.has_passes:
         return
     fates = analyze(capture).of_fates["jaxpr"]
     rows = np.flatnonzero((fates.kind == KINDS.index("eliminated")) & ~fates.inferred & graph.is_equation).tolist()
@@ -228,7 +225,7 @@ def eliminated(capture: Capture) -> Iterator[Fact]:
 
 
 def target(capture: Capture) -> Iterator[Fact]:
-    """One fact where the capture names a target."""
+    """Yield the target that the capture was compiled for, with the estimated time."""
     environment = capture.environment
     if "target" not in environment:
         return
@@ -242,7 +239,7 @@ def target(capture: Capture) -> Iterator[Fact]:
 
 
 def _devices(capture: Capture) -> str:
-    """`8 × NVIDIA H100`; of a program that uses fewer than there are, `1 of 8 × NVIDIA H100`, and why."""
+    """Return `8 × NVIDIA H100`; for fewer devices than available, `1 of 8 × NVIDIA H100` with the reason."""
     environment = capture.environment
     device, count = environment.get("device", environment["target"]), int(environment.get("devices", "1"))
     used = int(capture.hlo.graph.attributes.get("num_partitions", "1"))
@@ -252,7 +249,7 @@ def _devices(capture: Capture) -> str:
 
 
 def line_text(capture: Capture, file: str, line: int) -> str:
-    """`line 3`; of another file than the function's, `line 3 of layers.py`."""
+    """Return `line 3`, or `line 3 of layers.py` for another file than the function's."""
     if file == capture.file:
         return f"line {line}"
     source = capture.sources.get(file)
@@ -260,7 +257,7 @@ def line_text(capture: Capture, file: str, line: int) -> str:
 
 
 def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
-    """`line 3`, `lines 3 and 7`, of the lines that nodes belong to; empty where none is known."""
+    """Return the lines of nodes as text, `lines 3 and 7`; empty if unknown."""
     attribution = graph.attribution
     codes = {int(attribution.line[node]) for node in nodes}
     places = {(attribution.places[code].file, attribution.places[code].line) for code in codes if code >= 0}
@@ -271,11 +268,11 @@ def lines_of(capture: Capture, graph: Graph, nodes: Iterable[int]) -> str:
     return list_names([*(f"line {line}" for line in own), *others])
 
 
-_NAMES_SHOWN = 3  # names of instructions and functions
+_MAX_NAMES = 3  # names of instructions and functions
 
 
 def kernel_facts(row: KernelCode, platform: str) -> list[tuple[str, str]]:
-    """Names and texts of the facts; what isn't known is said where one would look for it."""
+    """Return (name, text) of the facts about a kernel's machine code, with "not known" for unknown facts."""
     facts = {"cpu": _cpu, "tpu": _tpu}.get(platform, _gpu)(row)
     return [*facts, *([("calls", _names(row.calls))] if row.calls else [])]
 
@@ -318,5 +315,5 @@ def _tpu(row: KernelCode) -> list[tuple[str, str]]:
 
 
 def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

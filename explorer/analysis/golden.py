@@ -1,15 +1,13 @@
-"""What became more, or less, than a golden file allows, and which line did it.
+"""Comparison of a golden record with a new one: which measures changed, on which line, and why.
 
-Of a measure that grew, the line that has most of the growth is named. Its cause is the first line that was edited and
-whose equations are others than before. Where the equations are the same, it lies in what is returned or donated, or in
-JAX itself; or nobody can tell, and that is said.
+The line with most of a measure's growth is named. The cause is the first edited line with other equations. If the
+equations are equal, the cause is in the results, the donation or the version of JAX, or it is unknown.
 
-Lines are aligned as they are traced: first those with the same text, between them those with the same equations,
-between those what is left, by how much of its text is alike. So a line that was only moved, renamed or given a comment
-is itself, and one that was edited is the line between the same neighbours.
+Lines are aligned in the order of tracing: first those with equal text, between these those with equal equations, and
+between these the others by similarity. So a line that only moved, was renamed or got a comment matches itself.
 
-A record names operations, types and lines, and nothing that XLA numbers, so that one program gives one record on every
-run; sums are those of the line table, rounded to whole FLOPs and bytes.
+A record has operations, types and lines, but no names that XLA numbers: each run of one program gives the same record.
+Sums are those of the line table, rounded to whole FLOPs and bytes.
 """
 
 from __future__ import annotations
@@ -41,14 +39,14 @@ _WORDS = {
     "constants": "constants baked in", "wire": "bytes sent to other devices",
 }  # fmt: skip
 _IN_BYTES = frozenset(("bytes", "peak_memory", "constants", "wire"))
-_WIDEST = 60  # characters of code, or of a kernel's name
+_MAX_WIDTH = 60  # characters of code, or of a kernel's name
 _MOVES = frozenset(("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "iota", "pjit", "jit", "stop_gradient"))
 _COMPILES = "see explorer.watch() for the reason of each"
-_MOST = 2  # equations or kernels that a sentence names
+_MAX_NAMED = 2  # equations or kernels that a sentence names
 
 
 def compared(before: Golden, now: Golden, name: str) -> CheckResult:
-    """A record beside a new one, which takes over what only the old one says."""
+    """Return the changes from one record to another. The new one keeps the old one's function and tolerances."""
     now = replace(now, function=before.function, arguments=before.arguments, tolerance=before.tolerance)
     changes = [
         change for old in before.programs for change in _Comparison(before, now, old, now.program(old.target)).changes()
@@ -61,7 +59,7 @@ def compared(before: Golden, now: Golden, name: str) -> CheckResult:
 
 
 class _Cause(NamedTuple):
-    """What brought a change about: the sentence, and where that stands, nowhere if nobody knows."""
+    """Cause of a change, with its place if known."""
 
     text: str
     file: str = ""
@@ -95,7 +93,7 @@ class _Comparison:
     def _donation(self) -> Iterator[Change]:
         old, new = self._old.donated, self._new.donated
         if old != new:
-            # Less is worse here, so what is compared is what isn't donated.
+            # Less donation is worse, so the signs are swapped.
             text = f"donated arguments: {bytes_text(new)}, {bytes_text(old)} before"
             yield self._change("donated", -old, -new, text)
 
@@ -157,13 +155,13 @@ def _place_of(golden: Golden) -> tuple[str, int]:
 
 
 def _where(pair: Pair, row: LineRecord, with_kernels: bool) -> str:
-    place = f"line {row.line} of {row.file}, `{cut_end(row.code, _WIDEST)}`" if row.file else "no line that is known"
+    place = f"line {row.line} of {row.file}, `{cut_end(row.code, _MAX_WIDTH)}`" if row.file else "no line that is known"
     kernels = _kernel_text(*pair) if with_kernels else ""
     return f"most of it on {place}" + (f": {kernels}" if kernels else "")
 
 
 def _kernel_text(before: LineRecord | None, after: LineRecord | None) -> str:
-    """`exp → f32[8] and add → f32[8] instead of add, exp → f32[8]`."""
+    """Return the kernels that changed: `exp → f32[8] and add → f32[8] instead of add, exp → f32[8]`."""
     old, new = (Counter(row.kernels) if row else Counter[str]() for row in (before, after))
     come, gone = _named(new - old), _named(old - new)
     if come and gone:
@@ -172,11 +170,9 @@ def _kernel_text(before: LineRecord | None, after: LineRecord | None) -> str:
 
 
 def _edit(pairs: Sequence[Pair]) -> _Cause:
-    """What is different in the line that was edited, among all lines whose equations are others.
-
-    Where the text of one is another too, that was edited, and the equations of the others follow from it: those before
-    it as derivatives, those after it as types. Else the first, as where a library changed.
-    """
+    """Return the change of equations of the edited line among all pairs with other equations."""
+    # Changes of other lines follow from the line with edited text: derivatives before it, types after it. Without such
+    # a line a library changed, so the first pair counts.
     before, after = next((pair for pair in pairs if _is_edited(*pair)), pairs[0])
     old, new = Counter(_equations(before)), Counter(_equations(after))
     come, gone = _named(new - old), _named(old - new)
@@ -192,7 +188,7 @@ def _edit(pairs: Sequence[Pair]) -> _Cause:
     if line is None or not line.file:
         return _Cause(f"code of no known line {what}")
     more = f"; so have {count_text(len(pairs) - 1, 'other line')}" if len(pairs) > 1 else ""
-    return _Cause(f"`{cut_end(line.code, _WIDEST)}` {what}{more}", line.file, line.line)
+    return _Cause(f"`{cut_end(line.code, _MAX_WIDTH)}` {what}{more}", line.file, line.line)
 
 
 def _is_edited(before: LineRecord | None, after: LineRecord | None) -> bool:
@@ -205,15 +201,17 @@ def _equations(row: LineRecord | None) -> Mapping[str, int]:
 
 
 def _named(counts: Counter[str]) -> str:
-    """What computes first, the largest first; what only moves values last."""
+    """Return operations as text, the largest results first, and operations that only move values last."""
 
     def rank(name: str) -> tuple[bool, int]:
         what, _, type_ = name.rpartition(" ")
         return what in _MOVES, -bytes_of(type_)
 
     ranked = sorted(counts, key=rank)
-    names = [cut_middle(name, _WIDEST) + (f" ×{counts[name]}" if counts[name] > 1 else "") for name in ranked[:_MOST]]
-    others = len(ranked) - _MOST
+    names = [
+        cut_middle(name, _MAX_WIDTH) + (f" ×{counts[name]}" if counts[name] > 1 else "") for name in ranked[:_MAX_NAMED]
+    ]
+    others = len(ranked) - _MAX_NAMED
     return list_names([*names, *([count_text(others, "other")] if others > 0 else [])])
 
 
@@ -223,11 +221,11 @@ _KEYS: Sequence[Callable[[LineRecord], Hashable]] = (
     lambda row: row.code,
     lambda row: tuple(row.equations.items()),
 )
-_MOST_COMPARED = 2_500  # pairs of lines, each of which takes some 20 µs
+_MAX_COMPARED = 2_500  # pairs of lines, at about 20 µs each
 
 
 def matched_lines(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> list[Pair]:
-    """Each line of both, beside the same one of the other, None where that has none; in the order of `after`."""
+    """Return pairs of the same line in both records, None where one lacks it, in the order of `after`."""
     return list(_aligned(before, after, 0))
 
 
@@ -238,15 +236,15 @@ def _aligned(before: Sequence[LineRecord], after: Sequence[LineRecord], level: i
     key = _KEYS[level]
     matcher = SequenceMatcher(None, [key(row) for row in before], [key(row) for row in after], autojunk=False)
     from_before = from_after = 0
-    for start, other, length in matcher.get_matching_blocks():  # the last has no length, and stands at both ends
+    for start, other, length in matcher.get_matching_blocks():  # the last block is empty, at the end of both
         yield from _aligned(before[from_before:start], after[from_after:other], level + 1)
         yield from zip(before[start : start + length], after[other : other + length], strict=True)
         from_before, from_after = start + length, other + length
 
 
 def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> Iterator[Pair]:
-    """The lines between two neighbours: the more of them have a partner, and the more these are alike, the better."""
-    if len(before) == len(after) or len(before) * len(after) > _MOST_COMPARED:
+    """Yield the alignment with the most pairs, and the most similar ones."""
+    if len(before) == len(after) or len(before) * len(after) > _MAX_COMPARED:
         yield from zip_longest(before, after)
         return
     best = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]
@@ -271,7 +269,7 @@ def _by_likeness(before: Sequence[LineRecord], after: Sequence[LineRecord]) -> I
 _MOVES_NOTHING = frozenset(
     ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "fusion", "broadcast", "reshape", "call")
 )
-# Their bodies have equations of their own.
+# The equations in their bodies count instead.
 _CALLS = frozenset(
     ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
 )
@@ -279,7 +277,7 @@ Place = tuple[str, int]
 
 
 def program_record(capture: Capture, findings: Iterable[Finding], folder: str, target: str) -> ProgramRecord:
-    """What a golden file has of one program, with what lint says of it; paths are written from a folder.
+    """Return a program's golden record with its lint findings. Paths are relative to `folder`.
 
     Raises:
         UnknownNameError: The capture has no jaxpr or no HLO.
@@ -350,12 +348,12 @@ def _kernel_texts(graph: Graph, kernels: Ints) -> list[str]:
 
 
 def _types(graph: Graph) -> list[str]:
-    """Without layouts, which a compiler chooses anew for every change around."""
+    """Return types without layouts, which the compiler may change whenever code nearby changes."""
     return [str(parse_type(text)) for text in graph.types]
 
 
 def file_label(file: str, folder: str) -> str:
-    """A path that is the same on another machine: from `folder`, or for a library's file from its package's folder."""
+    """Return a path that is equal on other machines: relative to `folder`, or to a library's package."""
     if not file:
         return ""
     if is_library_file(file):

@@ -22,15 +22,15 @@ from explorer.model.results.sweep import (
 from explorer.model.results.timing import Ratio
 from explorer.model.units import factor_text, factors_text, range_text
 
-_GOOD = 0.98  # R² from which growth is described as a power
-_LEAST = 0.25  # the power from which it is
-_WITHIN = 0.1  # of a value in the middle: what surely stays within that to both sides doesn't depend
-_EQUAL = 1.01  # the factor within which bytes, which the compiler tells exactly, are the same
-_ROUNDED = 0.05  # of an exponent: what rounding to a tenth hides
+_MIN_FIT = 0.98  # R² of growth that is described as a power
+_MIN_POWER = 0.25
+_EQUIVALENCE = 0.1  # times within ± this share of one value don't depend on the axis
+_EQUAL_BYTES = 1.01  # byte counts, which the compiler reports exactly, are equal within this factor
+_SHOWN_ERROR = 0.05  # of an exponent: smaller errors are hidden by rounding to a tenth
 
 
 def headline(sweep: Sweep) -> str:
-    """The sweep in a sentence; says so where nothing is to be seen."""
+    """Return the sweep in a sentence."""
     if len(sweep.failed) == len(sweep.rows):
         what = f": {sweep.rows[0].error}" if sweep.rows else ""
         return f"all {len(sweep.rows):,} points failed{what}" if len(sweep.rows) > 1 else f"it failed{what}"
@@ -39,17 +39,20 @@ def headline(sweep: Sweep) -> str:
     if axis.numbers is not None:
         growth = _growth_texts(sweep, axis)
         parts = [*growth[:1], *_between(sweep, axis), *growth[1:]]
-    parts += _noise(sweep) + _failures(sweep)
+    parts += _noise(sweep)
+    if sweep.failed:
+        first = sweep.label(sweep.failed[0])
+        parts.append(f"{len(sweep.failed):,} of {len(sweep.rows):,} points failed, the first at {first}")
     return "; ".join(parts) or f"{len(sweep.rows):,} point{'s' * (len(sweep.rows) != 1)}"
 
 
 def is_power(growth: Growth) -> bool:
-    """True if a power describes it: one that fits, and no root so high that a factor says more."""
-    return growth.fit >= _GOOD and growth.power >= _LEAST
+    """Return True if a power law describes the growth well: a good fit, and not close to constant."""
+    return growth.fit >= _MIN_FIT and growth.power >= _MIN_POWER
 
 
 def growths(sweep: Sweep, figure: str) -> list[tuple[Series, Growth | None]]:
-    """How a figure grows along each series; None where that can't be told."""
+    """Return each series with the growth of a figure along it, None if unknown."""
     numbers = sweep.axes[sweep.over].numbers or ()
     pairs: list[tuple[Series, Growth | None]] = []
     for series in sweep.series:
@@ -70,17 +73,20 @@ def _growth_texts(sweep: Sweep, axis: Axis) -> list[str]:
 
 def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequence[tuple[Series, Growth | None]]) -> str:
     powers = [growth for _, growth in each if growth is not None and is_power(growth)]
-    # Each program was compiled once: what goes up and down, or stays, may be chance.
+    # Each program was compiled only once, so differences may be chance.
     once = ", each measured once" if figure == "compile_seconds" else ""
     if figure == "seconds" and all(_is_equivalent(_known(series.rows, figure)) for series, _ in each):
-        return f"{name} doesn't depend on {axis.name}: all within ±{100 * _WITHIN:.0f} %"
+        return f"{name} doesn't depend on {axis.name}: all within ±{100 * _EQUIVALENCE:.0f} %"
     values = [[float(getattr(row, figure)) for row in _known(series.rows, figure)] for series, _ in each]
-    if figure == "peak" and all(max(several) <= _EQUAL * min(several) for several in values if several):
+    if figure == "peak" and all(max(several) <= _EQUAL_BYTES * min(several) for several in values if several):
         return f"{name} doesn't depend on {axis.name}"
     if len(powers) == len(each):
         unsure = max(_power_error(axis, figure, _known(series.rows, figure), sweep.over) for series, _ in each)
         if unsure <= 0.5:
-            return f"{name} grows as {_powers(axis, powers, unsure)}{once}"
+            first, last = (f"{axis.name}^{pick(each.power for each in powers):.1f}" for pick in (min, max))
+            both = first if first == last else f"{first} to {last}"
+            error = f" (± {unsure:.1f})" if unsure > _SHOWN_ERROR else ""
+            return f"{name} grows as {both}{error}{once}"
     if figure == "compile_seconds":
         seconds = [value for several in values for value in several]
         return f"{name} is {range_text(min(seconds), max(seconds))}{once}"
@@ -88,15 +94,15 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
 
 
 def _is_equivalent(rows: Sequence[SweepRow]) -> bool:
-    """True if all intervals lie within 10 % of one value: the same, and not only not told apart."""
+    """Return True if all intervals are within 10 % of one value: a proof of equality, not a lack of evidence."""
     samples = [row.steady for row in rows if row.steady is not None]
     if not samples or any(one.is_too_noisy for one in samples):
         return False
-    return max(one.high for one in samples) * (1 - _WITHIN) <= min(one.low for one in samples) * (1 + _WITHIN)
+    return max(one.high for one in samples) * (1 - _EQUIVALENCE) <= min(one.low for one in samples) * (1 + _EQUIVALENCE)
 
 
 def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -> float:
-    """How far a power may be off: by the intervals of its values, and by two standard errors of what is no power."""
+    """Return the error of a fitted power: from the intervals of values, plus two standard errors of the residuals."""
     xs = [log((axis.numbers or ())[row.at[over]]) for row in rows]
     ys = [log(getattr(row, figure)) for row in rows]
     centre, middle = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -108,15 +114,8 @@ def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -
     return sqrt(measured + 4 * left / max(len(xs) - 2, 1) / across)
 
 
-def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
-    low, high = min(growth.power for growth in growths), max(growth.power for growth in growths)
-    first, last = f"{axis.name}^{low:.1f}", f"{axis.name}^{high:.1f}"
-    both = first if first == last else f"{first} to {last}"
-    return f"{both} (± {unsure:.1f})" if unsure > _ROUNDED else both
-
-
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
-    """Where it is no power: the factor from the first to the last, of the series that changes most."""
+    """Return the factor from the first to the last value, of the series that changes most."""
     factors: list[tuple[float, list[SweepRow]]] = []
     for series in sweep.series:
         rows = _known(series.rows, figure)
@@ -147,7 +146,7 @@ def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
-    """What begins as overhead may end as a power: that of the last values, of which `growth_of` wants three."""
+    """Return the power law of the last values: growth may begin as overhead. `growth_of` needs three values."""
     for end in (rows[i:] for i in range(1, len(rows))):
         growth = growth_of(
             [(axis.numbers or ())[row.at[sweep.over]] for row in end], [getattr(row, figure) for row in end]
@@ -181,7 +180,7 @@ def _kinds(sweep: Sweep) -> list[str]:
 
 
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
-    """`bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`; said only where their intervals don't meet."""
+    """Return `bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`, only if their intervals don't overlap."""
     if len(rows) < 2:
         return ""
     (fast, first), (slow, last) = (pick(rows, key=lambda one: one[1].seconds) for pick in (min, max))
@@ -189,7 +188,7 @@ def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
         return ""
     names = " and ".join(label for label, _ in rows) if len(rows) == 2 else "all"
     if _is_equivalent([row for _, row in rows]):
-        return f"{names} take the same time within ±{100 * _WITHIN:.0f} %"
+        return f"{names} take the same time within ±{100 * _EQUIVALENCE:.0f} %"
     low, high = last.steady.low / first.steady.high, last.steady.high / first.steady.low
     if low <= 1:
         return f"no difference was seen between {names if len(rows) == 2 else f'the {len(rows):,}'}"
@@ -205,23 +204,16 @@ def _noise(sweep: Sweep) -> list[str]:
     return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy to tell, seen to ±{100 * worst:.0f} %"]
 
 
-def _failures(sweep: Sweep) -> list[str]:
-    if not sweep.failed:
-        return []
-    first = sweep.failed[0]
-    return [f"{len(sweep.failed):,} of {len(sweep.rows):,} points failed, the first at {sweep.label(first)}"]
-
-
 def _known(rows: Sequence[SweepRow], figure: str) -> list[SweepRow]:
     return [row for row in rows if isfinite(getattr(row, figure))]
 
 
-_HIDDEN = 0.1  # of the time: a saving as large that the intervals don't exclude is worth a word
-_ROUNDING = 1e-6  # of the largest value: what float32 and another order of sums make of equal results
+_MIN_HIDDEN = 0.1  # share of the time: a possible saving this large that the noise hides is mentioned
+_ROUNDING_ERROR = 1e-6  # of the largest value: difference of equal float32 results, summed in another order
 
 
 def what_if_headline(what_if: WhatIf) -> str:
-    """The two variants that save most, in a sentence; says so where none does."""
+    """Return the two variants that save most in a sentence, or that none saves anything."""
     plain, variants = what_if.plain, what_if.variants
     worth = [row for row in variants if row.time_saved > 0 or row.saved(plain) > 0]
     worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(plain)))
@@ -231,12 +223,12 @@ def what_if_headline(what_if: WhatIf) -> str:
     if len(failed) == len(variants):
         return f"nothing could be tried: {failed[0].doing} failed" if failed else "nothing was tried"
     hidden = max((1 - row.ratio.low for row in variants if row.ratio is not None and not row.is_same), default=0.0)
-    unseen = f"; up to {100 * hidden:.0f} % of time could be hidden in the noise" if hidden > _HIDDEN else ""
+    unseen = f"; up to {100 * hidden:.0f} % of time could be hidden in the noise" if hidden > _MIN_HIDDEN else ""
     return f"nothing that was tried is seen to save {'time or memory' if plain.steady else 'memory'}{unseen}"
 
 
 def verdict(row: Variant, plain: Measured) -> str:
-    """What a variant brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
+    """Return what a variant saves and costs: `saves 4.0 MB and 12 % of time`."""
     if row.error:
         return f"failed: {row.error}"
     if row.is_same:
@@ -252,7 +244,7 @@ def verdict(row: Variant, plain: Measured) -> str:
 
 
 def _of_results(difference: Difference | None) -> str:
-    if difference is None or difference.relative <= _ROUNDING:
+    if difference is None or difference.relative <= _ROUNDING_ERROR:
         return ""
     differ = "can't be compared" if isnan(difference.relative) else f"differ by {difference} of the largest"
     return f" (results {differ})"
@@ -274,7 +266,7 @@ def _no_difference(row: Variant, plain: Measured) -> str:
 def _time_text(ratio: Ratio | None, saved: float) -> str:
     if ratio is None:
         return f"{100 * abs(saved):.0f} % of time"
-    if ratio.ratio >= 1.995:  # which reads as 2.0×
+    if ratio.ratio >= 1.995:  # shown as 2.0×
         return f"{factor_text(ratio.ratio)} the time ({factors_text(ratio.low, ratio.high)})"
     least, most = sorted(100 * abs(1 - end) for end in (ratio.low, ratio.high))
     return f"{100 * abs(saved):.0f} % of time ({least:.0f} … {most:.0f} %)"

@@ -1,4 +1,4 @@
-"""In words how sizes that vary are served: a sentence, what prevents padding, and what padding costs."""
+"""A report of padding in words: how varying sizes are served, what prevents padding, and its cost."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from explorer.model.results.sweep import text_table
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, share_text
 
-_NAMED = 3  # refusals in the sentence
-_ROWS = 12  # of sizes, in the text
+_MAX_NAMED = 3  # refusals in the sentence
+_MAX_ROWS = 12  # of sizes, in the text
 _GAP = "  "
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Equations of one line that prevent padding for one reason: the first of them, and how many there are."""
+    """Equations of one line that prevent padding for the same reason: the first, and their number."""
 
     first: PaddingRefusal
     count: int
@@ -28,18 +28,16 @@ class Obstacle:
 
     @property
     def place(self) -> str:
-        """Of the line; empty where nobody knows."""
         return self.first.place or self.first.reason.partition("  at  ")[2]
 
     @property
     def name(self) -> str:
-        """What is in the way, with its line."""
         named = f"`{self.first.primitive}`" if self.first.primitive else self.reason
         return f"{named} at {self.first.place}" if self.first.place else named
 
 
 def obstacles(report: DynamicReport) -> list[Obstacle]:
-    """What prevents padding, each line and reason once, in the order of the program.
+    """Return what prevents padding, each line and reason once, in program order.
 
     Example:
         >>> svd = PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
@@ -54,7 +52,7 @@ def obstacles(report: DynamicReport) -> list[Obstacle]:
 
 
 def headline(report: DynamicReport) -> str:
-    """What serves which sizes, and how much of it is padding; or what prevents padding."""
+    """Return how sizes are served and the share of padding, or what prevents padding."""
     if report.verdict == "static":
         return "Static: no size varies"
     if report.verdict == "specialised":
@@ -69,16 +67,16 @@ def _not_padded(report: DynamicReport) -> str:
     if not report.refusals[0].equation:
         return blocking[0].name
     count = len(report.refusals)
-    names = [each.name for each in blocking[:_NAMED]]
-    if len(blocking) > _NAMED:
-        names.append(f"{len(blocking) - _NAMED} more")
+    names = [each.name for each in blocking[:_MAX_NAMED]]
+    if len(blocking) > _MAX_NAMED:
+        names.append(f"{len(blocking) - _MAX_NAMED} more")
     return f"{count_text(count, 'equation')} prevent{'s' * (count == 1)} padding: {list_names(names)}"
 
 
 def _served(report: DynamicReport) -> str:
     padded = sum(binary.is_padded for binary in report.binaries)
     serve = f"{padded:,} binar{'ies serve' if padded != 1 else 'y serves'}"
-    # An empty size has a binary of its own, but it isn't among those that can be padded.
+    # A size of 0 has its own binary, but isn't among the sizes that can be padded.
     own = sum(not binary.is_padded and 0 not in binary.sizes.values() for binary in report.binaries)
     with_own = (
         f", {own:,} of them {'have binaries' if own != 1 else 'has a binary'} of {'their' if own != 1 else 'its'} own"
@@ -100,7 +98,7 @@ def _wasted(report: DynamicReport) -> list[str]:
 
 
 def total_waste(report: DynamicReport) -> tuple[float, str]:
-    """The part of all calls that is padding, each as its sizes are served now, and of what: FLOPs, or else bytes."""
+    """Return the share of padding in all calls, and its measure: FLOPs, or bytes if FLOPs are unknown."""
     wasted = report.wasted_flops
     all_flops = sum(row.calls * (row.padded_flops or 0) for row in report.sizes)
     if wasted is not None and all_flops:
@@ -114,31 +112,31 @@ def waste_of(row: PaddedSizes, what: str) -> float:
 
 
 def by_waste(report: DynamicReport) -> list[PaddedSizes]:
-    """The sizes whose calls waste most first: that grows with the calls, not with the share alone."""
+    """Return the sizes by waste in all their calls, largest first."""
     has_flops = total_waste(report)[1] == "FLOPs"
     wasted = [row.calls * ((row.wasted_flops or 0.0) if has_flops else row.wasted_bytes) for row in report.sizes]
     return [report.sizes[at] for at in sorted(range(len(wasted)), key=lambda at: -wasted[at])]
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """`batch = 37, seq = 50`."""
+    """Return `batch = 37, seq = 50`."""
     return ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
 
 
 def bucket_text(sizes: Mapping[str, int]) -> str:
-    """`64 × 64`."""
+    """Return `64 × 64`."""
     return " × ".join(f"{size:,}" for size in sizes.values())
 
 
 def dimensions_text(report: DynamicReport) -> str:
-    """`batch = 1 … 64, seq = 16`."""
+    """Return `batch = 1 … 64, seq = 16`."""
     return ", ".join(
         f"{name} = {least:,}" + f" … {most:,}" * (most > least) for name, (least, _, most) in report.dimensions.items()
     )
 
 
 def facts(report: DynamicReport) -> Iterator[tuple[str, str]]:
-    """What is known in rows: what it is, and the text."""
+    """Yield (name, text) rows of the report."""
     if report.dimensions:
         yield "can be", dimensions_text(report)
     if report.verdict == "padded":
@@ -192,9 +190,9 @@ def report_text(report: DynamicReport) -> str:
         lines += text_table(binary_rows(report))
     if report.sizes:
         worst = by_waste(report)
-        lines += text_table(size_rows(report, worst[:_ROWS]))
-        if len(worst) > _ROWS:
-            lines.append(f"{_GAP}… and {count_text(len(worst) - _ROWS, 'size')} that waste less")
+        lines += text_table(size_rows(report, worst[:_MAX_ROWS]))
+        if len(worst) > _MAX_ROWS:
+            lines.append(f"{_GAP}… and {count_text(len(worst) - _MAX_ROWS, 'size')} that waste less")
     return "\n".join([*lines, *(f"{_GAP}fault: {fault}" for fault in report.faults)])
 
 

@@ -1,20 +1,20 @@
-"""The language of the search field and of `Graph.where`: which nodes does a query find?
+"""The query language of the search field and of `Graph.where`.
 
     softmax exp                     both words, anywhere in name, op, type or scope, in any case
     op:dot  scope:attention         a word in one field
     op == "copy"  name != dot.3     a whole field, not a part of it
     /^dot\\.\\d+$/  name:/fusion/      a regular expression, anywhere or in one field
     dtype:bf16  shape:8,*,64        an array of this dtype, of these dimensions
-    line:12  line:10-20  line:train.py:12  file:train.py        the line of the user's code that it belongs to
-    through:12  through:linear.py:90  function:attention        any frame of its stack: calls, and libraries' code
+    line:12  line:10-20  line:train.py:12  file:train.py        the line of the user's code that the node belongs to
+    through:12  through:linear.py:90  function:attention        any frame of the stack: calls, and libraries' code
     in:body                         inside a group of this name or kind
-    target:getrf                    a custom call whose target has this in it
-    attr:replica_groups  attr:dimensions={1}    an attribute; one with this in its value
+    target:getrf                    a custom call whose target contains this
+    attr:replica_groups  attr:dimensions={1}    an attribute; an attribute whose value contains this
     attr == dimensions={1}          an attribute of exactly this value
     bytes > 1MB  flops >= 2G        numbers: bytes, flops and other measures, elements, rank, operands, users
-    a and b, a or b, not a, (a)     combined; `and` may be left out
+    a and b, a or b, not a, (a)     combined; `and` is optional
 
-The viewer has the same language in view/js/src/core/query.ts; both are held to the cases in view/js/test/queries.json.
+The viewer implements the same language in view/js/src/core/query.ts. Both are tested with view/js/test/queries.json.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TEXTS = (
     "target",
     "attr",
 )
-# What holds a custom call's target: in HLO, StableHLO, and a jaxpr's `ffi_call`.
+# Attributes with a custom call's target in HLO, StableHLO, and the jaxpr's `ffi_call`.
 TARGET_KEYS = ("custom_call_target", "call_target_name", "target_name")
 _NUMBERS = ("bytes", "elements", "rank", "operands", "users", "line")
 _UNITS = {
@@ -65,7 +65,8 @@ _REGEX = re.compile(r"/((?:[^/\\\s]|\\.)+)/(?=[\s)]|$)")
 _STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµ%]*)$")
 _LINES = re.compile(r"(?:(.*):)?(\d{1,9})(?:-(\d{1,9}))?$")
-_LONGEST, _DEEPEST, _SHOWN = 10_000, 100, 120  # characters, levels, characters on each side of a mistake
+_MAX_LENGTH, _MAX_DEPTH = 10_000, 100
+_CONTEXT = 120  # characters shown on each side of an error
 _COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -82,19 +83,19 @@ def where(graph: Graph, query: str) -> tuple[Node, ...]:
 
 
 def find(graph: Graph, query: str) -> NDArray[np.intp]:
-    """The indices of the nodes that a query finds, ascending; every node for an empty query.
+    """Return the indices of matching nodes in ascending order; all nodes for an empty query.
 
     Raises:
-        QueryError: The query can't be read; says where.
+        QueryError: The query is malformed; the message shows where.
     """
-    if len(query) > _LONGEST:
-        raise QueryError(f"this query has {len(query):,} characters; at most {_LONGEST:,} are read.")
+    if len(query) > _MAX_LENGTH:
+        raise QueryError(f"this query has {len(query):,} characters; at most {_MAX_LENGTH:,} are read.")
     return np.flatnonzero(_Parser(query).parse()(graph))
 
 
 @dataclass
 class _Parser:
-    """Recursive descent: or, and, not, term. What can't be an operator is a word: `and` and `not` are opcodes too."""
+    """Recursive descent parser. `and` and `not` are opcodes too: in a place where no operator fits, they are words."""
 
     query: str
     at: int = 0
@@ -124,8 +125,8 @@ class _Parser:
 
     def negation(self) -> Test:
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self.error(f"it is more than {_DEEPEST} levels deep")
+        if self.depth > _MAX_DEPTH:
+            raise self.error(f"it is more than {_MAX_DEPTH} levels deep")
         test = self.operand()
         self.depth -= 1
         return test
@@ -191,7 +192,7 @@ class _Parser:
         return _on_text(field, lambda text: part in text.lower())
 
     def value(self) -> tuple[str, str]:
-        """A regular expression, a quoted string, or a word up to the next space or parenthesis that closes a group."""
+        """Return the kind and text of a regular expression, a quoted string or a word."""
         for kind, pattern in (("regex", _REGEX), ("string", _STRING)):
             if match := pattern.match(self.query, self.at):
                 self.at = match.end()
@@ -220,7 +221,7 @@ class _Parser:
         return is_there
 
     def sees_word(self, word: str) -> bool:
-        """An operator stands between spaces or parentheses, and something follows it."""
+        """Return True at an operator: between spaces or parentheses, with something after it."""
         end = self.at + len(word)
         rest = self.query[end:]
         is_word = self.query[self.at : end].lower() == word and rest[:1] in (" ", "\t", "\n", "(")
@@ -235,8 +236,8 @@ class _Parser:
 
     def error(self, what: str, at: int | None = None) -> QueryError:
         at = self.at if at is None else at
-        before = f"…{self.query[at - _SHOWN : at]}" if at > _SHOWN else self.query[:at]
-        shown = before + cut_end(self.query[at:], _SHOWN)
+        before = f"…{self.query[at - _CONTEXT : at]}" if at > _CONTEXT else self.query[:at]
+        shown = before + cut_end(self.query[at:], _CONTEXT)
         return QueryError(
             f"this query can't be read: {what}.\n  {shown}\n  {' ' * len(before)}^\n"
             '  Hint: write `op:dot`, `bytes > 1MB and op == "copy"`, `line:12`, `/regex/`.'
@@ -262,14 +263,14 @@ def _numbers(graph: Graph, field: str, query: str, number: float, sign: str) -> 
         there = ", ".join(dict.fromkeys((*measures, *_NUMBERS)))
         raise QueryError(
             f"this query can't be answered: no number `{field:.60}` is known of this graph's nodes.\n"
-            f"  {cut_end(query, _SHOWN)}\n  Hint: there are {there}."
+            f"  {cut_end(query, _CONTEXT)}\n  Hint: there are {there}."
         )
     return _compared(values, sign, number)
 
 
 def _compared(values: NDArray[np.float64], sign: str, number: float) -> Mask:
     with np.errstate(invalid="ignore", over="ignore"):
-        # In single precision, as the wire has them; NaN is unknown, which is not "different" either.
+        # In single precision, like the viewer's values. NaN is unknown and matches no comparison, not even `!=`.
         return _COMPARE[sign](values.astype(np.float32), np.float32(number)) & ~np.isnan(values)
 
 
@@ -288,14 +289,14 @@ def _column(graph: Graph, field: str) -> NDArray[np.float64]:
 
 
 def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
-    """`12`, `10-20` or `train.py:12`: the lines that a node belongs to, or that its stack goes through."""
+    """Return a test for a line `12`, `10-20` or `train.py:12`, of the node or of its stack."""
     lines = _LINES.match(value)
     if lines is None:
         raise parser.error(f"a line is `12`, a range like `10-20`, or `train.py:12`, not {brief(value)}", start)
     file, low, high = (lines[1] or "").lower(), int(lines[2]), int(lines[3] or lines[2])
 
     def passes(places: Sequence[SourceLine] | Sequence[Frame]) -> list[bool]:
-        # All of a path or its last parts; any is meant, if none was given.
+        # A file matches by its whole path or its last parts; without a file, all match.
         files = [place.file.lower() for place in places]
         is_file = [not file or own == file or own.endswith((f"/{file}", f"\\{file}")) for own in files]
         return [low <= place.line <= high and fits for place, fits in zip(places, is_file, strict=True)]
@@ -306,7 +307,7 @@ def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
 
 
 def _on_text(field: str, test: Callable[[str], bool]) -> Test:
-    """Ask each distinct string once, then look the answers up by row."""
+    """Return a test that evaluates each distinct string once and looks results up by row."""
 
     def table(strings: Sequence[str]) -> Mask:
         return np.fromiter(map(test, strings), bool, len(strings))
@@ -355,7 +356,7 @@ def _on_attributes(graph: Graph, test: Callable[[str, str], bool]) -> Mask:
 
 
 def _attribute(query: str, compare: Callable[[str, str], bool]) -> Callable[[str], bool]:
-    """`key`: has it, whatever its value; `key=value`: has it with a value that compares. Tests a `key=value`."""
+    """Return a test of `key=value` texts for a query `key` (any value) or `key=value`."""
     key, is_valued, value = query.lower().partition("=")
 
     def test(pair: str) -> bool:
@@ -384,7 +385,7 @@ def _same(field: str, value: str) -> Callable[[str], bool]:
     if field == "shape":
         dims = wanted.strip("[]").replace("x", ",").split(",") if wanted.strip("[]") else []
         return lambda text: _fits(text.lower().split(",") if text else [], dims)
-    # StableHLO's names carry their dialect, which nobody types.
+    # Names of StableHLO operations begin with their dialect, which users omit.
     return lambda text: text.lower() == wanted or (field == "op" and text.lower().rpartition(".")[2] == wanted)
 
 

@@ -1,9 +1,8 @@
-"""Sequences of operations that ran several times with the same wiring, found by a suffix array.
+"""Sequences of operations that ran several times with the same wiring, found with a suffix array.
 
-As in Apophenia (Yadav et al., "Automatic Tracing in Task-Based Runtime Systems", ASPLOS 2025), each two suffixes that
-are neighbours in sorted order propose their common beginning, and the longest proposals are taken first. Two that
-overlap are one thing over and over: there the shortest period is the repeat, as a loop's turn is to be found and not
-half of its turns.
+As in Apophenia (Yadav et al., "Automatic Tracing in Task-Based Runtime Systems", ASPLOS 2025), each two neighboring
+suffixes in sorted order propose their common prefix, and the longest proposals are taken first. Two overlapping
+occurrences come from a loop: there the repeat is the shortest period, one iteration and not half of all iterations.
 """
 
 from __future__ import annotations
@@ -22,13 +21,11 @@ _OUTSIDE, _NO_ARRAY = -1, (-2, 0)
 
 
 def repeated_sequences(steps: Sequence[Step], *, length: int = 2, count: int = 2) -> tuple[RepeatedSequence, ...]:
-    """What repeats in the steps of one thread: the same operations, with the same parameters, types and wiring.
+    """Return the repeated sequences in one thread's steps: equal operations, parameters, types and wiring.
 
-    A look at a value ends whatever runs, so no sequence has one inside. Values from before a sequence are told apart
-    only by whether two are the same: a turn of a loop is the same as the one before it on other values.
-
-    Sequences have `length` operations and ran `count` times, at least. They come in the order of their first
-    occurrence, and no two overlap.
+    Reading a value on the host ends a sequence. Values from before a sequence count as equal or different only: an
+    iteration on other values is the same sequence. Each sequence has at least `length` operations and ran at least
+    `count` times. Sequences don't overlap and come in the order of their first occurrence.
     """
     groups: dict[tuple[tuple[int, ...], _Wiring], list[int]] = {}
     for repeat in find_repeats(_tokens(steps), length=length, count=count):
@@ -41,12 +38,12 @@ def repeated_sequences(steps: Sequence[Step], *, length: int = 2, count: int = 2
 
 
 def _tokens(steps: Iterable[Step]) -> list[tuple[int, ...]]:
-    """Each step as something that is equal where it repeats: the operation, and how far back each input was made."""
+    """Return tokens that are equal where steps repeat: the operation, and how far back each input was made."""
     tokens: list[tuple[int, ...]] = []
-    made: dict[int, tuple[int, int]] = {}  # since the last look at a value
+    made: dict[int, tuple[int, int]] = {}  # since the last value was read
     for at, step in enumerate(steps):
         if step.operation is None:
-            tokens.append((-1, at))  # like no other
+            tokens.append((-1, at))  # equal to no other token
             made.clear()
             continue
         wires: list[int] = []
@@ -59,7 +56,7 @@ def _tokens(steps: Iterable[Step]) -> list[tuple[int, ...]]:
 
 
 def wiring_of(steps: Iterable[Step]) -> _Wiring:
-    """Where each input of some operations comes from, with values numbered anew; see `RepeatedSequence.wiring`."""
+    """Return the origin of each operation's inputs, with values renumbered; see `RepeatedSequence.wiring`."""
     made: dict[int, tuple[int, int]] = {0: _NO_ARRAY}
     outside: dict[int, tuple[int, int]] = {}
     wiring: list[tuple[tuple[int, int], ...]] = []
@@ -84,22 +81,22 @@ def _sequence(steps: Sequence[Step], starts: Sequence[int], wiring: _Wiring) -> 
     return RepeatedSequence(digest, operations, wiring, numbers, file, first, last)
 
 
-np: Any = numpy  # its sorted arrays have types that say less than their names
+np: Any = numpy  # sorted arrays lose their types in NumPy's stubs
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A substring that occurs several times: its length, and its starts in order. No two occurrences overlap."""
+    """A repeated substring: its length, and the sorted starts of occurrences that don't overlap."""
 
     length: int
     starts: tuple[int, ...]
 
 
 def find_repeats(tokens: Sequence[Hashable], *, length: int = 2, count: int = 2) -> tuple[Repeat, ...]:
-    """Substrings that repeat, so chosen that nothing else does in what they leave uncovered.
+    """Return repeated substrings that leave no repeat uncovered.
 
-    Takes O(n log² n) for each of a few rounds. A repeat has `length` tokens (1 or more) and occurs `count` times (2 or
-    more) at least. Repeats come in the order of their first occurrence.
+    Takes O(n log² n) for each of a few rounds. A repeat has at least `length` tokens (1 or more) and occurs at least
+    `count` times (2 or more). Repeats come in the order of their first occurrence.
 
     Example:
         >>> find_repeats("abcabcabcxab", length=2)
@@ -122,7 +119,7 @@ def find_repeats(tokens: Sequence[Hashable], *, length: int = 2, count: int = 2)
 
 def _round(codes: Any, is_covered: Any, length: int, count: int) -> list[tuple[int, int]]:
     free = codes.copy()
-    free[is_covered] = -1 - np.arange(int(is_covered.sum()))  # each another one, so that nothing goes across
+    free[is_covered] = -1 - np.arange(int(is_covered.sum()))  # unique codes, so that no repeat crosses them
     order = suffix_array(free)
     common = common_prefixes(free, order)
     chosen: dict[tuple[int, ...], list[int]] = {}
@@ -139,21 +136,21 @@ def _round(codes: Any, is_covered: Any, length: int, count: int) -> list[tuple[i
 
 
 def _occurrences(codes: Any, span: int, period: int, start: int, other: int, length: int) -> tuple[int, list[int]]:
-    """How long the repeat in a proposal is, and where it occurs there."""
+    """Return the length of a proposal's repeat and its starts."""
     stride = _period(codes[start : start + period])
-    stride *= -(-length // stride)  # as many turns as are long enough
+    stride *= -(-length // stride)  # enough iterations for the minimum length
     size = stride if other >= 0 or span >= 2 * stride else length
     firsts = (start,) if other < 0 else (start, other)
     return size, [at for first in firsts for at in range(first, first + span - size + 1, stride)]
 
 
 def _proposals(codes: Any, order: Any, common: Any, length: int) -> list[tuple[int, int, int, int]]:
-    """What neighbours propose, the longest first: a span, its period, and where it begins, once or (else -1) twice."""
+    """Return (span, period, start, second start or -1) of the proposals of neighboring suffixes, longest first."""
     first: Any = np.minimum(order[:-1], order[1:])
     second: Any = np.maximum(order[:-1], order[1:])
     distance = second - first
-    is_one = distance <= common  # they overlap: one thing over and over
-    # What goes on to the left is part of a longer one; without this, a loop of n steps proposes n of its turns.
+    is_one = distance <= common  # they overlap: iterations of a loop
+    # A proposal that extends to the left is part of a longer one. A loop of n steps would propose n rotations.
     is_whole = (first == 0) | (codes[first - 1] != codes[second - 1])
     is_enough = np.where(is_one, distance + common >= 2 * length, common >= length)
     at: Any = np.flatnonzero(is_whole & is_enough)
@@ -164,7 +161,7 @@ def _proposals(codes: Any, order: Any, common: Any, length: int) -> list[tuple[i
 
 
 def _period(part: Any) -> int:
-    """The length of the shortest string of which `part` is several times, or itself (Knuth, Morris and Pratt)."""
+    """Return the length of the shortest string that gives `part` when repeated (Knuth, Morris and Pratt)."""
     text = part.tolist()
     border = [0] * len(text)
     at = 0
@@ -178,7 +175,7 @@ def _period(part: Any) -> int:
 
 
 def suffix_array(codes: Any) -> Any:
-    """Where the suffixes begin, in sorted order, by doubling prefixes (Manber and Myers 1990)."""
+    """Return the starts of the suffixes in sorted order, by prefix doubling (Manber and Myers 1990)."""
     size = len(codes)
     rank: Any = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     order: Any = np.argsort(rank, kind="stable")
@@ -194,7 +191,7 @@ def suffix_array(codes: Any) -> Any:
 
 
 def common_prefixes(codes: Any, order: Any) -> Any:
-    """How many tokens each two neighbours in sorted order begin with in common (Kasai et al. 2001)."""
+    """Return the length of the common prefix of each two neighbors in sorted order (Kasai et al. 2001)."""
     text, size = codes.tolist(), len(codes)
     common = np.zeros(max(size - 1, 0), np.int64)
     place = np.empty(size, np.int64)

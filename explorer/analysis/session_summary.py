@@ -1,4 +1,4 @@
-"""A session and its hot paths in a few sentences: compile time, recompiles and their causes, what runs compiled."""
+"""A session and its hot paths in a few sentences: compile time, recompiles with causes, functions that run compiled."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from explorer.model.results.session import SessionReport, SessionRow
 from explorer.model.text import aligned, list_names
 from explorer.model.units import count_text, duration_text, factor_text
 
-_NAMED = 3  # functions that a sentence names
+_MAX_NAMED = 3
 
 
 def summary(report: SessionReport) -> tuple[str, ...]:
-    """See `SessionReport.summary`."""
+    """Return the sentences of `SessionReport.summary`."""
     seen = [row for row in report.rows if row.basis != "before"]
-    sentences = [_cost(report, seen), *_again(seen), *_findings(report), *_unknown(report)]
+    sentences = [_cost(report, seen), *_recompiled(seen), *_findings(report), *_unknown(report)]
     return tuple(sentence for sentence in sentences if sentence)
 
 
@@ -36,14 +36,14 @@ def _cost(report: SessionReport, seen: list[SessionRow]) -> str:
     return text + "."
 
 
-def _again(seen: list[SessionRow]) -> list[str]:
+def _recompiled(seen: list[SessionRow]) -> list[str]:
     again = sorted((row for row in seen if row.recompiles), key=lambda row: -row.recompiles)
     sentences: list[str] = []
-    for row in again[:_NAMED]:
+    for row in again[:_MAX_NAMED]:
         because = f" because `{row.leaf}` varied" if row.leaf else ""
         sentences.append(f"`{row.name}` recompiled {often(row.recompiles)}{because}.")
-    if len(again) > _NAMED:
-        sentences.append(f"{count_text(len(again) - _NAMED, 'more function')} recompiled too.")
+    if len(again) > _MAX_NAMED:
+        sentences.append(f"{count_text(len(again) - _MAX_NAMED, 'more function')} recompiled too.")
     return sentences
 
 
@@ -51,15 +51,15 @@ def _findings(report: SessionReport) -> list[str]:
     errors = [row for row in report.rows if row.errors]
     if not errors:
         return []
-    return [f"Errors were found in {list_names([f'`{row.name}`' for row in errors[:_NAMED]])}."]
+    return [f"Errors were found in {list_names([f'`{row.name}`' for row in errors[:_MAX_NAMED]])}."]
 
 
 def _unknown(report: SessionReport) -> list[str]:
     before = [row for row in report.rows if row.basis == "before"]
     sentences: list[str] = []
     if before:
-        names = list_names([f"`{row.name}`" for row in before[:_NAMED]])
-        more = f" and {len(before) - _NAMED:,} more" if len(before) > _NAMED else ""
+        names = list_names([f"`{row.name}`" for row in before[:_MAX_NAMED]])
+        more = f" and {len(before) - _MAX_NAMED:,} more" if len(before) > _MAX_NAMED else ""
         sentences.append(f"{names}{more} had compiled before anybody watched: what that took isn't known.")
     if report.watching == "never":
         sentences.append("Nothing is watched: `%explorer` or `ex.watch()` sees what compiles from then on, and why.")
@@ -68,19 +68,19 @@ def _unknown(report: SessionReport) -> list[str]:
     return sentences
 
 
-_SHOWN = 12  # functions in a repr
+_MAX_ROWS = 12
 _GAPS = "  "
 
 
 def headline(paths: HotPaths) -> str:
-    """How many functions run compiled, what that brought, and why the others don't."""
+    """Return how many functions run compiled, the speedup, and how many stay eager."""
     rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
-    # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
+    # A function inside a compiled one is no longer called, so no decision about it is pending.
     rows = [row for row in rows if not row.inside] or rows
     decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
-    parts = [_gained(paths, decided), *_stayed(decided)]
+    parts = [_compiled_share(paths, decided), *_stayed(decided)]
     if len(decided) < len(rows):
         parts.append(f"{len(rows) - len(decided)} undecided when it ended")
     return "; ".join(parts)
@@ -91,25 +91,26 @@ def _stayed(rows: Sequence[HotRow]) -> list[str]:
     return [f"{stayed} stay{'s' if stayed == 1 else ''} eager"] if stayed else []
 
 
-def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
+def _compiled_share(paths: HotPaths, rows: Sequence[HotRow]) -> str:
     compiled = [row for row in rows if row.state == "compiled"]
     if not compiled:
-        is_open = paths.is_on and any(row.state != "eager" for row in paths.functions)
-        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if is_open else "")
+        undecided = paths.is_on and any(row.state != "eager" for row in paths.functions)
+        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if undecided else "")
     saved = sum(row.saved_seconds for row in rows)
-    return _compiled(compiled, len(rows)) + (f"; about {duration_text(saved)} saved, inferred" if saved > 0 else "")
+    text = _compiled_text(compiled, len(rows))
+    return text + (f"; about {duration_text(saved)} saved, inferred" if saved > 0 else "")
 
 
 def hot_paths_text(paths: HotPaths) -> str:
     lines = [f"HotPaths({headline(paths)})"]
-    cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
+    cells = [_cells(paths, row) for row in paths.functions[:_MAX_ROWS]]
     name = max((len(row[0]) for row in cells), default=0)
     for function, line in zip(paths.functions, aligned(cells, indent=_GAPS), strict=False):
         lines.append(line)
         if function.cure:
             lines.append(f"{_GAPS}{' ' * name}{_GAPS}cure: {function.cure}")
-    if len(paths.functions) > _SHOWN:
-        lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _SHOWN, 'function')} more")
+    if len(paths.functions) > _MAX_ROWS:
+        lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _MAX_ROWS, 'function')} more")
     return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])
 
 
@@ -119,12 +120,12 @@ def reason_text(paths: HotPaths, row: HotRow) -> str:
 
 
 def inside_text(row: HotRow) -> str:
-    """What became of a function that isn't called any more; empty for others."""
+    """Return where the calls of an inlined function are; empty for other functions."""
     return f"its calls are in the compiled program of `{row.inside}`, which calls it" if row.inside else ""
 
 
 def times_text(row: HotRow) -> str:
-    """What a call takes as written, and compiled; empty where it wasn't measured."""
+    """Return the time of a call, eager and compiled; empty if it wasn't measured."""
     if isfinite(row.compiled_seconds):
         return f"{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}"
     return duration_text(row.eager_seconds) if isfinite(row.eager_seconds) else ""
@@ -144,7 +145,7 @@ def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
     return row.name, row.state, times_text(row), factor, f"{calls}{why}"
 
 
-def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
+def _compiled_text(compiled: Sequence[HotRow], whole: int) -> str:
     measured = [row for row in compiled if isfinite(row.speedup)]
     best = max(measured, key=lambda row: row.saved_seconds, default=None)
     gain = f"{factor_text(best.speedup)} as fast ({times_text(best)})" if best is not None else ""

@@ -11,8 +11,7 @@ from typing import Any
 
 from explorer.aot.compile import compile
 from explorer.aot.inputs import InputInfo, NamedDimension
-from explorer.capture.command_target import add_target, arguments_of, function_of
-from explorer.capture.shape_specs import parse_symbolic_spec
+from explorer.capture.command_target import add_target, arguments_of, function_of, parse_symbolic_spec
 from explorer.errors import OptionError, TracedPerShapeWarning
 from explorer.files.reports import add_format, add_output, present
 from explorer.model.results.dynamic_report import DynamicReport

@@ -1,12 +1,12 @@
-"""The process that runs one verb of the shell for an assistant: limited memory, no network, one writable folder.
+"""Process that runs one verb of the shell for an assistant: limited memory, no network, one writable folder.
 
     python -m explorer.assistants.child BYTES FOLDER VERB …
 
-Output that anything prints goes to standard error: standard output has the report alone.
+All printed output goes to standard error; standard output has the report alone.
 
-Linux confines a process that asks for it, without rights or packages: Landlock limits where files are written, and a
-seccomp filter refuses sockets. User namespaces were not chosen: many systems and containers forbid them. Both hold for
-all that the process starts, and cannot be undone.
+On Linux a process can confine itself without privileges: Landlock limits writes to files, and a seccomp filter
+refuses sockets. User namespaces would do both, but many systems and containers forbid them. Both limits also hold
+for child processes, and can't be undone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NO_NEW_PRIVILEGES, _GET_SECCOMP, _SET_SECCOMP, _FILTER = 38, 21, 22, 2  # of pr
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # Landlock's system calls, the same on all machines
 _WRITE_FILE, _MOVE, _TRUNCATE, _IOCTL = 1 << 1, 1 << 13, 1 << 14, 1 << 15
 _WRITES = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # and to remove, and to make a file of each kind
-_NEVER = 1 << 6 | 1 << 9 | 1 << 11  # make a device or a socket: what is written to a device may be any file
+_NEVER = 1 << 6 | 1 << 9 | 1 << 11  # make a device, which may lead to any file, or a socket
 _ON_FILES = _WRITE_FILE | _TRUNCATE | _IOCTL
-# A GPU's or TPU's driver, and what programs write to without a trace.
+# Drivers of GPUs and TPUs, and devices that store nothing.
 _DEVICES = (
     "/dev/null", "/dev/zero", "/dev/full", "/dev/nvidia*", "/dev/kfd", "/dev/dri/*", "/dev/accel*", "/dev/vfio/*",
 )  # fmt: skip
@@ -38,7 +38,7 @@ _DEVICES = (
 
 @dataclass(frozen=True)
 class _Machine:
-    """Numbers that Linux gives a kind of machine and its system calls."""
+    """Linux's numbers for an architecture and its system calls."""
 
     audit: int
     socket: int
@@ -50,13 +50,13 @@ _MACHINES = {
     "x86_64": _Machine(0xC000003E, 41, 42, 53),
     "aarch64": _Machine(0xC00000B7, 198, 203, 199),
 }
-_IO_URING_SETUP = 425  # which opens sockets past a filter
-_OTHER_ABI = 0x40000000  # x86-64 has each call again from here on
+_IO_URING_SETUP = 425  # io_uring could open sockets past the filter
+_OTHER_ABI = 0x40000000  # from here on, x86-64 repeats each call for its x32 ABI
 _UNIX, _DATAGRAM = 1, 2
 
 
 def unconfined() -> str:
-    """Name what this system can't keep a child process from; empty where it confines all."""
+    """Return what a child process may do because this system can't confine it; empty if it can."""
     if _machine() is None:
         return "write any of the user's files, and use the network"
     missing = [] if _landlock_version() > 0 else ["write any of the user's files"]
@@ -65,12 +65,12 @@ def unconfined() -> str:
 
 
 def confine(folder: Path) -> None:
-    """Keep this process, and all that it starts, from the network and from writing outside of a folder.
+    """Confine this process and its children: no network, and no writes outside a folder.
 
-    What the system doesn't offer is left out: `unconfined` names it.
+    Limits that the system lacks are skipped; `unconfined` names them.
 
     Raises:
-        OSError: The system offers it, and refused.
+        OSError: The system has a limit, and refused it.
     """
     machine = _machine()
     if machine is None:
@@ -101,7 +101,7 @@ def _check(result: int) -> int:
 
 
 def _limit_writes(folder: Path, version: int) -> None:
-    """Allow writes below a folder and to devices; a newer Landlock also refuses TCP, and signals to other processes."""
+    """Allow writes below a folder and to devices; a newer Landlock also refuses TCP and signals to others."""
     writes = _WRITES
     writes |= _MOVE if version >= 2 else 0  # between folders, which an older Landlock always refuses
     writes |= _TRUNCATE if version >= 3 else 0
@@ -127,12 +127,9 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _refuse_sockets(machine: _Machine) -> None:
-    """Refuse each socket but a stream between processes here, and to connect one: drivers of GPUs open such.
-
-    The filter is a program of the kernel's packet filter, over the call's number, machine and arguments.
-    """
-    load, equal, above, masked, end = 0x20, 0x15, 0x35, 0x54, 0x06
-    number, kind, first, second = 0, 4, 16, 24  # offsets in what a filter is given
+    """Refuse `connect` and all sockets except local streams, which GPU drivers open."""
+    load, equal, above, masked, end = 0x20, 0x15, 0x35, 0x54, 0x06  # opcodes of the kernel's packet filter
+    number, kind, first, second = 0, 4, 16, 24  # offsets in `seccomp_data`
     # (code, instructions to jump over if true, if false, value); the last two allow and refuse.
     program = [
         (load, 0, 0, kind),
@@ -156,11 +153,10 @@ def _refuse_sockets(machine: _Machine) -> None:
 
 
 def main() -> None:
-    """Run the verb."""
     limit_memory(int(sys.argv[1]))
     confine(Path(sys.argv[2]))
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what C++ and the user's own child processes print
+    os.dup2(2, 1)  # for output of C++ and of child processes
     sys.stdout = report
     sys.argv[:] = ["explorer", *sys.argv[3:]]
     try:

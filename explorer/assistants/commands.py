@@ -1,4 +1,4 @@
-"""`python -m explorer mcp train.py:step other.py`: the verbs as tools for coding assistants, over standard input."""
+"""`python -m explorer mcp train.py:step other.py`: verbs as tools for coding assistants, over standard input."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _SECONDS, _MEMORY = 180.0, 8.0
 
 
 def add_mcp(verbs: Any) -> None:
-    """Add `mcp` to the command line."""
     about = (
         "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
-        "recompiles, profile, diff, targets, check. What is named here may run, and nothing else; each answer in a "
-        "process of its own, with limits on time and memory, and on Linux without a network."
+        "recompiles, profile, diff, targets, check. Only code named here may run; each answer runs in a process of its "
+        "own, with limits on time and memory, and on Linux without a network."
     )
     verb = verbs.add_parser("mcp", help="serve coding assistants", description=about)
     verb.add_argument(
@@ -53,7 +52,7 @@ def _mcp(given: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     tools = Tools(named, folder, Limits(given.seconds, int(given.memory * 1e9)))
     instructions = (
-        f"What a compiler makes of JAX functions, and why. Code that may run: {named.text}. Answers are sentences, and "
+        f"Explains how XLA compiles JAX functions. Code that may run: {named.text}. Answers are sentences, and "
         "the paths of a page for the user's browser and of the whole report as JSON."
     )
     server = MCPServer("explorer", version=ex.__version__, instructions=instructions, log_level="ERROR")
@@ -67,7 +66,7 @@ def _mcp(given: argparse.Namespace) -> int:
 
 
 def _raising(tool: Callable[..., Awaitable[str]], kind: type[Exception]) -> Callable[..., Awaitable[str]]:
-    """The tool, with errors that are meant for its caller as the SDK's; others are faults, which it logs."""
+    """Wrap a tool so that Explorer's errors become the SDK's; the SDK logs others as faults."""
 
     @wraps(tool)
     async def answer(*args: Any, **kwargs: Any) -> str:

@@ -1,7 +1,7 @@
-"""Names that a Python file defines itself, read from its syntax tree: nothing is imported, and nothing runs.
+"""Names that a Python file defines itself, read from its syntax tree without importing or running anything.
 
-An assistant may name a function, a class or an instance of the file's top level, or a method or an attribute of one. A
-name that the file imports, or binds to something imported (`wipe = tasks.wipe`), is not its own.
+Allowed are functions, classes and instances of the file's top level, and their methods and attributes. A name that
+the file imports, or binds to an import (`wipe = tasks.wipe`), is not its own.
 """
 
 from __future__ import annotations
@@ -17,27 +17,23 @@ from pathlib import Path
 from explorer.errors import OptionError
 from explorer.files.disk import LARGEST_TEXT, read_bytes
 
-_FOREIGN = None  # what an import, a loop, a `with` or an `except` binds
+_FOREIGN = None  # value bound by an import, a loop, a `with` or an `except`
 _NO_NAMES = frozenset[str]()
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Name = tuple[str, ...]  # `step`, or `model` and `step`
 _Binding = tuple[str, ast.AST | None]
-_Value = tuple[ast.AST | None, frozenset[str]]  # and the names of the function that it is in
+_Value = tuple[ast.AST | None, frozenset[str]]  # with the local names of the enclosing function
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """What each name of a file's top level is bound to, as its syntax tree says."""
+    """Values bound to each name of a file's top level."""
 
     _top: dict[str, list[ast.AST | None]]
 
     @classmethod
     def of(cls, place: str) -> Definitions:
-        """Read a file, or the source of a module, which is located without an import of its packages.
-
-        Raises:
-            OptionError: There is no source, or Python can't read it.
-        """
+        """Read a file, or a module's source, located without an import; OptionError if Python can't read it."""
         path = Path(place) if place.endswith(".py") else _source(place)
         try:
             return cls(_by_name(_bindings(ast.parse(read_bytes(path, LARGEST_TEXT, "a script")).body)))
@@ -46,18 +42,15 @@ class Definitions:
 
     @property
     def names(self) -> list[str]:
-        """Public functions, classes and instances, in the order of the file."""
+        """Return public functions, classes and instances, in the file's order."""
         return [name for name in self._top if "." not in name and self.has(name)]
 
     def has(self, name: str) -> bool:
-        """Return True if the file defines a name itself: `step`, `Model`, `Model.loss`, `model.step`.
-
-        A name has at most one dot, and no part of it begins with an underscore.
-        """
+        """Return True if the file itself defines a public name with at most one dot: `step`, `Model.loss`."""
         parts = name.split(".")
         if len(parts) > 2 or any(part.startswith("_") for part in parts):
             return False
-        # A name is the file's own if all that it is bound to is; a circle, as `x = x["layer"]`, adds nothing.
+        # A name is the file's own if all its values are; a cycle, as `x = x["layer"]`, adds nothing.
         seen, pending = set[_Name](), [tuple(parts)]
         while pending:
             each = pending.pop()
@@ -85,7 +78,7 @@ class Definitions:
                     yield from _names_of(each, local)
 
     def _attribute(self, value: ast.AST | None, attribute: str) -> list[_Value]:
-        """Return what the file binds an attribute to, of a class or of an instance that a call makes."""
+        """Return the values that the file binds to an attribute of a class, or of an instance made by a call."""
         if isinstance(value, ast.ClassDef):
             return self._of_class(value, attribute, is_instance=False)
         if not isinstance(value, ast.Call):
@@ -95,7 +88,7 @@ class Definitions:
         return [(word.value, _NO_NAMES) for word in value.keywords if word.arg == attribute]  # SimpleNamespace(depth=3)
 
     def _class_of(self, call: ast.Call) -> ast.ClassDef | None:
-        """Return the class of the file that a call makes an instance of: `Model()`, `Model.new()`, `new_model()`."""
+        """Return the file's class that a call makes: `Model()`, `Model.new()`, `new_model() -> Model`."""
         maker = call.func.value if isinstance(call.func, ast.Attribute) else call.func
         owner = self._only(maker)
         if isinstance(owner, _FUNCTION) and maker is call.func:
@@ -103,7 +96,7 @@ class Definitions:
         return owner if isinstance(owner, ast.ClassDef) else None
 
     def _only(self, name: ast.AST | None) -> ast.AST | None:
-        """Return what a name, or an annotation in quotes, is bound to, if that is one thing."""
+        """Return the single value of a name or a quoted annotation, or None."""
         match name:
             case ast.Name(id=key) | ast.Constant(value=str(key)):
                 values = self._top.get(key, [])
@@ -112,7 +105,7 @@ class Definitions:
                 return None
 
     def _of_class(self, owner: ast.ClassDef, attribute: str, *, is_instance: bool) -> list[_Value]:
-        """Return what a class, or the first of its bases in the file that has the attribute, binds it to."""
+        """Return the values of an attribute in a class, or in its first base of the file that has it."""
         classes, seen = [owner], set[str]()
         while classes:
             each = classes.pop(0)
@@ -129,7 +122,7 @@ class Definitions:
 
 
 def _source(module: str) -> Path:
-    """Find a module's file as an import would, without one: to import a package is to run it."""
+    """Return a module's file, found without importing its packages, which would run them."""
     path, parts, spec = [str(Path.cwd()), *sys.path], module.split("."), None
     for at in range(len(parts)):
         name = ".".join(parts[: at + 1])
@@ -144,7 +137,7 @@ def _source(module: str) -> Path:
 
 
 def _names_of(value: ast.AST | None, local: frozenset[str]) -> Iterator[_Name | None]:
-    """Yield the names that a value is, or is a part of: none where it is made on the spot."""
+    """Yield the names that a value is, or is a part of; nothing for a new object."""
     match value:
         case None:
             yield _FOREIGN
@@ -165,7 +158,7 @@ def _names_of(value: ast.AST | None, local: frozenset[str]) -> Iterator[_Name | 
 def _by_name(bindings: Iterator[_Binding]) -> dict[str, list[ast.AST | None]]:
     names: dict[str, list[ast.AST | None]] = {}
     for name, value in bindings:
-        if name == "*":  # an import of all names may bind each that was there
+        if name == "*":  # a star import may rebind every earlier name
             names = {each: [_FOREIGN] for each in names}
         else:
             names.setdefault(name, []).append(value)
@@ -173,7 +166,7 @@ def _by_name(bindings: Iterator[_Binding]) -> dict[str, list[ast.AST | None]]:
 
 
 def _bindings(body: Sequence[ast.stmt]) -> Iterator[_Binding]:
-    """Yield each name that statements bind, with the value, in their order; what is within functions is theirs."""
+    """Yield each name that statements bind, with its value, in order; without those inside functions."""
     for statement in body:
         match statement:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -189,13 +182,13 @@ def _bindings(body: Sequence[ast.stmt]) -> Iterator[_Binding]:
                 for name in names:
                     yield (name.asname or name.name).partition(".")[0], _FOREIGN
             case ast.If(test=test, orelse=others) if ast.unparse(test) == "__name__ == '__main__'":
-                yield from _bindings(others)  # the rest runs in a script, not where it is imported
+                yield from _bindings(others)  # an import doesn't run the body
             case _:
                 yield from _others(statement)
 
 
 def _others(statement: ast.AST) -> Iterator[_Binding]:
-    """Yield what a statement with a body binds, and what the statements in it bind."""
+    """Yield the names that a compound statement and the statements inside it bind."""
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.stmt):
             yield from _bindings([child])
@@ -222,7 +215,7 @@ def _assigned(target: ast.AST, value: ast.AST) -> Iterator[_Binding]:
 
 
 def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
-    """Yield a field without a value, as of a dataclass or an equinox module: `depth: int`."""
+    """Yield a field without a value, as in a dataclass or an equinox module: `depth: int`."""
     for statement in owner.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), value=None, annotation=annotation) if name == attribute:
@@ -232,7 +225,7 @@ def _fields(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
 
 
 def _assigned_to_self(owner: ast.ClassDef, attribute: str) -> Iterator[_Value]:
-    """Yield each value that a method assigns to an attribute of its first argument, and the method's own names."""
+    """Yield each value that a method assigns to an attribute of its first argument, with the method's names."""
     for method in owner.body:
         if not isinstance(method, _FUNCTION):
             continue

@@ -1,4 +1,4 @@
-"""What the user's own command line named, and so may run: functions, scripts, golden files."""
+"""Names on the user's command line, which may run: functions, scripts, golden files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.assistants.definitions import Definitions
-from explorer.capture.shape_specs import parse_shape_spec
+from explorer.capture.command_target import parse_shape_spec
 from explorer.errors import OptionError
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_LONGEST, _MOST = 1_000, 100  # characters of a name or an argument; arguments
-_SHOWN = 20  # names of a file
+_MAX_CHARACTERS, _MAX_ARGUMENTS = 1_000, 100  # characters of a name or an argument
+_MAX_NAMES = 20  # of a file, in an error
 
 
 @dataclass(frozen=True)
 class Named:
-    """The names of a command line, by what they are.
+    """Names of a command line, by kind.
 
     Args:
         functions: `train.py:step`, `package.module:step`.
-        modules: Files and modules that were named whole: each function of theirs may be looked at.
-        scripts: Files that may run as programs, each with its arguments; by name as it was given.
+        modules: Files and modules named as a whole: each function that they define is allowed.
+        scripts: Files that may run as programs, each with its arguments, by their text on the command line.
         goldens: Golden files.
     """
 
@@ -37,11 +37,7 @@ class Named:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Named:
-        """The names as they stand on the command line.
-
-        Raises:
-            OptionError: A file isn't there, or a name can be nothing that runs.
-        """
+        """Sort the names of a command line; OptionError if a file is missing, or a name is of no such kind."""
         functions: list[str] = []
         modules: list[str] = []
         scripts: dict[str, tuple[str, ...]] = {}
@@ -70,14 +66,14 @@ class Named:
         return cls(tuple(functions), tuple(modules), scripts, tuple(goldens))
 
     def call(self, name: str, arguments: Sequence[str]) -> list[str]:
-        """Return the words of a shell's verb for a function that may be looked at, and its arguments.
+        """Return the words of a shell's verb for an allowed function and its arguments.
 
         Raises:
-            OptionError: The command line named neither the function nor its module, or the module doesn't define it; or
-                an argument is code.
+            OptionError: The command line named neither the function nor its module, the module doesn't define the
+                function, or an argument is code.
         """
-        if len(arguments) > _MOST:
-            raise OptionError(f"{len(arguments)} arguments were given; allowed are {_MOST}.")
+        if len(arguments) > _MAX_ARGUMENTS:
+            raise OptionError(f"{len(arguments)} arguments were given; allowed are {_MAX_ARGUMENTS}.")
         place, _, function = _short(name, "the function").rpartition(":")
         if name not in self.functions and place not in self.modules:
             raise OptionError(f"{name!r} was not named on the command line; there are: {self.text}.")
@@ -85,7 +81,7 @@ class Named:
             return [name]
         definitions = Definitions.of(place)
         if name not in self.functions and not definitions.has(function):
-            own = ", ".join(definitions.names[:_SHOWN]) or "nothing"
+            own = ", ".join(definitions.names[:_MAX_NAMES]) or "nothing"
             raise OptionError(
                 f"{place} defines no {function!r}; it defines {own}.\n"
                 "  Hint: NAME or NAME.METHOD: a function, class or instance of its top level, nothing that it imports."
@@ -93,11 +89,7 @@ class Named:
         return [name, *(f"--arg={argument(text, definitions)}" for text in arguments)]
 
     def script(self, name: str) -> tuple[str, ...]:
-        """A script that may run, with its arguments.
-
-        Raises:
-            OptionError: The command line didn't name it.
-        """
+        """Return an allowed script with its arguments; OptionError if the command line didn't name it."""
         if name in self.scripts:
             return self.scripts[name]
         there = ", ".join(map(repr, self.scripts)) or "none"
@@ -107,18 +99,14 @@ class Named:
 
     @property
     def text(self) -> str:
-        """All of them, in words."""
+        """Return all names in words."""
         every = [f"each function of {module}" for module in self.modules]
         scripts = [f"the script {name!r}" for name in self.scripts]
         return ", ".join([*self.functions, *every, *scripts, *self.goldens]) or "nothing"
 
 
 def argument(text: str, definitions: Definitions) -> str:
-    """Return an argument that is no code: a shape, a literal, or a name that the function's module defines.
-
-    Raises:
-        OptionError: It is something else.
-    """
+    """Return an argument unless it is code; allowed are a shape, a literal, or a name that the module defines."""
     name, equal, value = _short(text, "the argument").partition("=")
     value = value.strip() if equal and name.strip().isidentifier() else text.strip()
     if parse_shape_spec(value) is not None or _is_literal(value):
@@ -133,9 +121,9 @@ def argument(text: str, definitions: Definitions) -> str:
 
 
 def _short(text: str, what: str) -> str:
-    if len(text) > _LONGEST or "\0" in text:
+    if len(text) > _MAX_CHARACTERS or "\0" in text:
         raise OptionError(
-            f"{what} {reprlib.repr(text)} has {len(text)} characters; allowed are {_LONGEST}, without NUL."
+            f"{what} {reprlib.repr(text)} has {len(text)} characters; allowed are {_MAX_CHARACTERS}, without NUL."
         )
     return text
 

@@ -1,4 +1,4 @@
-"""The tools of `python -m explorer mcp`: each runs one verb, and answers with a few sentences and where the rest is."""
+"""Tools of `python -m explorer mcp`: each runs one verb and returns a few sentences and the paths of its files."""
 
 from __future__ import annotations
 
@@ -24,53 +24,52 @@ Arguments = Annotated[
 
 @dataclass
 class Tools:
-    """What an assistant may do with the code that was named.
+    """Tools for an assistant.
 
     Args:
-        named: That code.
-        folder: Where pages and reports are written.
-        limits: What each answer may take.
+        named: Code that may run.
+        folder: Folder of pages and reports.
+        limits: Limits for each answer.
     """
 
     named: Named
     folder: Path
     limits: Limits
     _numbers: count[int] = field(default_factory=lambda: count(1))
-    # One after the other: two at once would measure each other.
+    # One at a time: two would disturb each other's measurements.
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def all(self) -> Sequence[Callable[..., Any]]:
-        """The tools, by their methods."""
         return (self.explore, self.lint, self.recompiles, self.profile, self.diff, self.targets, self.check)
 
     async def explore(self, function: Function, arguments: Arguments | None = None, target: str = "") -> str:
-        """Compile a function and say what the compiler made of it: kernels, bytes, memory, by source line.
+        """Compile a function, and return its kernels, bytes and memory by source line.
 
         Nothing runs but the function's Python, once, to be traced. `target` compiles for hardware that needn't be here:
         h100, v5e:4x4; see `targets`. The page is for the user's browser; the capture can be given to `diff`.
         """
         place = self._place("explore", function)
         files = [place.with_suffix(".html"), place.with_suffix(".capture")]
-        hardware = [f"--target={target[:_LONGEST]}"] if target else []
+        hardware = [f"--target={target[:_MAX_TARGET]}"] if target else []
         return await self._answer(place, "explore", *self.named.call(function, arguments or ()), *hardware, files=files)
 
     async def lint(self, function: Function, arguments: Arguments | None = None) -> str:
-        """Find what may go wrong with a function under JAX, each with its line, what was seen and the cure.
+        """Find pitfalls of a function under JAX, each with its line, the evidence and a fix.
 
         Nothing runs but its Python, once, to be traced.
         """
         return await self._answer(self._place("lint", function), "lint", *self.named.call(function, arguments or ()))
 
     async def recompiles(self, script: Annotated[str, "As the command line named it"]) -> str:
-        """Run a script and say what it compiled, why again, what that cost, and what would stop it."""
+        """Run a script, and return its compiles, the reasons for recompiles, their cost, and fixes."""
         place, page = self._place("recompiles", script), ["--html"]
         command = self.named.script(script)
         files = [place.with_suffix(".html")]
         return await self._answer(place, "recompiles", *page, str(files[0]), *command, written=files)
 
     async def profile(self, function: Function, arguments: Arguments | None = None) -> str:
-        """Run a function some times and say which source lines its time goes to, measured by XLA's own profiler."""
+        """Run a function several times, and return its time by source line, measured by XLA's own profiler."""
         place = self._place("profile", function)
         files = [place.with_suffix(".html")]
         return await self._answer(place, "profile", *self.named.call(function, arguments or ()), files=files)
@@ -78,7 +77,7 @@ class Tools:
     async def diff(
         self,
         a: Annotated[str, "A named function, or the path of a capture that `explore` wrote"],
-        b: Annotated[str, "The same, of what is compared with it"],
+        b: Annotated[str, "The function or capture to compare it with"],
         arguments: Arguments | None = None,
     ) -> str:
         """Compare two functions, or a capture from before an edit with the function as it is now."""
@@ -91,18 +90,18 @@ class Tools:
         return await self._answer(self._place("targets", ""), "targets")
 
     async def check(self) -> str:
-        """Hold the functions of the named golden files against what was recorded of them: what grew, on which line."""
+        """Compare the functions of the named golden files with their records, and return each growth with its line."""
         if not self.named.goldens:
             raise OptionError("no golden file was named.\n  Hint: `python -m explorer mcp step.golden`.")
         return await self._answer(self._place("check", ""), "check", *self.named.goldens)
 
     def _place(self, verb: str, name: str) -> Path:
-        """A name for an answer's files, without its ending."""
+        """Return the path of an answer's files, without a suffix."""
         stem = "".join(letter if letter.isalnum() else "-" for letter in name.rpartition(":")[2])[:40].strip("-")
         return self.folder / "-".join(filter(None, (f"{next(self._numbers):03}", verb, stem)))
 
     def _side(self, side: str, arguments: Sequence[str]) -> list[str]:
-        """Return a capture that `explore` wrote, or a function with its arguments."""
+        """Return the path of a capture that `explore` wrote, or a function with its arguments."""
         if side.endswith(".capture") and "\0" not in side:
             path = Path(side)
             if path.resolve().parent == self.folder and path.is_file():
@@ -119,5 +118,5 @@ class Tools:
         return "\n".join([*summary_of(answer), *warning, *(f"{_KINDS[path.suffix]}: {path}" for path in paths)])
 
 
-_LONGEST = 100  # characters of a target
+_MAX_TARGET = 100  # characters
 _KINDS = {".html": "page", ".capture": "capture", ".json": "report"}

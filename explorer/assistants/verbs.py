@@ -18,51 +18,50 @@ from typing import IO, Any, cast
 from explorer.errors import WorkerError
 from explorer.model.units import bytes_text
 
-_LINES = 12  # of an answer: more are in the report
-_LONGEST = 400  # characters of a line
-
-
-_running: dict[int, str] = {}  # process groups, and the folder of each for what is temporary
+_MAX_LINES = 12  # of an answer; the report has all
+_MAX_CHARACTERS = 400  # of a line
+_running: dict[int, str] = {}  # temporary folder of each process group
 
 
 def end_at_once(number: int, _: object) -> None:
-    """End this process by a signal, with the verb that it runs. An exit would wait for the thread that reads input."""
+    """End this process and its verb on a signal."""
     for group, temporary in _running.items():
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
         rmtree(temporary, ignore_errors=True)
-    os._exit(128 + number)
+    os._exit(128 + number)  # `sys.exit` would wait for the thread that reads input
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one answer may take: seconds, and bytes of memory."""
+    """Limits for one answer, in seconds and bytes."""
 
     seconds: float
     memory: int
 
 
 async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[str, Any]:
-    """The report of a verb, which is also written to a file.
+    """Run a verb, and return its report.
 
     Args:
         verb: Its name and arguments, without `--format`.
-        report: Where it is written; the process may write in its folder, and nowhere else.
-        limits: What it may take; the process ends where it comes to one.
+        report: File of the report; the process may write only in its folder.
+        limits: Limits that end the process.
 
     Raises:
-        WorkerError: There is no report: the verb failed, crashed, or came to a limit; says which.
+        WorkerError: There is no report, because the verb failed, crashed, or reached a limit.
     """
     name, *arguments = verb
     folder, log = report.parent, report.with_suffix(".log")
     child = ["explorer.assistants.child", str(limits.memory), str(folder)]
     command = [sys.executable, "-m", *child, name, "--format=json", *arguments]
     path = os.pathsep.join(filter(None, sys.path))
-    with _temporary(folder) as temporary, _new(report) as output, _new(log) as errors:
+    scratch = TemporaryDirectory(dir=folder, prefix="temporary-", ignore_cleanup_errors=True)
+    with scratch as temporary, _new(report) as output, _new(log) as errors:
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": temporary}
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors, env=environment,
-            start_new_session=True,  # so that what it starts ends with it
+            start_new_session=True,  # its children can then be ended with it
         )  # fmt: skip
         _running[process.pid] = temporary
         try:
@@ -71,19 +70,15 @@ async def run_verb(verb: Sequence[str], report: Path, limits: Limits) -> dict[st
             raise WorkerError(
                 f"{name} was ended after {limits.seconds:g} s, its limit.\n  Hint: the user sets it, `mcp --seconds`."
             ) from None
-        finally:  # also where the client gave up
+        finally:  # also if the client gave up
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             del _running[process.pid]
     return _report(name, report, log, status, limits)
 
 
-def _temporary(folder: Path) -> TemporaryDirectory[str]:
-    return TemporaryDirectory(dir=folder, prefix="temporary-", ignore_cleanup_errors=True)
-
-
 def _new(path: Path) -> IO[bytes]:
-    """Open a file that is new: an earlier process may have left a link there, to write elsewhere by this one."""
+    """Open a new file; an earlier process may have left a link there, to have this one write elsewhere."""
     path.unlink(missing_ok=True)
     return path.open("xb")
 
@@ -100,15 +95,15 @@ def _report(name: str, report: Path, log: Path, status: int, limits: Limits) -> 
 
 
 def _end(status: int, log: Path, limits: Limits) -> str:
-    """How a process ended that left no report, and what it printed last."""
+    """Return how a process without a report ended, and its last output."""
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    last = lines[-1][:_LONGEST] if lines else "it printed nothing"
+    last = lines[-1][:_MAX_CHARACTERS] if lines else "it printed nothing"
     how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
     return f"{how}, perhaps at its limit of {bytes_text(limits.memory)} of memory: {last}\n  Printed: {log}"
 
 
 def summary_of(answer: dict[str, Any]) -> list[str]:
-    """What a report says in short; how many lines it leaves out is said."""
-    lines = [str(line)[:_LONGEST] for line in answer.get("summary", ())]
-    left = len(lines) - _LINES
-    return lines if left <= 1 else [*lines[:_LINES], f"… and {left} more lines, in the report"]
+    """Return the first lines of a report's summary, and the number of lines left out."""
+    lines = [str(line)[:_MAX_CHARACTERS] for line in answer.get("summary", ())]
+    left = len(lines) - _MAX_LINES
+    return lines if left <= 1 else [*lines[:_MAX_LINES], f"… and {left} more lines, in the report"]

@@ -1,8 +1,9 @@
-"""Whether two programs of the same arrays compute the same, as far as running them on some numbers can tell."""
+"""Comparison of two programs by running both on random numbers, and of two results of a function."""
 
 from __future__ import annotations
 
 import math
+from math import nan
 from typing import Any, cast
 
 import jax
@@ -12,19 +13,20 @@ from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import inner_jaxprs
 from explorer._jax.calls import suppress_recording
+from explorer.model.results.sweep import Difference
 
-_LARGEST = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run
+_MAX_BYTES = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run
 _TOLERANCE = 1e-3  # of the largest value: two programs may add in another order, and a wrong size does more than that
-_TOLERANCE_OF_HALVES = 5e-2
+_HALF_TOLERANCE = 5e-2
 
 
 def differ(one: Any, other: Any) -> bool:
-    """Whether two closed jaxprs of the same arrays give different results.
+    """Return True if two closed jaxprs of the same arrays give different results on a few random numbers.
 
-    They are run on a few random numbers. What calls back to the host or is too large isn't run, and counts as equal.
+    Programs that call back to the host or are too large are not run, and count as equal.
     """
     avals = one.in_avals
-    if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _LARGEST:
+    if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _MAX_BYTES:
         return False
     if [(a.shape, a.dtype) for a in one.out_avals] != [(a.shape, a.dtype) for a in other.out_avals]:
         return True
@@ -67,11 +69,48 @@ def keys_like(aval: Any) -> jax.Array:
 
 
 def _is_close(one: Any, other: Any) -> bool:
-    if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
-        one, other = jax.random.key_data(one), jax.random.key_data(other)
     is_half = bool(jnp.issubdtype(one.dtype, jnp.inexact)) and one.dtype.itemsize <= 2
-    kind = np.complex128 if jnp.issubdtype(one.dtype, jnp.complexfloating) else np.float64
-    a, b = np.asarray(one).astype(kind), np.asarray(other).astype(kind)
-    scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
-    tolerance = (_TOLERANCE_OF_HALVES if is_half else _TOLERANCE) * scale
-    return bool(np.allclose(a, b, rtol=0.0, atol=tolerance, equal_nan=True))
+    return difference_of(other, one).relative <= (_HALF_TOLERANCE if is_half else _TOLERANCE)
+
+
+_KINDS: Any = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, complex)
+
+
+def difference_of(result: Any, plain: Any) -> Difference:
+    """Return the largest difference of two values at the same place of two results.
+
+    Functions and other objects in a result, as in a module of Equinox, are left out. Two NaN, or equal infinities,
+    don't differ. Values are compared in double precision.
+
+    Example:
+        >>> difference_of([jnp.array([1.0, 4.0])], [jnp.array([1.0, 4.5])])
+        Difference(absolute=0.5, relative=0.1111111111111111)
+    """
+    ours, theirs = _values(result), _values(plain)
+    if len(ours) != len(theirs):
+        return Difference(nan, nan)
+    absolute = relative = 0.0
+    for one, other in zip(map(_comparable, ours), map(_comparable, theirs), strict=True):
+        if one.shape != other.shape:
+            return Difference(nan, nan)
+        apart = ~((one == other) | (np.isnan(one) & np.isnan(other)))
+        if not apart.any():
+            continue
+        largest = np.abs(one[apart] - other[apart]).max()
+        scale = np.abs(other[np.isfinite(other)]).max(initial=0.0)
+        # NumPy's maximum of a number and NaN is NaN; Python's is the first argument.
+        absolute = float(np.maximum(absolute, largest))
+        relative = float(np.maximum(relative, largest / scale if scale else nan))
+    return Difference(absolute, relative)
+
+
+def _values(tree: Any) -> list[Any]:
+    leaves: list[Any] = jax.tree.leaves(tree)
+    return [leaf for leaf in leaves if isinstance(leaf, _KINDS)]
+
+
+def _comparable(leaf: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    array = np.asarray(leaf)
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)

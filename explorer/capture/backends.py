@@ -1,4 +1,4 @@
-"""What lowers and compiles a traced program: JAX for the devices that are here, or the compiler of other hardware."""
+"""Backends that lower and compile a traced program: JAX for the devices here, or the compiler of other hardware."""
 
 from __future__ import annotations
 
@@ -22,13 +22,9 @@ from explorer.model.target import Target
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """What a compiler made of a program.
+    """The result of a compilation: a function that returns the optimized HLO, estimates, and bytes by use.
 
-    Args:
-        text: Gives the optimised HLO.
-        cost: The compiler's estimate of the whole program; empty where it has none.
-        memory: Bytes by use; empty where the compiler doesn't tell.
-        compiled: The `jax.stages.Compiled`; None where there is no device to load it.
+    Estimates and bytes may be empty. `compiled` is missing without a device to load it.
     """
 
     text: Callable[[], str]
@@ -38,126 +34,85 @@ class CompiledProgram:
 
 
 def environment() -> dict[str, str]:
-    """Where this process runs: its JAX and its first device."""
     return {"jax": jax.__version__, "backend": jax.default_backend(), "device": jax.devices()[0].device_kind}
 
 
 class Backend(Protocol):
-    """Lowers and compiles."""
+    """Lowering and compiling of a program.
+
+    `light_options` save time after the passes, which stay the same. `write_code` compiles once more, with everything
+    below HLO written to a folder.
+    """
 
     @property
-    def is_here(self) -> bool:
-        """Whether JAX does so in this process."""
-        ...
-
+    def is_here(self) -> bool: ...
     @property
-    def light_options(self) -> Mapping[str, Any]:
-        """Options with which the program's passes are the same, and what comes after them takes less time."""
-        ...
-
-    def lower(self, traced: Any) -> Any:
-        """The `jax.stages.Lowered` of a `jax.stages.Traced`."""
-        ...
-
-    def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        """What the compiler makes of a lowered program."""
-        ...
-
-    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """Compile a lowered program once more, with all that is below HLO written to a folder."""
-        ...
-
+    def light_options(self) -> Mapping[str, Any]: ...
     @property
-    def gpu_limits(self) -> GpuLimits | None:
-        """What a multiprocessor has, of a GPU of which that is known."""
-        ...
-
-    def environment(self) -> dict[str, str]:
-        """What a capture says of where it was made, and for what."""
-        ...
+    def gpu_limits(self) -> GpuLimits | None: ...
+    def lower(self, traced: Any) -> Any: ...
+    def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram: ...
+    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram: ...
+    def environment(self) -> dict[str, str]: ...
 
 
 class HereBackend:
-    """JAX, for the devices of this process."""
-
     is_here = True
+    gpu_limits = None  # a device that is here doesn't say which of the published GPUs it is
 
     @property
     def light_options(self) -> Mapping[str, Any]:
-        """A CPU's code is generated after the last pass that is recorded, and that takes most of the time.
+        """A CPU's code is generated after the last recorded pass, and takes most of the time.
 
-        The option also tells the compilation from the user's own for JAX's persistent cache, which knows no dump
-        options.
+        The option also gives the compilation a key of its own in JAX's persistent cache, which ignores dump options.
         """
         return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
 
     def lower(self, traced: Any) -> Any:
-        """As `jax.stages.Traced.lower`."""
         return traced.lower()
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        """As `jax.stages.Lowered.compile`."""
         compiled = lowered.compile(compiler_options=options)
         return CompiledProgram(compiled.as_text, _cost(compiled), _memory(compiled), compiled)
 
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """With options that every compiler of XLA's takes."""
         return self.compile(lowered, {**(options or {}), **_code_options(jax.default_backend(), folder)})
 
-    @property
-    def gpu_limits(self) -> GpuLimits | None:
-        """Not known: a device that is here doesn't say which of the published ones it is."""
-        return None
-
     def environment(self) -> dict[str, str]:
-        """This process's JAX and its first device."""
         return environment()
 
 
 class TargetBackend:
-    """The compiler of hardware that isn't here, in a process of its own.
-
-    Args:
-        target: What it compiles for.
-    """
-
-    light_options: Mapping[str, Any] = {}
+    """The compiler of hardware that isn't here, in a subprocess."""
 
     is_here = False
+    light_options: Mapping[str, Any] = {}
 
     def __init__(self, target: Target) -> None:
-        """Raise MissingCompilerError where its compiler is not installed: better before the trace than after it."""
+        """Raise MissingCompilerError, before the trace, where the compiler is not installed."""
         path_of(compiler_of(target.platform))
         if lacks := lacking_feature(target.device):
             raise MissingCompilerError(
-                f"{target} needs {lacks}.\n  Hint: explorer.targets() has what can be compiled for."
+                f"{target} needs {lacks}.\n  Hint: explorer.targets() lists the hardware to compile for."
             )
         self.target = target
-        start(target)  # which gets ready while the function is traced and lowered
+        start(target)  # the subprocess starts while the function is traced and lowered
 
     def lower(self, traced: Any) -> Any:
-        """For the target's platform; no plugin is needed for that."""
+        """Lower for the target's platform, which needs no plugin."""
         return traced.lower(lowering_platforms=(self.target.platform,))
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        """What the target's compiler makes of it.
-
-        Raises:
-            UnknownTargetError: The program is one for more devices than the target has.
-            MissingCompilerError: The compiler is not installed.
-            TargetCompileError: It refused the program.
-        """
+        """Compile with the target's compiler, which may be missing or refuse the program."""
         __tracebackhide__ = True
         return self._compile(lowered, options or {})
 
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """As `compile`, which raises the same."""
         __tracebackhide__ = True
         return self._compile(lowered, {**(options or {}), **_code_options(self.target.platform, folder)}, folder)
 
     @property
     def gpu_limits(self) -> GpuLimits | None:
-        """Published ones."""
         return limits_of(self.target.device.compiler)
 
     def _compile(self, lowered: Any, options: Mapping[str, Any], code: Path | None = None) -> CompiledProgram:
@@ -165,9 +120,11 @@ class TargetBackend:
         module = lowered.compiler_ir("stablehlo").operation
         count = int(module.attributes["mhlo.num_partitions"].value)
         if count > self.target.count:
+            key = self.target.device.key
+            is_tpu = self.target.platform == "tpu"
+            larger = f"a topology of {count} chips or more, as '{key}:…'." if is_tpu else f"'{count}x{key}'."
             raise UnknownTargetError(
-                f"the program is one for {count} devices, and {self.target} is {self.target.count}.\n"
-                f"  Hint: {_larger(self.target, count)}"
+                f"the program needs {count} devices, and {self.target} has {self.target.count}.\n  Hint: {larger}"
             )
         written = BytesIO()
         module.write_bytecode(written)
@@ -176,14 +133,14 @@ class TargetBackend:
         try:
             made = compile_program({**estimates, **options}, code)
         except TargetCompileError as error:
-            # XLA has measured tables of products for some GPUs, and gives up where it has none: of sm_80 and sm_89.
+            # XLA has measured tables of products for some GPUs, and fails without one: for sm_80 and sm_89.
             if not estimates or "Cannot find key: " not in str(error):
                 raise
             made = compile_program(options, code)
         return CompiledProgram(lambda: made.text, made.cost, made.memory)
 
     def environment(self) -> dict[str, str]:
-        """The target, as the compiler knows it, and what is not as it would be there."""
+        """Return the target as the compiler knows it, with a caveat where it differs from the hardware."""
         target = self.target
         facts = {"jax": jax.__version__, "backend": target.platform, "device": target.device.name}
         facts["target"] = str(target)
@@ -193,46 +150,33 @@ class TargetBackend:
 
 
 def backend_of(target: str | Target | None) -> Backend:
-    """What compiles for a target; JAX for the devices that are here where that is None.
-
-    Raises:
-        UnknownTargetError: `target` names no hardware that is known.
-        MissingCompilerError: Its compiler is not installed.
-    """
+    """Return a target's backend, JAX for the devices here if None; raise UnknownTargetError, MissingCompilerError."""
     return HereBackend() if target is None else TargetBackend(parse_target(target))
 
 
 def _code_options(platform: str, folder: Path) -> dict[str, Any]:
-    """XLA's options that write what is below HLO.
+    """Return XLA's options that write the code below HLO.
 
-    Emitters by their names, for those of all (`.*`) write every pass of MLIR: ten times the time. With these nothing
-    could be measured: a training step of two layers took 17 s for an H100, and 21 s without. Up to jaxlib 0.10 the
-    option is of Triton alone, and what LLVM made is written anyway.
+    Emitters are named, because `.*` writes every pass of MLIR, in ten times the time. With these names nothing was
+    measurable: a training step of two layers took 17 s for an H100, and 21 s without. Up to jaxlib 0.10 the option is
+    Triton's alone, and LLVM's code is written anyway.
     """
-    if platform == "tpu":  # whose compiler writes it from its start on, or not at all
+    if platform == "tpu":  # its compiler writes code from its start on, or not at all
         return {}
     emitters = "^(llvm|ptx|triton-fusion)$"
     return {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": emitters}
 
 
-def _larger(target: Target, count: int) -> str:
-    if target.platform == "tpu":
-        return f"a topology of {count} chips or more, as '{target.device.key}:…'."
-    return f"'{count}x{target.device.key}'."
-
-
 def _cost(compiled: Any) -> dict[str, float]:
-    """XLA's estimate of the whole program; a backend may have none."""
     try:
         analysis: dict[str, Any] = compiled.cost_analysis() or {}
-    except Exception:  # a backend without it raises whatever it likes, and a view can do without
+    except Exception:  # a backend without it raises any error
         return {}
     wanted = ("flops", "transcendentals", "bytes accessed")
     return {key: float(analysis[key]) for key in wanted if float(analysis.get(key, -1)) >= 0}
 
 
 def _memory(compiled: Any) -> dict[str, int]:
-    """Bytes by use; a backend may not tell."""
     try:
         stats = compiled.memory_analysis()
     except Exception:  # as above

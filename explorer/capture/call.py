@@ -1,21 +1,15 @@
-"""Whose is the keyword of `explorer.time(f, x, seconds=3)`: the function's, or Explorer's?
+"""The rule that decides if a keyword of `explorer.time(f, x, seconds=3)` is the function's or an option of Explorer's.
 
-explore, lint, time, profile, roofline, memory, compare, sweep and what_if take a function, then its arguments exactly
-as in a call, and beside them options of their own. One rule for all of them:
+explore, lint, time, profile, roofline, memory, compare, sweep and what_if take a function, its arguments exactly as in
+a call, and options of their own:
 
-- A keyword belongs to the function if it is the name of a parameter of it (`inspect.signature`) that may be given by
-  name and has no value yet, neither by position nor from `functools.partial`. Anything else that the verb knows is its
-  option. A function that takes `**kwargs` names no parameter, so the option stays one: behind most `**kwargs` there is
-  a wrapper that knows nothing of such a name, and `time(wrapper, x, seconds=1)` means the time to spend.
-- Where a keyword could be both, the function gets it, for the arguments are "exactly as in a call", and an
+- A keyword belongs to the function if it names a parameter (`inspect.signature`) that may be given by name and has no
+  value yet, neither by position nor from `functools.partial`. Any other keyword that the verb knows is its option. The
+  `**kwargs` of a function name no parameter: most are of wrappers, and `time(wrapper, x, seconds=1)` means the option.
+- If a keyword could be both, the function gets it, because the arguments are "exactly as in a call". An
   `AmbiguousOptionWarning` says how to pass the option.
-- `Call(f, x, seconds=3)` is a call on its own, as `functools.partial` is, and never ambiguous: every verb takes one in
-  place of a function with arguments, `explorer.time(Call(f, x, seconds=3), seconds=1)`, and every keyword beside it is
-  an option. It is also how a function with `**kwargs` gets one that has an option's name.
-
-What was weighed against it: options under other names (`timeit`'s `number=`) only make the clash rarer; a prefix, or
-one `options=`, would make every simple call longer for the sake of a few; and the option first, as it was, fails where
-the user has written nothing but a call.
+- `Call(f, x, seconds=3)` is a call on its own, as `functools.partial` is, and never ambiguous. Every verb takes one in
+  place of a function with arguments: `explorer.time(Call(f, x, seconds=3), seconds=1)`.
 """
 
 from __future__ import annotations
@@ -36,9 +30,9 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 class Call:
-    """A function with the arguments of a call, none of which is taken for an option of Explorer's.
+    """A function with the arguments of a call; its keywords are never options of Explorer's.
 
-    Every function of Explorer's that takes a function and its arguments takes a `Call` in place of both.
+    Every function of Explorer's that takes a function and its arguments also takes a `Call` in their place.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`.
@@ -57,7 +51,6 @@ class Call:
 
     @classmethod
     def of(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """The function with its arguments; `function` itself where it is a call already."""
         return function if isinstance(function, Call) else cls(function, *args, **kwargs)
 
     def __repr__(self) -> str:
@@ -69,20 +62,13 @@ class Call:
 def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function whose first parameter is the user's function, followed by its `*args` and `**kwargs`.
 
-    What the verb traces, compiles and runs it does for itself: no watch records it. What it returns is listed by
-    `explorer.session()` for as long as the user holds it.
-
-    The keyword-only parameters of `verb` are its options. Where an argument has the name of one of them, `verb` is
-    called with a `Call` in place of the function and its arguments, so it begins with
-    `call = Call.of(function, args, kwargs)`.
-
-    Raises:
-        ArgumentsError: There are arguments beside a `Call`.
-        OptionError: A keyword that is the function's own leaves the verb without an option that it needs.
+    No watch records what the verb traces, compiles and runs. `explorer.session()` lists its result as long as it lives.
+    The keyword-only parameters of `verb` are its options. If an argument has the name of an option, `verb` gets a
+    `Call` in place of the function and its arguments, so it begins with `call = Call.of(function, args, kwargs)`.
     """
     parameters = inspect.signature(verb).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
-    call_verb: Callable[..., R] = verb  # whose parameters are sorted here and not by the type checker
+    call_verb: Callable[..., R] = verb  # the type checker can't follow the routing
 
     @wraps(verb)
     def routed(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -97,7 +83,7 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
 def _route(
     verb: str, options: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as the verb takes them: a `Call` in front where a name is an option's and an argument's."""
+    """Return the verb's arguments, with a `Call` in front if an option and an argument share a name."""
     if not args:
         return args, kwargs
     if isinstance(args[0], Call):
@@ -108,18 +94,15 @@ def _route(
     if not own:
         return args, kwargs
     needed = [key for key in own if options[key] is inspect.Parameter.empty]
-    text, hint = _clash_text(verb, min(needed or own))
+    name = min(needed or own)
+    text = f"`{name}` goes to the function, which has a parameter of that name, and not to {verb} as an option"
+    hint = f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
     if needed:
-        raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
+        raise OptionError(f"{text}, but {verb} needs that option.\n  Hint: with both, {hint}.")
     warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 3)
     mine = {key: kwargs[key] for key in clashing - own}
     theirs = {key: value for key, value in kwargs.items() if key not in mine}
     return (Call(args[0], *args[1:], **theirs),), mine
-
-
-def _clash_text(verb: str, name: str) -> tuple[str, str]:
-    text = f"`{name}` is given to the function, which has a parameter of that name, and is no option of {verb}"
-    return text, f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
 
 
 def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
@@ -127,30 +110,30 @@ def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
     if count or names:
         more = ", ".join([*([f"{count} by position"] if count else []), *sorted(names)])
         raise ArgumentsError(
-            f"{verb} got a Call, which has all arguments of its function, and more of them: {more}.\n"
-            f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} behind it."
+            f"{verb} got a Call, which has all arguments of its function, and further arguments: {more}.\n"
+            f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} after it."
         )
 
 
 def _open_parameters(subject: Any, args: tuple[Any, ...]) -> set[str]:
-    """The parameters that may be given by name and have no value yet; of several functions by name, of all of them."""
-    if isinstance(subject, Mapping):  # as compare() takes: those with arguments of their own take none of these
+    """Return the parameters without a value yet that may be given by name; of several functions, of all."""
+    if isinstance(subject, Mapping):  # as in compare(): functions with arguments of their own ignore these
         functions = [each for each in cast("Mapping[Any, Any]", subject).values() if callable(each)]
         return {name for function in functions for name in _open_parameters(function, args)}
     try:
         signature = inspect.signature(subject)
-    except (TypeError, ValueError):  # a builtin has none, and what can't be called is refused by the verb
+    except (TypeError, ValueError):  # a builtin has no signature; the verb refuses what can't be called
         return set()
     try:
         filled = {*signature.bind_partial(*args).arguments, *_bound_by_name(subject)}
-    except TypeError:  # too many by position: the verb says so
+    except TypeError:  # too many by position: the verb raises
         return set()
     parameters = signature.parameters.values()
     return {parameter.name for parameter in parameters if parameter.kind in _BY_NAME} - filled
 
 
 def _bound_by_name(function: Any) -> Iterator[str]:
-    """The names that `functools.partial` has bound, below decorators too."""
+    """Yield the names that `functools.partial` has bound, below decorators too."""
     while isinstance(function, partial) or hasattr(function, "__wrapped__"):
         if isinstance(function, partial):
             yield from function.keywords

@@ -1,4 +1,4 @@
-"""`python -m explorer open FILE`, `… explore module:function`, `… diff A B`: captures in the terminal, or as files."""
+"""The commands `open`, `explore` and `diff` of `python -m explorer`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ _WRITERS = {
 
 
 def add_open(verbs: Any) -> None:
-    """Add `open` to the command line."""
     about = "Show a compiled module from anywhere (HLO, MLIR, a proto, a folder of dumps), or a saved capture."
     verb = verbs.add_parser("open", help="show a module, a dump or a saved capture", description=about)
     verb.add_argument("path", help="HLO or MLIR, as text or proto; a folder of dumps; a capture")
@@ -35,10 +34,9 @@ def add_open(verbs: Any) -> None:
 
 
 def add_explore(verbs: Any) -> None:
-    """Add `explore` to the command line."""
     about = (
-        "Trace, lower and compile a function once, run nothing, and show what became of it: its kernels, linked to its "
-        "lines. With --target, for hardware that needn't be here."
+        "Trace, lower and compile a function once, without running it, and show its kernels, linked to its lines. "
+        "With --target, for hardware that needn't be here."
     )
     verb = verbs.add_parser("explore", help="show what the compiler makes of a function", description=about)
     add_target(verb)
@@ -50,8 +48,7 @@ def add_explore(verbs: Any) -> None:
 
 
 def add_diff(verbs: Any) -> None:
-    """Add `diff` to the command line."""
-    about = "Show what the compiler made of one function, or saved capture, and not of the other."
+    about = "Compare the compiled programs of two functions, or of saved captures."
     verb = verbs.add_parser("diff", help="compare two functions, or saved captures", description=about)
     for name in ("a", "b"):
         verb.add_argument(name, metavar=name.upper(), help="a saved capture, or MODULE:FUNCTION, as for `explore`")
@@ -64,7 +61,7 @@ def add_diff(verbs: Any) -> None:
 def _explore(given: argparse.Namespace) -> int:
     try:
         capture = _explored(given.target, given.arg, given.hardware)
-    except ex.ExploreError as error:
+    except ex.errors.ExploreError as error:
         _keep(given.output, error.capture)
         raise
     if given.passes:
@@ -73,7 +70,7 @@ def _explore(given: argparse.Namespace) -> int:
 
 
 def _explored(target: str, arguments: list[str], hardware: str | None = None) -> ex.Capture:
-    # What the user's code prints while it is imported and traced is no part of the report.
+    # Output of the user's code at import and trace is not part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(target)
         args, kwargs = arguments_of(function, arguments, vars(module))
@@ -89,7 +86,9 @@ def _diff(given: argparse.Namespace) -> int:
 
 
 def _add_output(verb: Any) -> None:
-    add_output(verb, f"write it there instead, as its ending says: {', '.join(_WRITERS)}", _WRITERS, several=True)
+    add_output(
+        verb, f"write to this file instead, in the format of its ending: {', '.join(_WRITERS)}", _WRITERS, several=True
+    )
 
 
 def _show(given: argparse.Namespace, capture: ex.Capture) -> int:
@@ -101,7 +100,7 @@ def _show(given: argparse.Namespace, capture: ex.Capture) -> int:
 
 
 def _keep(paths: Sequence[Path], capture: ex.Capture) -> None:
-    """What there is of a compile that failed."""
+    """Write the stages of a compile that failed."""
     if capture.stages:
         for path in paths:
             _WRITERS[path.suffix](capture, path)

@@ -1,4 +1,4 @@
-"""The expression that needs the value of something traced, which has none yet, and what to write instead."""
+"""The expression that needs the value of a traced array, and the hint what to write instead."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import jax
 import jax.core
+import numpy as np
 
 from explorer.capture.frames import Step, names_in
-from explorer.capture.index_hints import item_hint, mask_hint
 from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
 
-# Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
+# Some of JAX's refusals are plain TypeErrors and IndexErrors. Their messages, from 0.10 to 0.12:
 _UNNAMED = re.compile(
     r"Shapes must be 1D sequences of concrete values|Slice entries must be static|must have static start/stop/step"
     r"|unsupported format string passed to \w*Tracer|unhashable type: '\w*Tracer|\*: '\w+' and '\w*Tracer'"
@@ -29,13 +29,13 @@ _CONCRETE = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
 )
-_WIDEST = 60  # characters of an expression
+_MAX_CHARACTERS = 60  # characters of an expression
 
-# What to write instead; {0} is the traced value.
+# Hints; {0} is the traced value.
 _ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one, jax.numpy computes with it"
 _PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
 _CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
-_KEEP = "keeps it an array, which computes as a number does;\n" + _PRINT
+_KEEP = "keeps it an array, which works like a number;\n" + _PRINT
 _CHECKIFY = "where it is called as error, y = jax.jit(jax.experimental.checkify.checkify(f))(x), then error.throw()"
 _FIXED = "shapes, sizes and axes can't depend on values; jnp.where(mask, a, b) computes with a part"
 _BUILTINS = {
@@ -51,8 +51,8 @@ _WHILE = "jax.lax.while_loop(condition, body, state) loops in the compiled progr
 
 
 def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
-    """Whether an error says that a traced value has no value, with the user's lines that it went through."""
-    # Of `array[0] = traced` NumPy says something of its own, whose cause is JAX's refusal.
+    """Return True for an error about the missing value of a traced array; `steps` are the user's lines on its path."""
+    # For `array[0] = traced` NumPy raises its own error; the cause is JAX's.
     is_stored = type(error) is ValueError and isinstance(error.__cause__, _CONCRETE) and str(error).startswith(_STORED)
     if isinstance(error, _CONCRETE) or is_stored or not steps:
         return isinstance(error, _CONCRETE) or is_stored
@@ -62,15 +62,10 @@ def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
 
 @dataclass(frozen=True)
 class ConcretizationSite:
-    """The expression that needs a concrete value.
+    """The expression that needs a concrete value, with the traced value in it and the hint what to write.
 
-    Args:
-        hint: What to write instead.
-        text: The expression.
-        value: The traced value in it.
-        type: Of that, where it is known better than from JAX's words.
-        span: What to put carets under, where it is not what Python says.
-        bound: The traced names in it, and the lines that bound them (see `bound_at`).
+    `type` is set where JAX's message lacks it, `span` where Python's own is wrong. `bound` has the lines that bound the
+    traced names (see `bound_at`).
     """
 
     hint: str = _ANY
@@ -82,11 +77,11 @@ class ConcretizationSite:
 
 
 def find_site(error: BaseException, step: Step) -> ConcretizationSite:
-    """The expression in the innermost of the user's lines that needs a concrete value."""
-    way = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
-    if len(way) < 2 or not isinstance(way[-1], ast.expr):
+    """Find the expression in the user's innermost line that needs a concrete value."""
+    path = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
+    if len(path) < 2 or not isinstance(path[-1], ast.expr):
         return ConcretizationSite()
-    text, values, hint = _request(error, way, step)
+    text, values, hint = _request(error, path, step)
     names = [name.id for value in values for name in step.traced_names(value)]
     only = values[0] if len(values) == 1 else None
     value = step.value_of(only.id) if isinstance(only, ast.Name) else None
@@ -95,50 +90,47 @@ def find_site(error: BaseException, step: Step) -> ConcretizationSite:
         _short(text),
         _short(ast.unparse(only)) if only is not None else "",
         type_of(value) if isinstance(value, jax.core.Tracer) else "",
-        Span.of(way[-1]),
-        {name: bound_at(way, name) for name in names},
+        Span.of(path[-1]),
+        {name: bound_at(path, name) for name in names},
     )
 
 
-def _narrow(way: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
-    """The path to the expression that raised; some versions of Python give the place of one around or inside it."""
-    if not way:
-        return way
-    last = way[-1]
+def _narrow(path: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
+    """Return the path to the expression that raised; some Pythons report one around or inside it."""
+    if not path:
+        return path
+    last = path[-1]
     if isinstance(last, (ast.Constant, ast.FormattedValue)):  # of a string: 3.11 gives the whole for each part
-        string = next((i for i, node in enumerate(way) if isinstance(node, ast.JoinedStr)), len(way))
-        return way[: string + 1]
+        string = next((i for i, node in enumerate(path) if isinstance(node, ast.JoinedStr)), len(path))
+        return path[: string + 1]
     if isinstance(last, ast.Assert):
-        return [*way, last.test]  # 3.11
+        return [*path, last.test]  # 3.11
     if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)):  # from 3.12, whatever in it raised
-        masked = [part for part in ast.walk(last) if is_mask and _may_be_masked(part)]
+        subscripts = [part for part in ast.walk(last) if isinstance(part, ast.Subscript)]
+        masked = [part for part in subscripts if not isinstance(part.slice, (ast.Constant, ast.Slice))]
         within = masked if is_mask else last.generators[0].ifs
-        return [*way, within[0]] if len(within) == 1 else way
-    return way
+        return [*path, within[0]] if len(within) == 1 else path
+    return path
 
 
-def _may_be_masked(node: ast.AST) -> bool:
-    return isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Slice))
-
-
-def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
-    """The text of what needs a value, the traced values in it, and what to write instead."""
-    node = cast(ast.expr, way[-1])
+def _request(error: BaseException, path: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
+    """Return the text of the expression, the traced values in it, and the hint."""
+    node = cast(ast.expr, path[-1])
     if isinstance(error, jax.errors.TracerBoolConversionError) and not _gives_bool(node, step):
-        condition = _condition(way)
+        condition = _condition(path)
         if condition:
             return condition
-    masked = mask_hint(way, step) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
+    masked = mask_hint(path, step) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
     if masked:
         return ast.unparse(node), *masked
-    if (stored := _store(way)) is not None:
+    if (stored := _store(path)) is not None:
         return stored
     return ast.unparse(node), *(_call(error, node, step) if isinstance(node, ast.Call) else _operator(node, step))
 
 
-def _store(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """An item of a NumPy array that is assigned a traced value: the statement, the value, and what to write instead."""
-    match way[-2:]:
+def _store(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
+    """Return statement, value and hint where an item of a NumPy array is assigned a traced value."""
+    match path[-2:]:
         case [ast.Assign() | ast.AugAssign() as statement, ast.Subscript(value=array, ctx=ast.Store()) as target]:
             change = statement.value
             if isinstance(statement, ast.AugAssign):
@@ -151,7 +143,7 @@ def _store(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None
 
 
 def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
-    """The traced values of an expression that calls nothing, and what to write instead."""
+    """Return the traced values and the hint of an expression that is no call."""
     match node:
         case ast.JoinedStr():
             parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec]
@@ -175,12 +167,12 @@ def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
             return [], _ANY
 
 
-def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """A test of `if` and its like, `and`, `or`, `not`, or a chain of comparisons."""
-    at = len(way) - 1
-    while isinstance(way[at - 1], (ast.BoolOp, ast.UnaryOp)):
+def _condition(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
+    """Return text, values and hint of a test: `if`, `while`, `assert`, `and`, `or`, `not`, chained comparisons."""
+    at = len(path) - 1
+    while isinstance(path[at - 1], (ast.BoolOp, ast.UnaryOp)):
         at -= 1
-    owner, whole, node = way[at - 1], cast(ast.expr, way[at]), cast(ast.expr, way[-1])
+    owner, whole, node = path[at - 1], cast(ast.expr, path[at]), cast(ast.expr, path[-1])
     values = [] if isinstance(node, ast.BoolOp) else [node.operand if isinstance(node, ast.UnaryOp) else node]
     text, arrays = ast.unparse(whole), as_arrays(whole)
     match owner:
@@ -202,17 +194,17 @@ def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | 
 
 
 def _gives_bool(node: ast.expr, step: Step) -> bool:
-    """True if the expression is a bool for any operands: then nothing around it converted it."""
+    """Return True if the expression is a bool for any operands: then nothing around it converted it."""
     if isinstance(node, ast.Call):
         return step.callee_name(node.func).removeprefix("builtins.") in ("bool", "all", "any")
     return isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
 
 
 def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
-    """The traced arguments of a call that needs their values, and what to call instead.
+    """Return the traced arguments of a call that needs their values, and the call to write instead.
 
-    A builtin or a method is known by its name, and NumPy's functions mostly have a twin in jax.numpy; of other
-    functions only JAX's error says something.
+    Builtins and methods are known by name, and most of NumPy's functions have a twin in jax.numpy. Of other functions
+    only JAX's error is known.
     """
     package, _, name = step.callee_name(node.func).partition(".")
     traced = _traced_arguments(node, step)
@@ -230,7 +222,6 @@ def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[as
 
 
 def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
-    """What to write instead of a call of a builtin; empty for one that isn't known."""
     if name == "range":
         return _range(node)
     if name in _REDUCING:
@@ -239,7 +230,7 @@ def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
 
 
 def _range(node: ast.Call) -> str:
-    """The loop of a range(); one of other steps than 1 is no `fori_loop`."""
+    """Return the loop to write for a range(); a step other than 1 is no `fori_loop`."""
     match list(map(ast.unparse, node.args)):
         case [stop]:
             return f"jax.lax.fori_loop(0, {stop}, body, start) loops in the compiled program"
@@ -250,7 +241,7 @@ def _range(node: ast.Call) -> str:
 
 
 def _reduced(name: str, node: ast.Call) -> str:
-    """What does for `max(x, y)`, `sorted(x)` and their like, which compare one value after the other."""
+    """Return the jax.numpy form of `max(x, y)`, `sorted(x)` and the like."""
     match node.args:
         case [ast.GeneratorExp() as each]:
             values = f"jnp.asarray([{ast.unparse(each)[1:-1]}])"
@@ -263,12 +254,12 @@ def _reduced(name: str, node: ast.Call) -> str:
         case _:
             values = "x"
     if node.keywords:
-        return f"jax.numpy, by what {name} is told with {', '.join(str(one.arg) for one in node.keywords)}="
+        return f"jax.numpy, by the rule that {name} gets as {', '.join(str(one.arg) for one in node.keywords)}="
     return f"{_REDUCING[name]}({values})"
 
 
 def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: bool) -> tuple[Sequence[ast.expr], str]:
-    """The same of a function whose name says nothing: by JAX's words, which tell of sizes."""
+    """Return traced arguments and hint for a function that is known only by JAX's message."""
     written, traced = ast.unparse(node.func), _traced_arguments(node, step)
     if "size argument" in str(error):
         return [], (
@@ -281,7 +272,7 @@ def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: b
 
 
 def _traced_arguments(node: ast.Call, step: Step) -> list[ast.expr]:
-    """The arguments that hold traced values; an only argument even where that can't be seen."""
+    """Return the arguments that hold traced values; a single argument in any case."""
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     return [part for part in arguments if step.traced_names(part)] or arguments[: len(arguments) == 1]
 
@@ -294,19 +285,158 @@ def _is_in_jax(name: str) -> bool:
 
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """The names of whole numbers: what a shape is made of."""
+    """Return the names of traced integers, which shapes are made from."""
     return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…"
 
 
 def is_count(value: Any) -> bool:
-    kind = getattr(value.dtype, "kind", "") if isinstance(value, jax.core.Tracer) else ""  # a key's type has none
+    kind = getattr(value.dtype, "kind", "") if isinstance(value, jax.core.Tracer) else ""  # a key's dtype has no kind
     return kind in tuple("iub") and value.shape == ()
 
 
 def type_of(value: Any, **options: bool) -> str:
     return jax.typeof(value).str_short(**options)
+
+
+# Hints for an index that has no value yet -----------------------------------------------------------------------------
+
+_REDUCTIONS = ("sum", "mean", "prod", "any", "all", "std", "var", "nansum", "nanmean")
+# These have no value for an empty array: they need an initial one.
+_EXTREMES = {"max": "min", "min": "max", "amax": "min", "amin": "max"}
+_NAN = {name: f"nan{name}" for name in ("median", "percentile", "quantile")}
+_UPDATES = {
+    "set": "{new}",
+    "add": "{old} + {new}",
+    "subtract": "{old} - {new}",
+    "multiply": "{old} * {new}",
+    "mul": "{old} * {new}",
+    "divide": "{old} / {new}",
+    "power": "{old} ** {new}",
+    "min": "jnp.minimum({old}, {new})",
+    "max": "jnp.maximum({old}, {new})",
+    "apply": "{new}({old})",
+}
+
+
+def mask_hint(path: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], str] | None:
+    """Return the mask of `x[mask]`, `x.at[mask].get()` or `x.at[mask].set(v)`, and the code to write instead."""
+    match path[-1]:
+        case (
+            ast.Call(
+                func=ast.Attribute(
+                    value=ast.Subscript(value=ast.Attribute(value=array, attr="at"), slice=mask), attr=method
+                )
+            ) as node
+        ):
+            if method == "get":
+                return [mask], _selected(array, mask, path[:-1], node, step)
+            new = node.args[0] if node.args else ast.Constant(0)
+            written = ast.unparse(new) if method in ("set", "min", "max") else _operand(new)
+            update = _UPDATES.get(method, "{new}").format(new=written, old=_operand(array))
+            return [mask], f"jnp.where({_mask(mask, array, step)}, {update}, {ast.unparse(array)})"
+        case ast.Subscript(value=array, slice=mask) as node:
+            return [mask], _selected(array, mask, path[:-1], node, step)
+        case _:
+            return None
+
+
+def _selected(array: ast.expr, mask: ast.expr, around: Sequence[ast.AST], node: ast.expr, step: Step) -> str:
+    """Return the code for the masked part of an array, given what is done with it."""
+    x, where = ast.unparse(array), _mask(mask, array, step)
+    if _is_counted(around, node, mask, array):
+        return f"jnp.sum({where})"
+    reduced = _reduction(around, node)
+    if reduced is not None:
+        written, name, is_method = reduced
+        numpy = written if not is_method else f"jnp.{name}"
+        if name in _REDUCTIONS:
+            return f"{_operand(array)}.{name}(where={where})" if is_method else f"{numpy}({x}, where={where})"
+        if name in _EXTREMES:
+            start = f"where={where}, initial={_operand(array)}.{_EXTREMES[name]}()"
+            return f"{_operand(array)}.{name}({start})" if is_method else f"{numpy}({x}, {start})"
+        if name in _NAN:
+            return f"jnp.{_NAN[name]}(jnp.where({where}, {x}, jnp.nan))"
+    return (
+        f"jnp.where({where}, {x}, fill) keeps the shape, with a `fill` that doesn't count in what follows: 0 in a sum; "
+        f"jnp.mean({x}, where={where}) and its like leave the others out"
+    )
+
+
+def _is_counted(around: Sequence[ast.AST], node: ast.expr, mask: ast.expr, array: ast.expr) -> bool:
+    """Return True if only the number of selected elements is used: `len(x[mask])`, `x[x > 0].size`."""
+    match around[-1] if around else None:
+        case ast.Call(func=ast.Name(id="len"), args=[argument]):
+            return argument is node
+        case ast.Attribute(value=inner, attr="size") if isinstance(mask, ast.Compare):
+            # A mask of rows would count rows, where `size` counts elements.
+            return inner is node and ast.dump(array) in map(ast.dump, (mask.left, *mask.comparators))
+        case _:
+            return False
+
+
+def _reduction(around: Sequence[ast.AST], node: ast.expr) -> tuple[str, str, bool] | None:
+    """Return callee, name and if it is a method for `jnp.mean(x[mask])` or `x[mask].mean()`; None for others."""
+    match around[-2:]:
+        case [ast.Call(func=func, args=[], keywords=[]), ast.Attribute(value=inner, attr=name) as method]:
+            if func is method and inner is node:
+                return ast.unparse(func), name, True
+        case [*_, ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name) as func, args=[argument], keywords=[])]:
+            if argument is node:
+                return ast.unparse(func), name, False
+        case _:
+            pass
+    return None
+
+
+def _mask(mask: ast.expr, array: ast.expr, step: Step) -> str:
+    """Return the mask's text, with a new axis for each dimension that a mask of rows lacks."""
+    text = ast.unparse(mask)
+    values: list[Any] = [step.value_of(node.id) if isinstance(node, ast.Name) else None for node in (mask, array)]
+    if not all(isinstance(value, (jax.Array, np.ndarray)) for value in values):
+        return text
+    missing = np.ndim(values[1]) - np.ndim(values[0])
+    return f"{text}[{', '.join(['...'] + ['None'] * missing)}]" if missing > 0 else text
+
+
+def _operand(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    simple = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
+    return text if simple else f"({text})"
+
+
+def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
+    """Return the code to write for an item of a list, tuple, dict or NumPy array with a traced index or key."""
+    x, i = ast.unparse(array), ast.unparse(index)
+    items = _items(array, step)
+    if items is None:
+        return f"jnp.asarray({x})[{i}]"
+    keys, values = items
+    if any(callable(value) and not _is_array(value) for value in values):
+        number = i if keys is None else f"jnp.argmax(jnp.asarray(list({x})) == {i})"
+        branches = x if keys is None else f"list({x}.values())"
+        return f"jax.lax.switch({number}, {branches}, x) calls one of them, with its arguments in place of x"
+    if not values or not all(map(_is_array, values)) or len({np.shape(value) for value in values}) > 1:
+        return f"arrays of one shape in {x}: a value can't choose between other objects"
+    if keys is None:
+        return f"jnp.asarray({x})[{i}]"
+    if not all(type(key) in (int, float, bool) for key in keys):
+        return f"numbers for the keys of {x}: an array has no {type(keys[0]).__name__} to be compared with"
+    return f"jnp.select([{i} == key for key in {x}], list({x}.values()))"
+
+
+def _items(node: ast.expr, step: Step) -> tuple[list[Any] | None, list[Any]] | None:
+    """Return the keys and values of a plain dict, the items of a plain list or tuple; None for others."""
+    value = step.value_of(node.id) if isinstance(node, ast.Name) else None
+    value = step.value_at(ast.unparse(node)) if isinstance(node, ast.Attribute) else value
+    if type(value) is dict:
+        return list(cast(dict[Any, Any], value)), list(cast(dict[Any, Any], value).values())
+    return (None, list(cast(list[Any], value))) if type(value) in (list, tuple) else None
+
+
+def _is_array(value: Any) -> bool:
+    return type(value) in (int, float, bool, complex) or isinstance(value, (jax.Array, np.ndarray, np.generic))

@@ -1,4 +1,4 @@
-"""The arrays that a trace baked in, under the names the user's Python has for them."""
+"""The arrays that a trace baked in, under the names that the user's Python has for them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import jax
 from explorer._jax import foreign_tracers
 from explorer.model.stage import Constant
 
-_DEEPEST = 8  # attributes of attributes
+_MAX_DEPTH = 8  # attributes of attributes
 
 
 def name_constants(
     jaxpr: Any, function: Callable[..., Any], given: Mapping[str, Any] | None = None
 ) -> tuple[Constant, ...]:
-    """The constants of a closed jaxpr, largest first.
+    """Return the constants of a closed jaxpr, largest first.
 
-    One that the function reaches by a global, a closure cell, an attribute of its object or an argument (`given`)
-    carries that path (`weights`, `self.proj.w['a']`); the others are `constant 0`, `constant 1`, ….
+    The name is the path by which the function reaches the constant: a global, a closure cell, an attribute of its
+    object or an argument (`weights`, `self.proj.w['a']`); else `constant 0`, `constant 1`, ….
     """
     named: dict[int, str] = {}
     for name, value in _reachable(function, given or {}) if jaxpr.consts else ():
@@ -38,7 +38,7 @@ def name_constants(
 
 
 class LeakedTracer(jax.errors.UnexpectedTracerError):
-    """A constant of a trace is a traced value of another one. JAX itself says so only when the program is called."""
+    """Error for a constant that is a tracer of another trace. JAX itself raises only when the program is called."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -46,11 +46,7 @@ class LeakedTracer(jax.errors.UnexpectedTracerError):
 
 
 def refuse_leaks(traced: Any, function: Callable[..., Any], given: Mapping[str, Any] | None = None) -> None:
-    """Raise if what a function took for an array is what another trace left behind.
-
-    Raises:
-        LeakedTracer: It is.
-    """
+    """Raise LeakedTracer if a function uses a tracer of another trace as an array."""
     leaked = foreign_tracers(traced)
     if leaked:
         named = {id(value): name for name, value in _reachable(function, given or {})}
@@ -58,7 +54,7 @@ def refuse_leaks(traced: Any, function: Callable[..., Any], given: Mapping[str, 
 
 
 def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Array leaves that the function's code can name, with the name."""
+    """Yield names and array leaves that the function's code can name."""
     roots: dict[str, Any] = dict(given)
     code_holder: Any = getattr(function, "__func__", function)
     if inspect.isfunction(code_holder):
@@ -68,11 +64,10 @@ def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterat
     roots |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
     seen: set[int] = set()
     for root, value in roots.items():
-        yield from _inside(root, value, _DEEPEST, seen)
+        yield from _inside(root, value, _MAX_DEPTH, seen)
 
 
 def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """The leaves of a tree, and of the objects in it."""
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
     for path, leaf in leaves:
         name = root + jax.tree_util.keystr(path)

@@ -1,7 +1,7 @@
-"""From the numbers in a program's `op_name`s to the equations of its jaxpr.
+"""The map from the numbers in a program's `op_name`s to the equations of its jaxpr.
 
-An equation is named by its path: the numbers of the calls, loops and branches that it is in, and its own. A function
-that is called twice has one number for each of its equations, and the call's number tells the calls apart.
+An equation's path has the numbers of the calls, loops and branches around it, and its own. A function that is called
+twice has one number for each equation; the call's number tells the calls apart.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _IN_NAME = re.compile("(?<![a-zA-Z0-9])" + NUMBERED_SCOPE.replace("~", "_").form
 _NAME = re.compile(r"(?<=%)[\w.\-]+")
 _NUMBERED_NAME = re.compile(rf"(?<![\w.\-])[\w.\-]*{_IN_NAME.pattern}[\w.\-]*")
 
-# What runs as a part of whoever calls it: it belongs to equations inside of, or equal to, the caller's.
+# Computations that are part of their caller: their equations are inside the caller's, or equal to it.
 _APPLIED = frozenset(("apply", "reducer", "region"))
 _PARTS = _APPLIED | {"call", "body", "condition", "branch", "function", "cond", "do"}
 
 
 def numbers_in(op_name: str) -> list[tuple[int, ...]]:
-    """The numbers in an `op_name`, those of each of the operations that XLA merged into one; without those of none.
+    """Return the numbers in an `op_name`, for each of the operations that XLA merged into one that has numbers.
 
     Example:
         >>> numbers_in("jit(f)/jvp(~eq3)/while/body/~eq7/add;jit(f)/~eq9/mul;copy")
@@ -54,13 +54,7 @@ def without_numbers(text: str) -> str:
 
 
 def names_without_numbers(names: Iterable[str], taken: Set[str], *, known: Mapping[str, str]) -> dict[str, str]:
-    """Return other names for the instructions and computations that have a number in theirs.
-
-    Args:
-        names: Names that may have a number.
-        taken: Names that the program has already.
-        known: Other names that were given before; they are kept.
-    """
+    """Return new names, besides those `known`, for instructions and computations whose names have a number."""
     renamed, taken = {**known}, {*taken, *known.values()}
     for name in names:
         if name in renamed or _IN_NAME.search(name) is None:
@@ -81,7 +75,7 @@ def rename_numbered(text: str) -> tuple[str, Mapping[str, str]]:
 
 
 class NumberedStage(NamedTuple):
-    """A stage as it is shown, and the equations of its nodes."""
+    """A stage without its numbers, and the equations of its nodes."""
 
     text: str
     graph: Graph
@@ -89,13 +83,7 @@ class NumberedStage(NamedTuple):
 
 
 def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths) -> NumberedStage:
-    """Read a numbered program: what it is without the numbers, and what they say.
-
-    Args:
-        text: Of the program; its names have no numbers.
-        read: The reader of the stage.
-        paths: The equations by their numbers.
-    """
+    """Read a numbered program with the stage's reader; resolve its numbers by `paths` and remove them."""
     numbered = read(text)
     plain = [*map(without_numbers, numbered.scopes)]
     code: dict[str, int] = {}
@@ -106,7 +94,7 @@ def read_numbered(text: str, read: Callable[[str], Graph], paths: EquationPaths)
 
 
 class Equations(NamedTuple):
-    """Rows of the jaxpr; where it is `certain` all of them, else one of them or more."""
+    """Rows of the jaxpr: all of them if `certain`, else one or more of them."""
 
     rows: tuple[int, ...]
     certain: bool
@@ -116,12 +104,7 @@ _NONE = Equations((), True)
 
 
 class EquationPaths:
-    """The equations of a jaxpr by their paths.
-
-    Args:
-        paths: Of each row of the jaxpr's graph, empty for what has no number.
-        arguments: The rows of the program's arguments, by what a user calls them: `params['w']`.
-    """
+    """The equations of a jaxpr by their paths, and the rows of its arguments by the user's names: `params['w']`."""
 
     def __init__(self, paths: Sequence[tuple[int, ...]], arguments: Mapping[str, int]) -> None:
         self._paths = paths
@@ -133,16 +116,11 @@ class EquationPaths:
             if path:
                 self._row_of_path[path] = row
                 self._rows_of_number.setdefault(path[-1], []).append(row)
-        self._resolved: dict[str, Equations] = {}  # what is the same whoever calls
+        self._resolved: dict[str, Equations] = {}  # independent of callers
         self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
-        """The equations that an `op_name` names.
-
-        Args:
-            op_name: Of an instruction; several merged ones are separated by semicolons.
-            callers: The equations of all that call the computation that it is in, where it is a part of each of them.
-        """
+        """Return the equations of an `op_name`; `callers` are those of all callers of its computation."""
         if op_name in self._resolved:
             return self._resolved[op_name]
         rows: set[int] = set()
@@ -153,7 +131,7 @@ class EquationPaths:
                 is_plain = False
                 inside = self._inside(candidates, callers)
                 candidates = [row for rows in inside for row in rows] or candidates
-                # In what all callers share, it is one equation of each.
+                # In a computation that all callers share, the instruction is one equation of each caller.
                 certain = certain and bool(inside) and all(len(rows) == 1 for rows in inside)
             rows.update(candidates)
         equations = Equations(tuple(sorted(rows)), certain)
@@ -162,17 +140,17 @@ class EquationPaths:
         return equations
 
     def _pieces(self, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """XLA also merges two names by writing one behind the other: the numbers of each, which are in one path."""
+        """Split the numbers of names that XLA merged by concatenation into one path each."""
         pieces: list[tuple[int, ...]] = []
         while numbers:
-            # A number that no equation has stands alone, and is then of none.
+            # A number that no equation has is a piece on its own, without candidates.
             length = next((i for i in range(len(numbers), 1, -1) if self._candidates(numbers[:i])), 1)
             pieces.append(numbers[:length])
             numbers = numbers[length:]
         return pieces
 
     def _candidates(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """The equation of this path; where it lacks the number of a call, all that it can be."""
+        """Return the equation of this path; if it lacks a call's number, all that it can be."""
         exact = self._row_of_path.get(numbers)
         if exact is not None:
             return (exact,)
@@ -182,7 +160,7 @@ class EquationPaths:
         return self._candidates_of[numbers]
 
     def _inside(self, rows: Iterable[int], callers: Sequence[int]) -> list[list[int]]:
-        """Of some equations, those inside of each caller; nothing if some caller has none, and so is none."""
+        """Return the equations inside each caller; empty if a caller has no equation inside."""
         inside: dict[tuple[int, ...], list[int]] = {self._paths[caller]: [] for caller in callers}
         for row in rows:
             path = self._paths[row]
@@ -193,22 +171,22 @@ class EquationPaths:
 
 
 def _is_within(numbers: Sequence[int], path: Sequence[int]) -> bool:
-    """Whether the numbers stand in a path, in this order, with or without others between them."""
+    """Return True if the numbers are in a path in this order, with or without others between them."""
     rest = iter(path)
     return all(number in rest for number in numbers)
 
 
 def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
-    """The equations of each node of a stage whose scopes have numbers.
+    """Return the equations of each node of a stage whose scopes have numbers.
 
-    A node without a number in a computation that its callers apply, such as the sum of a reduction, is of theirs. What
-    bears the name of an argument is that argument, or another view of it.
+    A node without a number in a computation that its callers apply, such as the sum of a reduction, has the callers'
+    equations. A node with the name of an argument is that argument, or a view of it.
     """
     callers = _callers_by_group(graph)
     equations: list[Equations] = [_NONE] * len(graph.names)
     members = _members(graph)
     scopes: list[int] = graph.scope.tolist()
-    # What JAX lowers a part to is of that part. XLA adds instructions without a name to a loop that are not of it.
+    # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
     is_part: list[bool] = graph.is_equation.tolist() if is_lowered else [False] * len(scopes)
     for group in (*_callers_first(graph, callers), -1):
@@ -227,7 +205,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
 
 
 def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -> Equations:
-    """Those of a node with this `op_name` in a computation of this kind, whose callers are of `around`."""
+    """Return the equations of a node with this `op_name`, in a computation whose callers have `around`."""
     named = paths.resolve(scope, around.rows)
     if named.rows or kind in _APPLIED:
         return named if named.rows else around
@@ -243,7 +221,6 @@ def _together(several: Sequence[Equations]) -> Equations:
 
 
 def _callers_by_group(graph: Graph) -> list[list[int]]:
-    """The nodes that call each computation: a reducer, or a function of StableHLO, may have several."""
     callers: list[set[int]] = [{group.caller} - {-1} for group in graph.groups]
     for call in graph.calls:
         callers[call.group].add(call.node)
@@ -251,7 +228,6 @@ def _callers_by_group(graph: Graph) -> list[list[int]]:
 
 
 def _members(graph: Graph) -> list[list[int]]:
-    """The nodes of each group; at the end, those of none."""
     members: list[list[int]] = [[] for _ in range(len(graph.groups) + 1)]
     for node, group in enumerate(graph.group.tolist()):
         members[group].append(node)
@@ -259,7 +235,7 @@ def _members(graph: Graph) -> list[list[int]]:
 
 
 def _callers_first(graph: Graph, callers: Sequence[Sequence[int]]) -> list[int]:
-    """The groups, each after all those that call it; a circle in damaged input is cut."""
+    """Return the groups, each after its callers; cycles in damaged input are cut."""
     group_of: list[int] = graph.group.tolist()
     order: list[int] = []
     state = [0] * len(graph.groups)  # 1 while what calls it is visited, 2 when it is in the order

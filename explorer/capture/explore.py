@@ -1,9 +1,10 @@
-"""explore(): trace, lower and compile a function once, and keep what was seen."""
+"""explore(): trace, number, lower and compile a function once, and keep the capture of every stage."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
@@ -12,27 +13,23 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 
-from explorer._jax.calls import steps_done
+from explorer._jax.calls import steps_done, suppress_recording
 from explorer._jax.numbering import with_argument_names
+from explorer._jax.settings import CARRIES_SETTINGS, local_settings, with_settings
 from explorer.capture.backends import Backend, CompiledProgram, HereBackend, backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.compile_thread import compile_beside
 from explorer.capture.constants import name_constants, refuse_leaks
-from explorer.capture.equation_paths import rename_numbered, without_numbers
+from explorer.capture.equation_paths import without_numbers
 from explorer.capture.filtered import arrays_of, filtered, flatten, inner_trace, is_filtered
-from explorer.capture.machine.kernel_code import code_writer
-from explorer.capture.origins import keep_origin
-from explorer.capture.readers.hlo import read_hlo
+from explorer.capture.kernel_code import code_writer
+from explorer.capture.origins import keep_origin, origin_of
 from explorer.capture.readers.jaxpr import read_jaxpr
-from explorer.capture.readers.stablehlo import read_stablehlo
-from explorer.capture.recording import RecordedProgram, numbered_program
+from explorer.capture.recording import RecordedProgram, UnnumberedProgram, numbered_program
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
-from explorer.errors import ArgumentsError, NotCallableError
+from explorer.errors import ArgumentsError, ExploreError, NotCallableError
 from explorer.model.capture import Capture
-from explorer.model.declared import cached_property
 from explorer.model.findings import Findings
-from explorer.model.graph import Graph
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
 from explorer.view.progress_bar import StepCallback, step_progress
@@ -50,26 +47,25 @@ def explore(
     record: bool = True,
     **kwargs: Any,
 ) -> Capture:
-    """Compile a function for these arguments and keep every stage of it.
+    """Compile a function for these arguments and keep every stage of the compilation.
 
-    The function's Python runs once, to be traced; the compiled program is not run. Where the function is a `jax.jit`
-    function, its next call runs this program, and compiles nothing.
+    The function's Python runs once, to be traced. The compiled program doesn't run. If the function is a `jax.jit`
+    function, its next call runs this program and compiles nothing.
 
     Args:
-        function: Any callable, a `jax.jit` function, or an `Executable` (which was compiled already: no arguments).
+        function: Any callable, a `jax.jit` function, or an `Executable` (already compiled: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
-        target: Hardware to compile for that need not be here, one of `explorer.targets()`: `"h100"`, `"8xh100"`,
-            `"v5e:4x4"`. Its own compiler does it, in a process of its own; the devices that are here, if not given.
+        target: Hardware to compile for, which need not be here: one of `explorer.targets()`, such as `"h100"`,
+            `"8xh100"`, `"v5e:4x4"`. The target's own compiler runs in a subprocess. Default: the devices that are here.
         record: Number the equations, so that links are exact, and keep the module after each pass. The program is the
             same; a trace in XProf shows the numbers as scopes `~eq12`. False leaves the program as JAX makes it.
 
     Raises:
         NotCallableError: `function` can't be called.
         ArgumentsError: The arguments don't fit the function's signature.
-        ExploreError: Tracing, lowering or compiling failed. It has the capture of the steps that worked as
-            `.capture`, and the error itself as `__cause__`. A `TracedValueError`: it needs the value of something
-            that has none while it is traced.
-        UnknownTargetError: `target` names no hardware that is known.
+        ExploreError: Tracing, lowering or compiling failed. `.capture` has the steps that worked, `__cause__` the
+            original error. A `TracedValueError` means that the function needs the value of a traced array.
+        UnknownTargetError: `target` names no known hardware.
         MissingCompilerError: The compiler for `target` is not installed; the message says how to install it.
 
     Example:
@@ -84,13 +80,10 @@ def explore(
 def explore_call(
     call: Call, target: str | Target | None = None, meanwhile: Meanwhile | None = None, *, record: bool = True
 ) -> Capture:
-    """explore(), and what else there is to do while the compiler works.
+    """Explore a call, and run `meanwhile` on this thread while the compiler works on another one.
 
-    Args:
-        call: The function and its arguments.
-        target, record: As for `explore`.
-        meanwhile: As for `CompileRequest`; not called where nothing is compiled, or for a target, whose compiler is
-            waited for in this thread so that an interrupt ends it.
+    `meanwhile` is not called where nothing is compiled, or for a target: this thread waits for a target's compiler, so
+    that an interrupt ends it.
     """
     __tracebackhide__ = True
     function, args, kwargs = call.function, call.args, call.kwargs
@@ -112,29 +105,42 @@ def explore_call(
     return capture
 
 
+def compiled_for(capture: Capture, target: str | Target | None) -> Capture:
+    """See `Capture.compiled_for`."""
+    __tracebackhide__ = True
+    function, args, kwargs = origin_of(capture)
+    return explore(Call(function, *args, **kwargs), target=target)
+
+
 Meanwhile = Callable[[Capture], object]
 
 
 @runtime_checkable
 class Explored(Protocol):
-    """What was compiled already and kept its capture, as an `Executable` does."""
-
     def explore(self) -> Capture: ...
 
 
 @runtime_checkable
 class Described(Protocol):
-    """What stands for an array that is not there yet, as an `InputInfo` does."""
+    """A description of an array that is not there yet, such as an `InputInfo`."""
 
     def to_struct(self) -> jax.ShapeDtypeStruct: ...
 
 
-class Trace(NamedTuple):
-    """A traced function.
+class HoldsState:
+    """A function that reads and writes state outside its arguments: each call gives JAX a new function."""
 
-    Attributes:
-        plain: The `jax.stages.Traced` that the user's own call finds.
-        shown: The same with the user's names of its arguments, where a wrapper gave them others.
+    @property
+    def captured(self) -> tuple[Any, ...]:
+        """The containers that hold the state."""
+        raise NotImplementedError
+
+
+class Trace(NamedTuple):
+    """A traced function: the `jax.stages.Traced` that the user's own call finds in JAX's cache, and the one that is
+    shown.
+
+    The shown one has the user's names of the arguments, where a wrapper gave them others.
     """
 
     plain: Any
@@ -146,20 +152,20 @@ class CompileRequest:
     """A function and the arguments to compile it for.
 
     Args:
-        function: What the user calls; its name and place stand in the capture.
+        function: The user's function; the capture has its name and place.
         args, kwargs: For `target`.
-        target: What is compiled, where that is another callable than `function`.
+        target: The callable to compile, where it is not `function` itself.
         options: XLA's compiler options.
-        verb: What an error says could not be done.
-        named_arrays: Arrays by the names that the user has for them, beside those that `function` can reach: the
-            constants among its arguments.
-        read_source: Gives the source of a file that frames name, or None.
-        notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
-        backend: What lowers and compiles it.
-        traced: The `jax.stages.Traced` of it, where there is one already: its Python isn't run again.
-        record: Whether its equations are numbered, so that links are exact, and its passes recorded.
-        meanwhile: Called with the stages so far while the compiler works, which does so in another thread then. It
-            raises nothing, and leaves the lowered program alone: that one's context has no locks.
+        verb: The word in an error's "f could not be explored".
+        named_arrays: The user's names of arrays that are constants of the trace, in addition to those that `function`
+            can reach.
+        read_source: Returns the source of a file that frames name, or None.
+        notes: Attributes of variables of the traced jaxpr; the trace may fill them in.
+        backend: Lowers and compiles.
+        traced: The `jax.stages.Traced`, if there is one already: the Python isn't run again.
+        record: Number the equations, so that links are exact, and record the passes.
+        meanwhile: Called with the stages so far while the compiler works, which then runs on another thread. It must
+            not raise, nor touch the lowered program: an MLIR context has no locks.
     """
 
     function: Callable[..., Any]
@@ -177,9 +183,9 @@ class CompileRequest:
     record: bool = True
     meanwhile: Meanwhile | None = None
 
-    @cached_property
+    @property
     def unwrapped(self) -> Callable[..., Any]:
-        """The function below partial() and decorators that say what they wrap: its name and place are the user's."""
+        """The user's function below `partial` and decorators that set `__wrapped__`."""
         function = self.function
         while isinstance(function, partial) or hasattr(function, "__wrapped__"):
             function = function.func if isinstance(function, partial) else inspect.unwrap(function)
@@ -194,7 +200,7 @@ class CompileRequest:
         __tracebackhide__ = True
         try:
             signature = inspect.signature(self._target)
-        except (TypeError, ValueError):  # a builtin has none; JAX will say what it thinks of the arguments
+        except (TypeError, ValueError):  # a builtin has no signature; JAX reports wrong arguments itself
             return
         try:
             signature.bind(*self.args, **self.kwargs)
@@ -207,11 +213,7 @@ class CompileRequest:
             ) from None
 
     def trace(self) -> Trace:
-        """Trace the target for these arguments.
-
-        Raises:
-            LeakedTracer: It uses a value that another trace left behind; and whatever the user's function raises.
-        """
+        """Trace the target; raise LeakedTracer for a value of another trace, and whatever the function raises."""
         __tracebackhide__ = True
         if self.traced is not None:
             return Trace(self.traced, self.traced)
@@ -223,7 +225,7 @@ class CompileRequest:
         __tracebackhide__ = True
         target: Any = self._target
         args, kwargs = self.args, self.kwargs
-        while isinstance(target, partial) and hasattr(target.func, "trace"):  # a call runs the program of what is in it
+        while isinstance(target, partial) and hasattr(target.func, "trace"):  # a call runs the inner function's program
             target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
         inner = inner_trace(target, args, kwargs)
         if inner is not None:
@@ -231,7 +233,7 @@ class CompileRequest:
         if is_filtered(target):
             target = filtered(target, args, kwargs)
             args, kwargs = arrays_of((args, kwargs))
-        if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
+        if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # `trace` doesn't bind self
             target, args = target.__func__, (target.__self__, *args)
         # jax.jit itself refuses some callables, such as generators.
         called = cast(Any, target)
@@ -244,48 +246,31 @@ class CompileRequest:
     def _target(self) -> Any:
         return self.function if self.target is None else self.target
 
-    def lint(self, traced: Any, error: Exception | None = None) -> Findings:
-        """What the passive rules say of the trace; whatever becomes of them, the user's call goes on."""
+    def lint(self, traced: Any, error: Exception | None = None, capture: Capture | None = None) -> Findings:
+        """Return the findings of the passive rules; a rule that fails must not stop the compilation."""
         try:
-            return Findings.of_trace(self.function, self.args, self.kwargs, traced, error)
+            return Findings.of_trace(self.function, self.args, self.kwargs, traced, error, capture)
         except Exception as fault:
             return Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
 
-    def lint_program(self, traced: Any, capture: Capture) -> Capture:
-        """The capture of a program for several devices, with what its rules say of how values lie on them."""
-        try:
-            of_program = Findings.of_trace(self.function, self.args, self.kwargs, traced, None, capture)
-        except Exception as fault:
-            of_program = Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
-        of_trace = capture.findings
-        rules = [*of_trace.rules, *of_program.rules]
-        findings = Findings(
-            [*of_trace, *of_program], of_trace.function, [*of_trace.faults, *of_program.faults], rules=rules
-        )
-        return replace(capture, findings=findings)
-
-    def empty_capture(self, failure: str = "") -> Capture:
-        """A capture without stages, which each step that works adds to."""
+    def empty_capture(self, failure: str = "", **fields: Any) -> Capture:
+        """Return a capture with these fields, without stages by default."""
         function = self.unwrapped
         code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+        given: dict[str, Any] = {"stages": (), "durations": Durations(), **fields}
         return Capture(
             function=self.name,
             file=code.co_filename if code else "",
             line=code.co_firstlineno if code else 0,
-            stages=(),
-            durations=Durations(),
             environment=self.backend.environment(),
             failure=failure,
             read_source=cache(self.read_source),
+            **given,
         )
 
 
 class Compilation(NamedTuple):
-    """JAX's objects for each step, and the capture of all of them.
-
-    Attributes:
-        traced, lowered, compiled: Those of `jax.stages`; `compiled` is None where no device is here to load it.
-    """
+    """JAX's objects of each step, and the capture; `compiled` is missing where no device is here to load it."""
 
     traced: Any
     lowered: Any
@@ -293,169 +278,162 @@ class Compilation(NamedTuple):
     capture: Capture
 
 
-def compile_stages(request: CompileRequest) -> Compilation:
-    """Trace, lower and compile what is requested; what each step gives is added to the capture.
-
-    Raises:
-        ArgumentsError: The arguments don't fit the function's signature.
-        ExploreError: A step failed; `.capture` has those before it.
-    """
-    __tracebackhide__ = True
-    request.check_arguments()
-    with step_progress(f"{request.name} is compiled", ("trace", "lower", "XLA")) as begin:
-        return _compile_stages(request, begin)
-
-
 def compile_with_findings(request: CompileRequest) -> Compilation:
-    """The same; a program for several devices also has what its rules say of how values lie on them.
-
-    Raises:
-        ArgumentsError, ExploreError: As `compile_stages`.
-    """
+    """Compile as `compile_stages`, and add the findings about shardings for a program of several devices."""
     __tracebackhide__ = True
     compilation = compile_stages(request)
-    traced, lowered, _, capture = compilation
-    is_sharded = partitions_of(lowered) > 1
-    return compilation._replace(capture=request.lint_program(traced, capture)) if is_sharded else compilation
+    if partitions_of(compilation.lowered) < 2:
+        return compilation
+    capture, of_trace = compilation.capture, compilation.capture.findings
+    more = request.lint(compilation.traced, None, capture)
+    findings = Findings(
+        [*of_trace, *more], of_trace.function, [*of_trace.faults, *more.faults], rules=[*of_trace.rules, *more.rules]
+    )
+    return compilation._replace(capture=replace(capture, findings=findings))
 
 
-def _compile_stages(request: CompileRequest, begin: StepCallback) -> Compilation:
+def compile_stages(request: CompileRequest) -> Compilation:
+    """Trace, lower and compile, and capture each step; raise ArgumentsError or ExploreError."""
     __tracebackhide__ = True
+    request.check_arguments()
+    titles = ("trace", "lower", "XLA")
+    with step_progress(f"{request.name} is compiled", titles) as begin, steps_done() as events:
+        return _compile_stages(request, CompileSteps(request, events), begin)
+
+
+def _compile_stages(request: CompileRequest, steps: CompileSteps, begin: StepCallback) -> Compilation:
+    __tracebackhide__ = True
+    backend, options = request.backend, request.options
+
     begin("trace")
-    trace, capture = run_step("trace", request.trace, request, request.empty_capture())
-    traced = trace.shown
-    notes = request.notes  # the stage reads them later; of the request it would hold all that was compiled
-    capture = replace(
-        capture,
-        stages=(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr, notes)),),
-        findings=request.lint(traced),
-        signature=_signature(traced.jaxpr),
-        constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
-    )
+    trace = steps.run("trace", request.trace)
+    jaxpr, notes = trace.shown.jaxpr, request.notes  # a stage that held the request would keep what was compiled alive
+    steps.add_stage("jaxpr", lambda: read_jaxpr(jaxpr, notes))
+    steps.fields |= {
+        "findings": request.lint(trace.shown),
+        "signature": _signature(jaxpr),
+        "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
+    }
+
     begin("lower")
-    lowered, capture = run_step("lower", partial(request.backend.lower, trace.plain), request, capture)
-    numbered = numbered_program(traced, lowered, request.backend, request.options) if request.record else None
-    if numbered is None:
-        compilation = _compile_plain(request, lowered, capture, begin)
+    lowered = steps.run("lower", partial(backend.lower, trace.plain))
+    numbered = numbered_program(trace.shown, lowered, backend, options) if request.record else None
+    if numbered is not None:
+        program = RecordedProgram(numbered, lowered)
     else:
-        compilation = _compile_numbered(request, RecordedProgram(numbered), lowered, capture, begin)
-    program, capture = compilation
-    write_code = code_writer(lowered, capture.stages[-1], request.backend, request.options)
-    capture = replace(capture, cost=program.cost, memory=program.memory, write_code=write_code)
-    return Compilation(traced, lowered, program.compiled, capture)
-
-
-def _compile_numbered(
-    request: CompileRequest, recorded: RecordedProgram, lowered: Any, capture: Capture, begin: StepCallback
-) -> tuple[CompiledProgram, Capture]:
-    """Compile a program whose equations are numbered: its links are exact, and its passes are there."""
-    __tracebackhide__ = True
-    stablehlo = Stage("stablehlo", lambda: (recorded.stablehlo.text, recorded.stablehlo.graph))
-    capture = replace(capture, stages=(*capture.stages, stablehlo))
-    compile_program = partial(recorded.compile, lowered)
-    program, capture = _compile(request, compile_program, capture, begin, lambda: recorded.stablehlo_text)
-    seconds = recorded.reading_passes
-    capture = replace(
-        capture,
-        stages=(*capture.stages, Stage("hlo", lambda: (recorded.hlo.text, recorded.hlo.graph))),
-        exact_sets=recorded.equation_sets,
-        read_passes=None if seconds is None else recorded.read_passes,
-        reading_passes=seconds or 0.0,
-        record=recorded.read_passes if seconds is None else None,
-    )
-    return program, capture
-
-
-def _compile_plain(
-    request: CompileRequest, lowered: Any, capture: Capture, begin: StepCallback
-) -> tuple[CompiledProgram, Capture]:
-    """Compile a program as it is."""
-    __tracebackhide__ = True
-    lowered_text = cache(partial(lowered.as_text, debug_info=True))
-    stablehlo = Stage("stablehlo", lambda: _read_text(lowered_text(), read_stablehlo))
-    capture = replace(capture, stages=(*capture.stages, stablehlo))
-    compile_program = partial(request.backend.compile, lowered, request.options)
-    program, capture = _compile(request, compile_program, capture, begin, lowered_text)
-    # JAX gives the numbered program where it was explored before.
-    hlo = Stage("hlo", lambda: _read_text(without_numbers(rename_numbered(program.text())[0]), read_hlo))
-    why = _UNNUMBERED if request.record else _UNRECORDED
-    return program, replace(capture, stages=(*capture.stages, hlo), recording_note=why)
-
-
-def _compile(
-    request: CompileRequest,
-    compile_program: Callable[[], CompiledProgram],
-    capture: Capture,
-    begin: StepCallback,
-    lowered_text: Callable[[], str],
-) -> tuple[CompiledProgram, Capture]:
-    """Run the compiler, beside what the request has to do meanwhile."""
-    __tracebackhide__ = True
+        program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
+    steps.add_stage("stablehlo", program.read_stablehlo)
 
     def so_far() -> Capture:
-        lowered_text()  # not while the compiler has the module: its context has no locks. 0.1 % of the compile
-        return capture
+        # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
+        _ = program.stablehlo_text
+        return steps.capture()
 
     begin("XLA", so_far)
+    compile_program = program.compile
     if request.meanwhile is not None:
-        compile_program = partial(compile_beside, compile_program, partial(request.meanwhile, capture))
-    return run_step("compile", compile_program, request, capture)
+        compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))
+    compiled = steps.run("compile", compile_program)
+    hlo = steps.add_stage("hlo", program.read_hlo)
+    capture = steps.capture(
+        cost=compiled.cost,
+        memory=compiled.memory,
+        write_code=code_writer(lowered, hlo, backend, options),
+        **program.capture_fields(),
+    )
+    return Compilation(trace.shown, lowered, compiled.compiled, capture)
 
 
-def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:
-    """What one step gives, and the capture with its duration.
+def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:
+    """Compile on another thread while `meanwhile` runs on this one.
 
-    Args:
-        name: `trace`, `lower` or `compile`.
-        run: Does it.
-        request: What an error is about.
-        capture: Of the steps before.
-
-    Raises:
-        ExploreError: It failed; a `TracedValueError` where the function needs the value of something traced.
+    XLA releases the GIL, and its passes take one core. The user's Python stays on the calling thread, because settings,
+    meshes and tracers are thread-local; the compiler's thread gets the settings.
     """
-    __tracebackhide__ = True
-    start = perf_counter()
-    try:
-        with steps_done() as done:
-            result = run()
-    except KeyboardInterrupt as interrupt:
-        kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
-        interrupt.add_note(f"{request.name}: interrupted in {name}; kept in `sys.last_value.capture`: {kept}")
-        interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
-        raise
-    except Exception as error:
-        capture = replace(
-            capture,
-            durations=replace(capture.durations, **{name: perf_counter() - start}),
-            failure=f"{name} failed: {type(error).__name__}",
+    if not CARRIES_SETTINGS:  # pragma: no cover - no such JAX is supported
+        meanwhile()
+        return compile_program()
+    settings = local_settings()
+
+    def compile_there() -> CompiledProgram:
+        with with_settings(settings), suppress_recording():
+            return compile_program()
+
+    with ThreadPoolExecutor(1, "explorer-compiler") as pool:
+        program = pool.submit(compile_there)
+        meanwhile()
+        return program.result()
+
+
+class CompileSteps:
+    """The steps of a compilation; an error in a step carries the capture of the steps before it.
+
+    The set `events` is the one that `steps_done` yields.
+    """
+
+    def __init__(self, request: CompileRequest, events: set[str]) -> None:
+        self._request, self._events = request, events
+        self.durations = Durations()
+        self.stages: list[Stage] = []
+        self.fields: dict[str, Any] = {}
+
+    def add_stage(self, name: str, read: Callable[[], Any]) -> Stage:
+        self.stages.append(Stage(name, read))
+        return self.stages[-1]
+
+    def capture(self, failure: str = "", **fields: Any) -> Capture:
+        stages = tuple(self.stages)
+        return self._request.empty_capture(
+            failure, **{"stages": stages, "durations": self.durations, **self.fields, **fields}
         )
+
+    def run(self, name: str, run: Callable[[], Any]) -> Any:
+        """Run `trace`, `lower` or `compile`, note its seconds, return its result; raise ExploreError if it fails."""
+        __tracebackhide__ = True
+        self._events.clear()
+        start = perf_counter()
+        try:
+            result = run()
+        except KeyboardInterrupt as interrupt:
+            capture = self.capture()
+            kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
+            note = f"{self._request.name}: interrupted in {name}; `sys.last_value.capture` has: {kept}"
+            interrupt.add_note(note)
+            interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
+            raise
+        except Exception as error:
+            self.durations = replace(self.durations, **{name: perf_counter() - start})
+            raise self._explained(name, error) from error
+        # The persistent cache reports a compile too.
+        is_done = name in self._events and not (name == "compile" and "saved" in self._events)
+        reused = () if is_done or not self._request.backend.is_here else (name,)
+        seconds: dict[str, Any] = {name: perf_counter() - start}
+        self.durations = replace(self.durations, **seconds, reused=(*self.durations.reused, *reused))
+        return result
+
+    def _explained(self, name: str, error: Exception) -> ExploreError:
+        request = self._request
         if name == "trace":
-            capture = replace(capture, findings=request.lint(None, error))
+            self.fields["findings"] = request.lint(None, error)
+        capture = self.capture(f"{name} failed: {type(error).__name__}")
         kind, message = explain_trace_error(error, request.name, request.verb, name)
         message = without_numbers(message)
-        message += "\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""
-        raise kind(message, capture) from error
-    seconds = perf_counter() - start
-    reused = (name,) if request.backend.is_here and name not in done else ()
-    durations = replace(capture.durations, **{name: seconds}, reused=(*capture.durations.reused, *reused))
-    return result, replace(capture, durations=durations)
+        return kind(
+            message + ("\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""),
+            capture,
+        )
 
 
 def partitions_of(lowered: Any) -> int:
-    """How many devices a lowered program is for."""
+    """Return the number of devices that a lowered program is for."""
     try:
         return int(lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"].value)
     except (KeyError, AttributeError, ValueError):
         return 1
 
 
-def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:
-    return text, read(text)
-
-
 def _signature(jaxpr: Any) -> str:
-    """`(params: 18 arrays, x: f32[8,128])`: the arguments by name, a tree by its number of arrays."""
+    """Return `(params: 18 arrays, x: f32[8,128])`: the arguments by name, a tree by its number of arrays."""
     names = tuple(jaxpr.debug_info.arg_names or ())
     leaves: dict[str, list[str]] = {}
     for i, aval in enumerate(jaxpr.in_avals):

@@ -9,8 +9,7 @@ from typing import Any, cast
 from explorer.capture.call import Call
 from explorer.capture.explore import explore
 from explorer.errors import ArgumentsError, ExploreError, OptionError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item
+from explorer.executors import Item, distribution
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.stage import Durations
@@ -35,16 +34,16 @@ def explore_all(
         calls: By name, each function with its arguments: `{"loss": ex.Call(loss, params, batch)}`.
         record: Read each one's passes, however large the program is.
         target: Hardware to compile for, as for `explorer.explore`.
-        executor: Whose workers do it beside one another, as for `explorer.sweep`.
-        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+        executor: An executor whose workers explore in parallel, as for `explorer.sweep`.
+        progress: Show a bar after a second; None shows it where a person can see it.
 
     Returns:
-        The capture of each. One that failed has the stages before, and says why in `failure`.
+        The capture of each. One that failed has the stages before the failure, and the reason in `failure`.
 
     Raises:
-        ArgumentsError: `calls` is no dict of `explorer.Call`; or one can't be sent to another process.
-        OptionError: `calls` is empty, or `executor` none.
-        UnknownTargetError: `target` names no hardware that is known.
+        ArgumentsError: `calls` is no dict of `explorer.Call`, or a call can't be sent to another process.
+        OptionError: `calls` is empty, or `executor` is no executor.
+        UnknownTargetError: `target` names no known hardware.
         WorkerError: No worker of `executor` can do it.
 
     Example:

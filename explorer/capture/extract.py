@@ -1,4 +1,4 @@
-"""One instruction with what feeds it, as an HLO module of its own that XLA parses, compiles and runs."""
+"""One instruction with its operands, as an HLO module that XLA parses, compiles and runs."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Node
 from explorer.model.types import parse_type
 
-# They need no operands: cheaper to compute again than to be given.
-_GIVEN_BY_ITSELF = ("constant", "iota")
-_NAMES = "control-predecessors={"
-# What a program for several devices is compiled for.
-_KEPT = ("replica_count", "num_partitions")
+# Without operands: cheaper to compute again than to pass.
+_WITHOUT_OPERANDS = ("constant", "iota")
+_PREDECESSORS = "control-predecessors={"
+# Module attributes of a program for several devices.
+_MODULE_ATTRIBUTES = ("replica_count", "num_partitions")
 
 
 def extract(capture: Capture, node: Node, height: int = 0) -> str:
-    """The text of a module that computes what an instruction computes: see `Capture.extract`."""
+    """Return the text of a module that computes what an instruction computes: see `Capture.extract`."""
     if not isinstance(height, int) or isinstance(height, bool) or height < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
         raise OptionError(f"height is {height!r}; allowed is a number of steps, 0 or more.")
     stage = next((stage for stage in capture.stages if stage.graph is node.graph), None)
     if stage is None or stage.name not in ("hlo", "before"):
         raise ForeignNodeError(
-            f"{node.name} is no instruction of this capture's HLO: only that can be extracted. "
-            "Hint: cap.hlo.graph has them, cap.links leads there from another stage."
+            f"{node.name} is not an instruction of this capture's HLO; only instructions can be extracted. "
+            "Hint: cap.hlo.graph has them; cap.links finds them from another stage."
         )
     module = _module(stage.graph, stage.text.split("\n"), node.index, height)
     try:
         printed_again(module, is_hlo=True)
     except ValueError as error:
-        raise UnreadableTextError(
-            f"{node.name} can't be extracted: XLA doesn't parse the text that it stands in."
-        ) from error
+        raise UnreadableTextError(f"{node.name} can't be extracted: XLA can't parse the capture's text.") from error
     return module
 
 
@@ -44,14 +42,13 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
     parameters = 0
     for node in sorted(inside | {operand for at in inside for operand in _operands(graph, at)}):
         if node in inside and graph.ops[int(graph.op[node])] != "parameter":
-            text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
-            body.append(_rooted(text, node == root))
+            body.append(_instruction(graph, lines, node, node == root))
         else:
             made = list(_parameter(graph, node, parameters))
             parameters += max(len(made) - 1, 1)
             body += [f"  {'ROOT ' * (node == root and line is made[-1])}{line}" for line in made]
     called = [_computation(graph, lines, group) for group in _called(graph, inside)]
-    kept = "".join(f", {key}={graph.attributes[key]}" for key in _KEPT if key in graph.attributes)
+    kept = "".join(f", {key}={graph.attributes[key]}" for key in _MODULE_ATTRIBUTES if key in graph.attributes)
     name = "".join(letter if letter.isalnum() else "_" for letter in graph.names[root])
     return "\n\n".join([f"HloModule extract_{name}{kept}", *called, "\n".join(["ENTRY %extract {", *body, "}"])]) + "\n"
 
@@ -61,7 +58,7 @@ def _operands(graph: Graph, node: int) -> list[int]:
 
 
 def _within(graph: Graph, root: int, height: int) -> set[int]:
-    """The instructions that are computed: up to `height` steps before the root, and what is no value by itself."""
+    """Return the instructions to compute: up to `height` steps before the root, and operands that can't be given."""
     inside, front = {root}, {root}
     for _ in range(height):
         front = {operand for node in front for operand in _operands(graph, node)} - inside
@@ -71,7 +68,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
         node = todo.pop()
         is_second_half = graph.ops[int(graph.op[node])].endswith(("-done", "-update"))
         for operand in _operands(graph, node):
-            alone = graph.ops[int(graph.op[operand])] in _GIVEN_BY_ITSELF
+            alone = graph.ops[int(graph.op[operand])] in _WITHOUT_OPERANDS
             if operand not in inside and (alone or is_second_half):
                 inside.add(operand)
                 todo.append(operand)
@@ -79,7 +76,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
 
 
 def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
-    """A parameter with the name and type of a node; of a tuple one for each element, as a caller gives arrays."""
+    """Yield a parameter with the name and type of a node; for a tuple one per element, as callers pass arrays."""
     name, text = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
     type_ = parse_type(text)
     if len(type_) != len(type_.starts) or not text.startswith("(") or not type_.arrays:
@@ -92,18 +89,13 @@ def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
     yield f"%{name} = {text} tuple({operands})"
 
 
-def _instruction(lines: Sequence[str], at: int) -> str:
-    """The text of the instruction on a line; not marked as a root."""
-    return lines[at].strip().removeprefix("ROOT ").lstrip()
-
-
 def _recompilable(graph: Graph, node: int, text: str) -> str:
-    """Without what must run before, that is not there; with what a compiler takes as its input.
+    """Return an instruction without control predecessors, in a form that a compiler takes as input.
 
-    XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): it is a call, and
-    is fused anew. A bitcast follows layouts, which the way through MLIR loses: it is a reshape.
+    XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): a fusion becomes a
+    call, which is fused again. A bitcast depends on layouts, which MLIR loses: it becomes a reshape.
     """
-    start = text.find(f", {_NAMES}")
+    start = text.find(f", {_PREDECESSORS}")
     text = text if start < 0 else text[:start] + text[text.find("}", start) + 1 :]
     called, op = graph.attribute_table.get(node, "calls"), graph.ops[int(graph.op[node])]
     if op == "bitcast":
@@ -116,10 +108,10 @@ def _recompilable(graph: Graph, node: int, text: str) -> str:
 
 
 def _reshaped(graph: Graph, node: int) -> str:
-    """A bitcast as what it does to the elements, whatever their layout; empty where it joins or splits them.
+    """Return a bitcast as operations on the elements, in any layout; empty if it joins or splits elements.
 
-    In memory nothing moves. So the elements in the order of the memory are the same before and after, and where that
-    order isn't the dimensions', a transpose to it and one from it stand around the reshape.
+    In memory nothing moves: the elements in memory order are the same before and after. Where that order isn't the
+    dimensions', a transpose to it and one from it surround the reshape.
     """
     operand = next(iter(_operands(graph, node)), node)
     arrays = [parse_type(graph.types[int(graph.type[at])]).arrays for at in (operand, node)]
@@ -147,11 +139,11 @@ def _reshaped(graph: Graph, node: int) -> str:
     return "\n  ".join([*rows, f"%{name} = {after} transpose(%{name}.reshaped), dimensions={{{back}}}"])
 
 
-def _rooted(text: str, is_root: bool) -> str:
-    """The line of an instruction, marked if it is the root; of several lines the last."""
-    *before, last = text.split("\n")
-    marked = f"  {'ROOT ' * is_root}{last.strip()}"
-    return "\n".join([*(f"  {line.strip()}" for line in before), marked])
+def _instruction(graph: Graph, lines: Sequence[str], node: int, is_root: bool) -> str:
+    """Return the indented text of an instruction for a new module; the last line of a root has `ROOT`."""
+    text = lines[int(graph.line[node])].strip().removeprefix("ROOT ").lstrip()
+    *before, last = _recompilable(graph, node, text).split("\n")
+    return "\n".join([*(f"  {line.strip()}" for line in before), f"  {'ROOT ' * is_root}{last.strip()}"])
 
 
 def _metadata(text: str) -> str:
@@ -161,7 +153,7 @@ def _metadata(text: str) -> str:
 
 
 def _called(graph: Graph, nodes: Iterable[int]) -> list[int]:
-    """The computations that nodes call, and those that these call, each after what it calls."""
+    """Return the computations that nodes call, and those that these call, each after its callees."""
     of_node: dict[int, list[int]] = {}
     of_group: list[list[int]] = [[] for _ in graph.groups]
     for call in graph.calls:
@@ -176,6 +168,5 @@ def _computation(graph: Graph, lines: Sequence[str], group: int) -> str:
     rows = [f"%{graph.groups[group].name} {{"]
     roots = graph.is_root
     for node in (graph.group == group).nonzero()[0].tolist():
-        text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
-        rows.append(_rooted(text, bool(roots[node])))
+        rows.append(_instruction(graph, lines, node, bool(roots[node])))
     return "\n".join([*rows, "}"])

@@ -1,7 +1,7 @@
-"""Wrappers around `jax.jit`: `equinox.filter_jit`, which makes static all that is no array, and `flax.nnx.jit`.
+"""Wrappers around `jax.jit`: `equinox.filter_jit`, which makes everything but arrays static, and `flax.nnx.jit`.
 
-Neither library is imported to recognize its wrapper. Both keep the `jax.jit` function that they call as an attribute:
-the wrapper with another function in that place flattens its arguments and returns its state updates as it always does.
+Neither library is imported to recognize its wrapper. Both keep the `jax.jit` function that they call as an attribute. A
+copy of the wrapper with another function there still flattens its arguments and returns its state updates.
 """
 
 from __future__ import annotations
@@ -23,43 +23,41 @@ _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStr
 
 
 def is_filtered(function: Any) -> bool:
-    """Return True for what `equinox.filter_jit` returns."""
+    """Return True for the result of `equinox.filter_jit`."""
     kind = cast(type[object], type(function))
     return (kind.__module__, kind.__name__) == ("equinox._jit", "_JitWrapper")
 
 
 def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """Return a function for `jax.jit` that takes `arrays_of` these arguments, and has the rest of them from here."""
-
-    def whole(given: Any, array: Any) -> Any:
-        return given if array is None else array
+    """Return a function for `jax.jit` that takes `arrays_of` these arguments and holds the others itself."""
 
     @functools.wraps(function.__wrapped__)
     def call(*arrays: Any, **named: Any) -> Any:
-        all_args, all_kwargs = jax.tree.map(whole, (tuple(args), kwargs), (arrays, named), is_leaf=_is_none)
+        all_args, all_kwargs = jax.tree.map(
+            lambda given, array: given if array is None else array,
+            (tuple(args), kwargs),
+            (arrays, named),
+            is_leaf=lambda leaf: leaf is None,
+        )
         return arrays_of(function(*all_args, **all_kwargs))
 
     return call
 
 
 def arrays_of(tree: Any) -> Any:
-    """Return the tree with None in place of what is no array."""
-
-    def array(leaf: Any) -> Any:
-        return leaf if issubclass(type(leaf), _ARRAYS) else None
-
-    return jax.tree.map(array, tree)
+    """Return the tree with None in place of each leaf that is no array."""
+    return jax.tree.map(lambda leaf: leaf if issubclass(type(leaf), _ARRAYS) else None, tree)
 
 
 def inner_jit(wrapper: Any) -> Any:
-    """Return the `jax.jit` function that a wrapper calls; None for anything that isn't a wrapper of a known library."""
+    """Return the `jax.jit` function that a wrapper calls; None for anything but a known library's wrapper."""
     library = cast(type[object], type(wrapper)).__module__.partition(".")[0]
     names = _inner_attributes(wrapper) if library in ("flax", "equinox") else []
     return getattr(wrapper, names[0]) if len(names) == 1 else None
 
 
 def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:
-    """Return a copy of the wrapper that calls `function` where the wrapper calls its `jax.jit` function."""
+    """Return a copy of the wrapper that calls `function` in place of its `jax.jit` function."""
     (name,) = _inner_attributes(wrapper)
     other = copy.copy(wrapper)
     object.__setattr__(other, name, function)  # Equinox's is a frozen dataclass
@@ -67,22 +65,18 @@ def with_inner(wrapper: Any, function: Callable[..., Any]) -> Any:
 
 
 def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments that a wrapper gives to its `jax.jit` function for a call; the function isn't called."""
+    """Return the arguments that a wrapper passes to its `jax.jit` function, without calling that function."""
     leaves, rebuild = flatten((tuple(args), kwargs))
     at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.ShapeDtypeStruct)]
     if not is_filtered(wrapper) or not at:
         return _seen_call(wrapper, args, kwargs)
     seen: list[Any] = []
 
-    def see(tracers: Sequence[Any]) -> None:  # Equinox takes a tracer for an array, and what describes one for static
+    def see(tracers: Sequence[Any]) -> None:  # Equinox treats a tracer as an array, and a struct as static
         described = {id(tracer): leaves[i] for i, tracer in zip(at, tracers, strict=True)}
         given = dict(zip(at, tracers, strict=True))
-
-        def describe(leaf: Any) -> Any:
-            return described.get(id(leaf), leaf)
-
         call = _seen_call(wrapper, *rebuild([given.get(i, leaf) for i, leaf in enumerate(leaves)]))
-        seen.append(jax.tree.map(describe, call))
+        seen.append(jax.tree.map(lambda leaf: described.get(id(leaf), leaf), call))
 
     jax.eval_shape(see, [leaves[i] for i in at])
     return seen[0]
@@ -100,11 +94,10 @@ def _seen_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
 
 
 def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[str]] | None:
-    """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls: a call of theirs finds that trace.
+    """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls, where a call of theirs finds the
+    trace.
 
-    Returns:
-        The `jax.stages.Traced`, and what the user calls the arrays that it takes, empty where that isn't known. None
-        for another function.
+    Return also the user's names of its arrays, empty where unknown; None for any other function.
     """
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)
@@ -112,7 +105,7 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
             return None
         inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
         given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
-    elif (call := pmapped_call(wrapper, args, kwargs)) is not None:
+    elif not hasattr(wrapper, "trace") and (call := pmapped_call(wrapper, args, kwargs)) is not None:
         inner, given = call
         inner_args, inner_kwargs = tuple(given), dict[str, Any]()
     else:
@@ -125,10 +118,10 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
 
 
 def flatten(values: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """Return the arrays of a tree, and the function that builds the tree of others.
+    """Return the arrays of a tree, and a function that builds the tree from others.
 
-    Each tree that is built has new flax modules, which share what the first ones share: a call that updates them leaves
-    the first ones as they are.
+    Each tree that it builds has new flax modules, which share what the first ones share: a call that updates them
+    leaves the first ones as they are.
     """
     nnx = sys.modules.get("flax.nnx")
     kinds = () if nnx is None else (nnx.Variable, getattr(nnx, "Pytree", None) or nnx.Object)
@@ -153,8 +146,6 @@ def _flattened(values: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 class _SeenError(Exception):
-    """Ends a wrapper's call once its arguments are known."""
-
     def __init__(self, *call: Any) -> None:
         super().__init__("seen")
         self.call = call
@@ -162,7 +153,3 @@ class _SeenError(Exception):
 
 def _inner_attributes(wrapper: Any) -> list[str]:
     return [name for name, value in cast("dict[str, Any]", vars(wrapper)).items() if is_jitted(value)]
-
-
-def _is_none(leaf: Any) -> bool:
-    return leaf is None

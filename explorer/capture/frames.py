@@ -1,9 +1,10 @@
-"""The live frames that an error went through, as far as they are the user's: what was evaluated there, of what."""
+"""The user's frames: those that an error went through, with their values, and those on a stack."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,18 +14,14 @@ from typing import Any, cast
 import jax
 import jax.core
 
-from explorer.capture.sources import Span
+from explorer.capture.sources import Span, label
+from explorer.model.events.event import Place
 from explorer.model.stage import is_library_file
 
 
 @dataclass(frozen=True)
 class Step:
-    """A line that an error went through, and what of the line was being evaluated.
-
-    Args:
-        frame: Its live frame.
-        span: Of the expression; only a line where Python doesn't know more.
-    """
+    """A line that an error went through: its live frame, and the span of the expression, or a line without columns."""
 
     frame: FrameType
     span: Span
@@ -39,21 +36,19 @@ class Step:
 
     @property
     def function(self) -> str:
-        """As its author calls it: `step`, `Layer.__call__`, `<lambda>`."""
+        """The function as its author names it: `step`, `Layer.__call__`, `<lambda>`."""
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
     def value_of(self, name: str) -> Any:
-        """What a name stands for there; None if for nothing."""
         frame = self.frame
         spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
         return next((space[name] for space in spaces if name in space), None)
 
     def traced_names(self, node: ast.AST) -> list[ast.Name]:
-        """The names in an expression that stand for something traced."""
         return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
     def callee_name(self, function: ast.expr) -> str:
-        """What a call calls, by its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
+        """Return the callee with its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
         root, _, rest = ast.unparse(function).partition(".")
         value = self.value_of(root)
         if isinstance(value, ModuleType):
@@ -63,14 +58,14 @@ class Step:
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
 
     def value_at(self, path: str) -> Any:
-        """The value at `d['a'][0]`; None if there is none."""
+        """Return the value at `d['a'][0]`; None if missing."""
         try:
             return _value(ast.parse(path, mode="eval").body, self.frame.f_locals)
         except (SyntaxError, LookupError, TypeError, AttributeError):
             return None
 
     def leaves(self) -> Iterator[tuple[str, Any]]:
-        """What its function was given, by path. What its code gave another name or value since is not there."""
+        """Yield path and value of the leaves of the function's parameters, as they are now."""
         for name in self.parameters:
             value = self.frame.f_locals.get(name)
             for path, leaf in cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0]):
@@ -78,20 +73,19 @@ class Step:
 
     @property
     def parameters(self) -> list[str]:
-        """Of its function, `*args` and `**kwargs` too."""
         args, varargs, varkw = inspect.getargs(self.frame.f_code)
         return [name for name in (*args, varargs, varkw) if name]
 
 
 def users_steps(error: BaseException) -> list[Step]:
-    """The user's lines that an error went through, innermost first; those of libraries only if there are no others."""
+    """Return the user's lines that an error went through, innermost first; a library's if there are no others."""
     steps = list(_steps(error))
     users = [step for step in steps if not is_library_file(step.file)]
     return (users or [step for step in steps if not _wraps_calls(step.frame)])[::-1]
 
 
 def _wraps_calls(frame: FrameType) -> bool:
-    """True for the frames that Explorer, JAX and the standard library's wrappers put around every call."""
+    """Return True for frames that Explorer, JAX and the standard library put around every call."""
     package = str(frame.f_globals.get("__name__")).partition(".")[0]
     return package in ("explorer", "jax", "jaxlib", "contextlib", "functools")
 
@@ -116,7 +110,7 @@ def _span(at: TracebackType) -> Span:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function of the user's: its path, `d['a']`, and its value where that is known."""
+    """An argument of a function of the user's: its path, `d['a']`, and its value if known."""
 
     path: str
     function: str
@@ -126,19 +120,12 @@ class Argument:
 def users_arguments(
     error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
 ) -> list[Argument]:
-    """The arguments that a traced function calls by some paths, as the user calls them; none if that can't be told.
-
-    Args:
-        error: That came while tracing.
-        steps: The user's, of the error.
-        name, file: Of the function; a callable object has no file.
-        paths: Into its own arguments.
-    """
+    """Return the arguments at `paths` of the traced function `name` in `file`, under the user's names, if known."""
     traced = next((step for step in steps[::-1] if (step.code_name, step.file) == (name, file)), None)
     traced = steps[-1] if file is None else traced
     if traced is not None:
         return [Argument(path, traced.function, traced.value_at(path)) for path in paths]
-    # Explorer's or a library's: its names say nothing to the user. Its values do, for it hands them on.
+    # A wrapper of Explorer's or a library's: the user doesn't know its names, but it passes on the user's values.
     wrapper = next((step for step in _steps(error) if (step.code_name, step.file) == (name, file)), None)
     if wrapper is None:
         return []
@@ -149,7 +136,7 @@ def users_arguments(
 
 
 def names_in(node: ast.AST) -> Iterator[ast.Name]:
-    """The names that an expression reads."""
+    """Yield the names that an expression reads."""
     return (part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
 
 
@@ -170,3 +157,71 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return getattr(_value(inner, names), name)
         case _:
             raise LookupError(ast.dump(node))
+
+
+# The user's lines on a stack when something compiles ------------------------------------------------------------------
+
+# Packages that run the user's code: their frames and callers are not the user's.
+_RUNNERS = frozenset(
+    ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
+)
+# Between the user's line and what it calls.
+_OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
+_MAX_DEPTH = 200  # frames: deeper ones of a recursion repeat
+_MAX_ENTRIES = 4_096
+
+_kinds: dict[str, str] = {}
+_places: dict[tuple[str, int, str, str], Place] = {}
+
+
+def user_places(frame: FrameType | None) -> tuple[Place, ...]:
+    """Return the user's frames on a stack, innermost first; those of libraries only if there are no others."""
+    users: list[Place] = []
+    libraries: list[Place] = []
+    for _ in range(_MAX_DEPTH):
+        if frame is None:
+            break
+        kind = _kinds.get(frame.f_code.co_filename) or _kind(frame)
+        if kind == "runner" and users:  # a runner that the user's code called, as in `thread.join()`
+            break
+        if kind == "users":
+            users.append(_place_at(frame))
+        elif kind == "library" and not users:
+            libraries.append(_place_at(frame))
+        frame = frame.f_back
+    return tuple(users or libraries)
+
+
+def place_of(file: str, line: int, function: str = "") -> Place:
+    """Return a line of a file with its label and its current text. Equal places are one object."""
+    key = (file, line, label(file), function)
+    place = _places.get(key)
+    if place is None:
+        if len(_places) >= _MAX_ENTRIES:
+            _places.clear()
+        text = linecache.getline(file, line).strip()
+        place = _places[key] = Place(file, line, key[2], text, function)
+    return place
+
+
+def _place_at(frame: FrameType) -> Place:
+    code = frame.f_code
+    function = "" if code.co_name == "<module>" else code.co_qualname.rpartition("<locals>.")[2]
+    return place_of(code.co_filename, frame.f_lineno or code.co_firstlineno, function)
+
+
+def _kind(frame: FrameType) -> str:
+    file = frame.f_code.co_filename
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    if package in _OURS:
+        kind = "ours"
+    elif package in _RUNNERS:
+        kind = "runner"
+    else:
+        kind = "library" if is_library_file(file) else "users"
+    if file.startswith("<"):  # code that was made from a string has no name of its own
+        return kind
+    if len(_kinds) >= _MAX_ENTRIES:
+        _kinds.clear()
+    _kinds[file] = kind
+    return kind

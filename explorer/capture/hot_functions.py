@@ -1,7 +1,4 @@
-"""What hot paths know of a function, for those who look at functions.
-
-Hot paths are above this floor, and other rooms stand beside them: they say here whom to ask.
-"""
+"""A registry through which lower floors ask about hot functions; the room of hot paths is above them."""
 
 from __future__ import annotations
 
@@ -14,12 +11,7 @@ from explorer.model.results.hot_paths import HotRow
 
 @dataclass(frozen=True, slots=True)
 class HotStatus:
-    """What became of a function.
-
-    Args:
-        row: How it was called, and why it stays eager if it does.
-        is_on: Whether hot paths are on now: what it reads is guarded.
-    """
+    """The calls of a function, why it stays eager if it does, and True if hot paths guard what it reads now."""
 
     row: HotRow
     is_on: bool
@@ -30,10 +22,10 @@ _lookups: list[_Lookup] = []
 
 
 def register_lookup(lookup: _Lookup) -> None:
-    """Ask `lookup` from now on; it gives None for a function that it doesn't know."""
+    """Register a function that returns the status of a function, or None if unknown."""
     _lookups.append(lookup)
 
 
 def hot_status(function: Any) -> HotStatus | None:
-    """What hot paths know of a function; None for one that wasn't called often while they were on."""
+    """Return the status of a function; None if it wasn't called often while hot paths were on."""
     return next((status for lookup in _lookups if (status := lookup(function)) is not None), None)

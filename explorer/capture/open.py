@@ -14,8 +14,7 @@ import numpy as np
 
 from explorer._jax import hlo_text, mlir_text, printed_again
 from explorer.analysis.cost.kernels import TotalCost
-from explorer.capture.dump import Dump, dumps_in
-from explorer.capture.passes import read_passes
+from explorer.capture.passes import Dump, dumps_in, read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
@@ -36,7 +35,7 @@ _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
     re.M,
 )
-_LONGEST_BY_HAND = 1_000_000  # characters; a longer text was printed by a compiler as it is
+_MAX_HANDWRITTEN = 1_000_000  # characters; a longer text is a compiler's
 _FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instructions
 _BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
 
@@ -47,26 +46,27 @@ def open_hlo(
     module: str | None = None,
     sources: str | os.PathLike[str] | None = None,
 ) -> Capture:
-    """Open a compiled module from anywhere: JAX, TensorFlow, PyTorch/XLA; of a CPU, GPU or TPU, without that device.
+    """Open a compiled module from anywhere: JAX, TensorFlow, PyTorch/XLA; for a CPU, GPU or TPU, without that device.
 
     Args:
         source: A path, or the module itself: text (which has more than one line) or bytes. It may be HLO text, before
-            or after optimisation and of any age; StableHLO or other MLIR, as text or bytecode; a serialized `HloProto`
-            or `HloModuleProto`; any of these compressed by gzip; or the folder of an XLA dump (`--xla_dump_to`).
-            Text that no compiler prints so is shown as its compiler prints it.
-        module: Which module of a folder: the start of its files' names, or a part of it.
-        sources: The folder below which the Python files that the module names may be taken into the capture, to be
-            shown and saved with it; None is the working folder, "/" any. Whoever wrote the module chose the names.
-            `environment["sources"]` names those that are there and were left out.
+            or after optimization and of any age; StableHLO or other MLIR, as text or bytecode; a serialized `HloProto`
+            or `HloModuleProto`; any of these compressed by gzip; or the folder of an XLA dump (`--xla_dump_to`). Text
+            in a spelling that no compiler prints is shown as its compiler prints it.
+        module: A module of a folder: the start of its files' names, or a part of it.
+        sources: The folder below which Python files that the module names may be shown and saved with the capture; None
+            is the working folder, "/" any. The module's author chose these names. `environment["sources"]` lists files
+            that exist and were left out.
 
     Returns:
         A capture with the stages that are there: `hlo`; `stablehlo` for MLIR; for a dump also `before`, the module
-        before optimisation, and its passes where they were dumped. What could not be read of a text is shown as text:
-        see `graph.unread` and `failure`. Its `cost` is the sum over the kernels that run, as the page shows it.
+            before
+        optimization, and its passes if they were dumped. Lines that could not be read are shown as text: see
+        `graph.unread` and `failure`. Its `cost` is the sum over the kernels that run, as the page shows it.
 
     Raises:
-        OpenError: There is nothing: no such file, an empty one, a folder without modules or with several, bytes that
-            are none of these, or ones that unpack to more than is read.
+        OpenError: There is no module: no such file, an empty one, a folder without modules or with several, bytes of
+            another kind, or bytes that unpack to more than the limit.
 
     Example:
         >>> import explorer
@@ -84,7 +84,7 @@ def open_hlo(
     path = Path(source)
     try:
         data = b"" if path.is_dir() else read_bytes(path, LARGEST_DUMP, "a module")
-    except (OSError, ValueError) as error:  # to look whether a name with a null byte is a folder's is a ValueError
+    except (OSError, ValueError) as error:  # is_dir() raises ValueError for a null byte
         reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
         raise OpenError(
@@ -96,13 +96,18 @@ def open_hlo(
 
 
 def _text_of(data: bytes, what: str) -> str:
-    """The text that bytes hold, or stand for."""
+    """Return the module's text from text, bytecode, a proto, or gzip of one."""
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_GZIP):
-        data = _unpacked(data, what)
+        try:
+            data = Unpacker(len(data)).unpack(data, GZIP)
+        except UnpackingError as error:
+            raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
+        if not data.strip():
+            raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_CAPTURE):
-        raise OpenError(f"{what}: this is a capture that was saved. Hint: explorer.load(path).")
+        raise OpenError(f"{what}: this is a saved capture. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):
         return _convert(mlir_text, data, what, "")
     if b"\0" not in data[:4096]:
@@ -125,20 +130,8 @@ def _convert(convert: Callable[[bytes], str], data: bytes, what: str, hint: str)
         raise OpenError(f"{what}: {error}{hint}") from error.__cause__
 
 
-def _unpacked(data: bytes, what: str) -> bytes:
-    try:
-        unpacked = Unpacker(len(data)).unpack(data, GZIP)
-    except UnpackingError as error:
-        raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
-    if not unpacked.strip():
-        raise OpenError(f"{what}: nothing is in there.")
-    return unpacked
-
-
 @dataclass(frozen=True)
 class _ParsedText:
-    """A text that was read as far as it can be."""
-
     stage: str
     text: str
     graph: Graph
@@ -147,9 +140,9 @@ class _ParsedText:
 
 
 def _read(text: str) -> _ParsedText:
-    """A module's text with its graph, printed again by its compiler if people wrote it as no compiler prints."""
+    """Read a module's text; if lines are unread, read it as its compiler prints it."""
     read = _read_lines(text)
-    if not read.failure or len(text) > _LONGEST_BY_HAND or "=" not in text:
+    if not read.failure or len(text) > _MAX_HANDWRITTEN or "=" not in text:
         return read
     try:
         again = _read_lines(printed_again(text, is_hlo=read.stage == "hlo"))
@@ -159,7 +152,7 @@ def _read(text: str) -> _ParsedText:
 
 
 def _read_lines(text: str) -> _ParsedText:
-    """A module's text with its graph; an empty one, and the reason, where no line could be read."""
+    """Read a module's text; where no line can be read the graph is empty and `failure` has the reason."""
     is_hlo = _HLO.search(text, 0, 1_000_000) is not None and not _starts_as_mlir(text)
     readers: list[tuple[str, Callable[[str], Graph]]] = [("hlo", read_hlo), ("stablehlo", read_stablehlo)]
     for stage, read in readers if is_hlo else reversed(readers):
@@ -185,9 +178,8 @@ def _starts_as_mlir(text: str) -> bool:
 
 def _capture_of_text(text: str, name: str, origin: str, sources: ForeignSources) -> Capture:
     if not text.strip():
-        raise OpenError("there is nothing to open: the text is empty.")
-    read = _read(text)
-    return _capture([read], name, {"opened from": origin}, sources)
+        raise OpenError("the text is empty.")
+    return _capture([_read(text)], name, {"opened from": origin}, sources)
 
 
 def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> Capture:
@@ -203,7 +195,7 @@ def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> C
 
 
 def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
-    """The one module that is meant; an error that lists them if that is not one."""
+    """Return the module that is meant; raise OpenError with the list if there isn't exactly one."""
     if not dumps:
         raise OpenError(
             f"{str(folder)!r} holds no module. Hint: dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_text'."
@@ -226,7 +218,6 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 
 
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
-    """The capture of what was read; the last stage says what it is called."""
     last = reads[-1]
     _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)
@@ -246,7 +237,7 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], s
 
 
 def _check_types(reads: list[_ParsedText]) -> None:
-    """Refuse a module with an array that no compiler can count."""
+    """Raise OpenError for a module with an array whose size no compiler can count."""
     try:
         for read in reads:
             measure_types(read.graph.types)
@@ -255,10 +246,10 @@ def _check_types(reads: list[_ParsedText]) -> None:
 
 
 def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
-    """What to say of text that was printed again, and of sources that could be shown, and are not."""
+    """Return notes on text that was printed again, and on sources that exist and are not shown."""
     notes: dict[str, str] = {}
     if any(read.is_printed_again for read in reads):
-        notes["text"] = "as the compiler prints it; other spellings than its own were in what was opened"
+        notes["text"] = "as the compiler prints it; the opened text was in another spelling"
     files = dict.fromkeys(frame.file for read in reads for frame in read.graph.frames)
     left_out = sources.left_out(file for file in files if not is_library_file(file))
     if not left_out:
@@ -268,7 +259,6 @@ def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
 
 
 def _users_file(graph: Graph) -> str:
-    """The file that most operations come from, where packages are not kept."""
     used = np.bincount(graph.frame[graph.frame >= 0], minlength=len(graph.frames)) if graph.frames else ()
     files: Counter[str] = Counter()
     for frame, count in zip(graph.frames, used, strict=True):
@@ -278,7 +268,7 @@ def _users_file(graph: Graph) -> str:
 
 
 def _signature(graph: Graph) -> str:
-    """`(x: f32[8,128], w: f32[128])`: the program's parameters, or how many there are."""
+    """Return `(x: f32[8,128], w: f32[128])`: the program's parameters, or how many there are."""
     entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
     if entry < 0 or "parameter" not in graph.ops:
         return ""

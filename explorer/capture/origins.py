@@ -1,10 +1,8 @@
-"""The function and arguments that a capture was made of, and the time of a call of that program.
+"""The function and argument types that a capture was made of, and the time of a call of that program.
 
-Of the arguments only the types are kept. A function that could hold arrays, a method or a closure, is kept by the user
-alone; a plain one is kept here too, as it may have been written into the call.
-
-A program is a function with types of arguments. The time of its call is one fact: what measured it last is kept here,
-and every view of the program shows that number.
+Of the arguments only the types are kept. A method or a closure could hold arrays, and is referenced weakly; a plain
+function is kept, because it may have been written into the call. Every view of a program (a function with types of
+arguments) shows one time of its call: the last measured one.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -24,62 +21,51 @@ from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.results.timing import EARLIER, Samples
 
-
-@dataclass(frozen=True)
-class Origin:
-    """A function, and what stands for its arguments."""
-
-    function: Callable[[], Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-_origins: weakref.WeakKeyDictionary[Capture, Origin] = weakref.WeakKeyDictionary()
-# By id(), each with a weak reference that says whether the id is still that object's.
+# The function's reference, and the descriptions of its arguments.
+_origins: weakref.WeakKeyDictionary[Capture, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]]
+_origins = weakref.WeakKeyDictionary()
+# By id(), each with a weak reference to test that the id is still that object's.
 _times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 
 
 def keep_origin(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Keep what a capture was made of: the function, and the types of its arguments."""
+    """Keep the function of a capture, and the types of its arguments."""
     leaves, rebuild = flatten((args, kwargs))
-    _origins[capture] = Origin(_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
+    _origins[capture] = (_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
     if not is_explored(function, args, kwargs):
         _keep_time(function, args, kwargs, None)
 
 
 def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the function of a capture, and what stands for its arguments.
-
-    Raises:
-        NotRecordedError: It was opened from a file or made by another program; or the function is gone.
-    """
+    """Return a capture's function, and the descriptions of its arguments; raise NotRecordedError if unknown or gone."""
     origin = _origins.get(capture)
     if origin is None:
         raise NotRecordedError(
-            f"what {capture.function} was compiled from isn't known in this session.\n"
-            "  Hint: explore the function here; of a module from elsewhere there is only its text."
+            f"the source of {capture.function} isn't known in this session.\n"
+            "  Hint: explore the function here; a module from elsewhere has only its text."
         )
-    function = origin.function()
+    reference, args, kwargs = origin
+    function = reference()
     if function is None:
         raise NotRecordedError(
             f"{capture.function} is gone: nothing holds the function any more.\n  Hint: keep it under a name."
         )
-    return function, origin.args, origin.kwargs
+    return function, args, kwargs
 
 
 def has_origin(capture: Capture) -> bool:
     """Return True if the same function can be compiled with something changed."""
     origin = _origins.get(capture)
-    return origin is not None and origin.function() is not None
+    return origin is not None and origin[0]() is not None
 
 
 def steady_of(capture: Capture) -> Samples | None:
-    """Return the time of a call of the capture's program; None where nothing measured it in this session."""
+    """Return the time of a call of the capture's program; None if it wasn't measured in this session."""
     return call_time(*origin_of(capture)) if has_origin(capture) else None
 
 
 def call_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Samples | None:
-    """Return the time of a call of a program; None where nothing measured it in this session."""
+    """Return the time of a call of a program; None if it wasn't measured in this session."""
     with suppress(TypeError):  # an argument without a hash
         return _times_of(function).get(_program(function, args, kwargs))
     return None
@@ -95,15 +81,9 @@ def is_explored(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def agree_on_time(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], now: Samples, *, is_latest: bool = False
 ) -> tuple[Samples, str]:
-    """Compare a measurement of a program's call with the earlier one, and keep the number to show from here on.
+    """Compare a measurement of a program's call with the earlier one; return the time to show from now on, and a note.
 
-    Args:
-        function, args, kwargs: The program.
-        now: What was measured.
-        is_latest: Whether `now` is shown even if both agree, as where the user asked for nothing but the time.
-
-    Returns:
-        The time to show: of two that agree the earlier one, of two that don't the new one; and a note if they don't.
+    Of two that agree it is the earlier one (the new one if `is_latest`), else the new one, with a note.
     """
     earlier = call_time(function, args, kwargs)
     is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)
@@ -122,7 +102,6 @@ def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tim
 
 
 def _times_of(function: Any) -> dict[Hashable, Samples | None]:
-    """Return what is known of a function's programs; empty if nothing is."""
     entry = _times.get(id(_owner(function)))
     return entry[1] if entry is not None and entry[0]() is _owner(function) else {}
 
@@ -133,12 +112,12 @@ def _forget(at: int, gone: weakref.ref[Any]) -> None:
 
 
 def _owner(function: Any) -> Any:
-    """Return what lives as long as a function: of a method, which Python makes for each access, its object."""
+    """Return an object that lives as long as the function: of a method, which Python makes per access, its object."""
     return function.__self__ if isinstance(function, MethodType) else function
 
 
 def _program(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-    """Return what tells a program from others of the function: the types of its arrays, and all other arguments."""
+    """Return a key of the program: the types of the arrays, and all other arguments."""
     config: Any = jax.config
     leaves = tuple(_type_of(leaf) for leaf in jax.tree.leaves((args, kwargs)))
     return getattr(function, "__func__", None), config.jax_default_matmul_precision, leaves
@@ -155,7 +134,6 @@ def _type_of(leaf: Any) -> Hashable:
 
 
 def _described(leaf: Any) -> Any:
-    """Return what stands for an array; any other argument as it is."""
     if isinstance(leaf, jax.Array):
         sharding = leaf.sharding if leaf.committed else None
         is_weak = getattr(leaf, "weak_type", False)  # which random keys don't have

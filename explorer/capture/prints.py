@@ -1,4 +1,4 @@
-"""What a function prints while it runs for Explorer: shown for its first call or trace, then muted and counted."""
+"""Output of a function that Explorer runs: shown for its first call or trace, then muted and counted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from typing import Any
 
 
 class Prints:
-    """Stands in for `sys.stdout`: passes on what is written, or counts its lines.
+    """A stand-in for `sys.stdout` that passes on what is written, or counts the lines if muted.
 
-    What other threads of the user's write is passed on always. The runtime's threads, in which callbacks such as that
-    of `jax.debug.print` run, are not Python's own, and so count as the measured function's.
-
-    Attributes:
-        is_muted: Whether lines are counted in place of shown.
-        lines: How many were not shown.
+    It always passes on what the user's other threads write. The runtime's threads, which run callbacks such as
+    `jax.debug.print`, are not Python's own, and count as the measured function's.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -27,7 +23,9 @@ class Prints:
         self._owner = threading.get_ident()
 
     def write(self, text: str) -> int:
-        if not self.is_muted or self._is_of_others():
+        thread = threading.current_thread()
+        is_users = thread.ident != self._owner and not isinstance(thread, threading._DummyThread)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public tells a thread that Python didn't start
+        if not self.is_muted or is_users:
             return self.stream.write(text)
         self.lines += text.count("\n")
         return len(text)
@@ -36,12 +34,10 @@ class Prints:
         return getattr(self.stream, name)
 
     def mute(self) -> None:
-        """From now on, count."""
         self.is_muted = True
 
     @contextmanager
     def muted(self) -> Generator[None]:
-        """Count within."""
         before, self.is_muted = self.is_muted, True
         try:
             yield
@@ -50,7 +46,6 @@ class Prints:
 
     @property
     def notes(self) -> list[str]:
-        """What the reader should know, if anything was left out."""
         if not self.lines:
             return []
         return [
@@ -58,14 +53,10 @@ class Prints:
             "takes time too, which is among what was measured"
         ]
 
-    def _is_of_others(self) -> bool:
-        thread = threading.current_thread()
-        return thread.ident != self._owner and not isinstance(thread, threading._DummyThread)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public tells a thread that Python didn't start
-
 
 @contextmanager
 def printed_once() -> Generator[Prints]:
-    """Watch what is printed; within another, the same."""
+    """Watch what is printed; nested use returns the same object."""
     if isinstance(sys.stdout, Prints):
         yield sys.stdout
         return

@@ -1,9 +1,8 @@
-"""One compile that carries everything: numbered equations, the module after every pass, and the program that runs.
+"""One compile that gives everything: numbered equations, the module after every pass, and the program that runs.
 
-The program is lowered twice, as it is and with its equations numbered. The numbered one is compiled with a dump of its
-passes, and its executable put where JAX keeps that of the plain one, so that the user's own call runs it and compiles
-nothing. Where JAX had compiled the plain one before, that one stays with the user's calls, and the numbered one is
-shown.
+The program is lowered twice, plain and with its equations numbered. The numbered one is compiled with a dump of its
+passes, and its executable is stored where JAX keeps the plain one's, so that the user's own call runs it and compiles
+nothing. If JAX had compiled the plain one before, the user's calls keep that one, and the numbered one is shown.
 """
 
 from __future__ import annotations
@@ -37,39 +36,31 @@ from explorer.capture.equation_paths import (
     names_without_numbers,
     read_numbered,
     rename_numbered,
+    without_numbers,
 )
-from explorer.capture.pass_times import Run, timed
-from explorer.capture.passes import PassFile, pass_files, read_pass_texts
+from explorer.capture.passes import PassFile, Run, pass_files, read_pass_texts, timed
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
 from explorer.model.declared import cached_property
+from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.passes import Passes
 
-_PATIENCE = 2.0  # seconds
+_SETTLE_SECONDS = 2.0  # seconds
 DUMP_PREFIX = "explorer-passes-"
-_ABANDONED = 3600.0  # seconds since anything was written to a folder
+_ABANDONED_SECONDS = 3600.0  # seconds since anything was written to a folder
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
 _READ_IN_A_SECOND = 48_000_000  # bytes of a dump
-_KEPT = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
-_PACKED_AT_ONCE = 4_000_000  # bytes of a dump: about 25 ms
-_PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a file
+_MAX_KEPT_BYTES = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
+_MAX_SYNCHRONOUS_BYTES = 4_000_000  # bytes of a dump: about 25 ms
+_MAX_MEMORY_BYTES = 64_000_000  # bytes of a packed dump; a larger one goes to a file
 
 
 @dataclass(eq=False)
 class NumberedProgram:
-    """A program lowered with its equations numbered, and what one compile made of it.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        paths: Equations by their numbers.
-        backend: What lowered it and compiles it.
-        options: XLA's compiler options.
-    """
-
     lowered: Any
     paths: EquationPaths
     backend: Backend
@@ -79,98 +70,98 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Compile it with a dump of its passes, once; let the user's own call run the result.
-
-        Args:
-            plain: The same program lowered without numbers, where JAX keeps what the user's call runs.
-
-        Returns:
-            The compiled program and the dump; None if there is no dump.
-        """
+        """Compile once with a dump of the passes, and let the user's call, which finds `plain`, run the result."""
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
             if self._program is None:
-                with _dumped(self.paths.count, self.options) as dumped:
-                    with metadata_in_cache_key(), timed() as recording:
-                        self._program = self.backend.compile(self.lowered, dumped.options)
-                    dump = dumped.packed(recording.runs)
+                with _dumped(self.paths.count, self.options) as (options, pack):
+                    with metadata_in_cache_key(), timed() as runs:
+                        self._program = self.backend.compile(self.lowered, options)
+                    dump = pack(runs)
                 if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
-                    self._dump = weakref.ref(dump) if dump.size > _KEPT else lambda: dump
+                    self._dump = weakref.ref(dump) if dump.size > _MAX_KEPT_BYTES else lambda: dump
                 if not self.options:
                     keep_executable(plain, self._program.compiled)
             return self._program, dump
 
     def dump_again(self) -> PassDump:
-        """Compile once more, for the passes alone.
-
-        Raises:
-            NotRecordedError: The compiler wrote nothing.
-        """
+        """Compile once more for the passes alone; raise NotRecordedError if the compiler wrote nothing."""
         options = {**self.backend.light_options, **(self.options or {})}
-        with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
-            with nothing_cached(), timed() as timing:
-                self.backend.compile(self.lowered, dumped.options)
-            dump = dumped.packed(timing.runs)
+        with suppress_recording(), _dumped(self.paths.count, options, always=True) as (dump_options, pack):
+            with nothing_cached(), timed() as runs:
+                self.backend.compile(self.lowered, dump_options)
+            dump = pack(runs)
         if dump is None:
             raise NotRecordedError(
-                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
+                "the compiler wrote no passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
                 'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
             )
         return dump
 
 
+# By the object that JAX keeps of a program, for as long as JAX keeps it.
+_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
+_lock = RLock()
+
+
+def numbered_program(
+    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
+) -> NumberedProgram | None:
+    """Lower a program with numbered equations, once per `plain` lowering; None where this JAX can't number them."""
+    key = None if options or not backend.is_here else kept_lowering(plain)
+    with _lock:
+        if key is not None and key in _numbered:
+            return _numbered[key]
+        numbered = number_equations(traced)
+        if numbered is None:
+            return None
+        with suppress_recording(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the plain program's lowering has just given the same warnings
+            lowered = backend.lower(numbered.traced)
+        # A graph of a jaxpr has its constants first, then its arguments.
+        jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+        names = (jaxpr.debug_info.arg_names or ())[: len(jaxpr.invars)]
+        arguments = {str(name): row for row, name in enumerate(names, len(jaxpr.constvars)) if name}
+        program = NumberedProgram(lowered, EquationPaths(numbered.paths, arguments), backend, options)
+        if key is not None:
+            _numbered[key] = program
+        return program
+
+
 class RecordedProgram:
-    """What is shown of a numbered program: stages without the numbers, equations of their nodes, and the passes.
+    """The stages and passes of a numbered program without the numbers, each read at its first use."""
 
-    Each is read when somebody looks at it.
-
-    Args:
-        numbered: The program.
-    """
-
-    def __init__(self, numbered: NumberedProgram) -> None:
-        self._numbered = numbered
+    def __init__(self, numbered: NumberedProgram, plain: Any) -> None:
+        self._numbered, self._plain = numbered, plain
         self._program: CompiledProgram | None = None
         self._dump: PassDump | None = None
 
-    def compile(self, plain: Any) -> CompiledProgram:
-        """As `NumberedProgram.compile`."""
+    def compile(self) -> CompiledProgram:
         __tracebackhide__ = True
-        self._program, self._dump = self._numbered.compile(plain)
+        self._program, self._dump = self._numbered.compile(self._plain)
+        self._plain = None
         return self._program
-
-    @property
-    def reading_passes(self) -> float | None:
-        """Seconds that reading the passes takes, about; None where they were not dumped."""
-        return self._dump.size / _READ_IN_A_SECOND if self._dump is not None else None
 
     @cached_property
     def stablehlo_text(self) -> str:
-        """The text of the lowered program, with the numbers."""
         return self._numbered.lowered.as_text(debug_info=True)
 
-    @cached_property
-    def stablehlo(self) -> NumberedStage:
-        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
+    def read_stablehlo(self) -> tuple[str, Graph]:
+        return self._stablehlo.text, self._stablehlo.graph
 
-    @property
-    def hlo(self) -> NumberedStage:
-        return self._hlo[0]
+    def read_hlo(self) -> tuple[str, Graph]:
+        return self._hlo[0].text, self._hlo[0].graph
+
+    @cached_property
+    def _stablehlo(self) -> NumberedStage:
+        return read_numbered(self.stablehlo_text, read_stablehlo, self._numbered.paths)
 
     @cached_property
     def _hlo(self) -> tuple[NumberedStage, Mapping[str, str]]:
         assert self._program is not None
         text, renamed = rename_numbered(self._program.text())
         return read_numbered(text, read_hlo, self._numbered.paths), renamed
-
-    def read_passes(self) -> Passes:
-        """What each pass did; where the compile dumped none, it is done once more.
-
-        Raises:
-            NotRecordedError: The compiler wrote nothing.
-        """
-        return self._passes
 
     @cached_property
     def _passes(self) -> Passes:
@@ -180,14 +171,46 @@ class RecordedProgram:
         names = partial(names_without_numbers, known=self._hlo[1])
         return read_pass_texts(dump.texts(), runs=dump.runs, paths=self._numbered.paths, rename=names)
 
-    @property
-    def equation_sets(self) -> Mapping[str, EquationSets]:
-        """The equations of each stage's nodes, by their numbers."""
-        return LazySets({"stablehlo": lambda: self.stablehlo.equations, "hlo": lambda: self.hlo.equations})
+    def capture_fields(self) -> dict[str, Any]:
+        """Return what a capture has of the passes, and the equations of each stage's nodes."""
+        sets = LazySets({"stablehlo": lambda: self._stablehlo.equations, "hlo": lambda: self._hlo[0].equations})
+        if self._dump is None:
+            return {"exact_sets": sets, "record": lambda: self._passes}
+        seconds = self._dump.size / _READ_IN_A_SECOND
+        return {"exact_sets": sets, "read_passes": lambda: self._passes, "reading_passes": seconds}
+
+
+class UnnumberedProgram:
+    """The stages of a program as JAX makes it, with the reason against exact links."""
+
+    def __init__(self, lowered: Any, backend: Backend, options: Mapping[str, Any] | None, reason: str) -> None:
+        self._lowered, self._backend, self._options, self._reason = lowered, backend, options, reason
+        self._program: CompiledProgram | None = None
+
+    def compile(self) -> CompiledProgram:
+        __tracebackhide__ = True
+        self._program = self._backend.compile(self._lowered, self._options)
+        return self._program
+
+    @cached_property
+    def stablehlo_text(self) -> str:
+        return self._lowered.as_text(debug_info=True)
+
+    def read_stablehlo(self) -> tuple[str, Graph]:
+        return self.stablehlo_text, read_stablehlo(self.stablehlo_text)
+
+    def read_hlo(self) -> tuple[str, Graph]:
+        assert self._program is not None
+        # JAX returns the numbered program if the function was explored before.
+        text = without_numbers(rename_numbered(self._program.text())[0])
+        return text, read_hlo(text)
+
+    def capture_fields(self) -> dict[str, Any]:
+        return {"recording_note": self._reason}
 
 
 class LazySets(Mapping[str, EquationSets]):
-    """Equations of the nodes of some stages, read with the stage."""
+    """The equations of the nodes of some stages; each stage is read at the first access."""
 
     def __init__(self, read: Mapping[str, Callable[[], EquationSets]]) -> None:
         self._read = read
@@ -202,65 +225,19 @@ class LazySets(Mapping[str, EquationSets]):
         return len(self._read)
 
 
-# By what JAX keeps of a program, for as long as JAX keeps it.
-_numbered: WeakKeyDictionary[Any, NumberedProgram] = WeakKeyDictionary()
-_lock = RLock()
-
-
-def numbered_program(
-    traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
-) -> NumberedProgram | None:
-    """Lower a program with its equations numbered; None where this JAX's equations can't be numbered.
-
-    Args:
-        traced: The `jax.stages.Traced`.
-        plain: The `jax.stages.Lowered` of it without numbers. What was numbered for it before is returned again.
-        backend: Lowers and compiles.
-        options: XLA's compiler options.
-    """
-    key = None if options or not backend.is_here else kept_lowering(plain)
-    with _lock:
-        if key is not None and key in _numbered:
-            return _numbered[key]
-        numbered = number_equations(traced)
-        if numbered is None:
-            return None
-        with suppress_recording(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the plain program's lowering has just warned of the same
-            lowered = backend.lower(numbered.traced)
-        paths = EquationPaths(numbered.paths, _arguments(traced.jaxpr))
-        program = NumberedProgram(lowered, paths, backend, options)
-        if key is not None:
-            _numbered[key] = program
-        return program
-
-
-def _arguments(jaxpr: Any) -> dict[str, int]:
-    """The row of each argument in the graph of a jaxpr, whose constants come first, by what the user calls it."""
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    first, names = len(inner.constvars), inner.debug_info.arg_names or ()
-    return {str(name): first + i for i, name in enumerate(names[: len(inner.invars)]) if name}
-
-
 class PassDump:
-    """The modules that XLA wrote after its passes, packed: in memory, or in a file where they are too large for that.
-
-    Args:
-        folder: Where XLA wrote them; removed when they are packed.
-        files: Of the module, in the order of the passes.
-        runs: The passes that ran, with their times.
-    """
+    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large."""
 
     def __init__(self, folder: TemporaryDirectory[str], files: Sequence[PassFile], runs: Sequence[Run]) -> None:
         self.runs = runs
         self.size = sum(file.path.stat().st_size for file in files)
         self._files = files
-        self._lengths: list[int | None] = []  # None where a module is the one before it
-        self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
+        self._lengths: list[int | None] = []  # None if a module equals the previous one
+        self._packed: Any = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 - closed with the dump
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
         self._thread: Thread | None = None
-        if self.size <= _PACKED_AT_ONCE or not main_thread().is_alive():  # at its end a process starts no thread
+        if self.size <= _MAX_SYNCHRONOUS_BYTES or not main_thread().is_alive():  # at its end a process starts no thread
             self._pack(folder)
         else:
             # Not a daemon: the interpreter may not end under it, nor remove its folder.
@@ -269,17 +246,13 @@ class PassDump:
 
     @property
     def failure(self) -> OSError | None:
-        """The error that ended the packing, as of a full disk; None if all is there."""
+        """The error that ended the compression, such as a full disk; None if all is there."""
         if self._thread is not None:
             self._thread.join()
         return self._failure
 
     def texts(self) -> Iterator[tuple[PassFile, str]]:
-        """Each module's text, in order.
-
-        Raises:
-            NotRecordedError: There was no room for them.
-        """
+        """Yield each module's text, in order; raise NotRecordedError if there was no room for them."""
         if self.failure is not None:
             raise NotRecordedError(
                 f"the modules after the passes could not be kept: {self.failure}.\n"
@@ -313,56 +286,37 @@ class PassDump:
             folder.cleanup()
 
 
-@dataclass
-class _Dumped:
-    """A compile whose passes are dumped.
-
-    Args:
-        options: For the compiler.
-        temporary: Where it writes; None if nothing is dumped.
-    """
-
-    options: Mapping[str, Any] | None
-    temporary: TemporaryDirectory[str] | None = None
-    is_packed: bool = False
-
-    @property
-    def folder(self) -> str:
-        return self.temporary.name if self.temporary is not None else ""
-
-    def packed(self, runs: Sequence[Run]) -> PassDump | None:
-        """What the compiler wrote; None if it wrote nothing."""
-        if self.temporary is None:
-            return None
-        settle(Path(self.folder))
-        files = pass_files(Path(self.folder))
-        self.is_packed = bool(files)
-        return PassDump(self.temporary, files, runs) if files else None
-
-
 @contextmanager
-def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
-    """Give the options for a compile that dumps its passes, unless the dump would be too large.
+def _dumped(
+    equations: int, options: Mapping[str, Any] | None, *, always: bool = False
+) -> Generator[tuple[Mapping[str, Any] | None, Callable[[Sequence[Run]], PassDump | None]]]:
+    """Yield the options for a compile that dumps its passes, unless too large, and a function that packs the dump.
 
-    A dump that the user asked XLA for is left to them.
+    The function returns None if the compiler wrote nothing. A dump that the user requested from XLA stays untouched.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
     is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
     folder = None if place is None or is_users else _folder_in(place)
     if folder is None:
-        yield _Dumped(options)
+        yield options, lambda _: None
         return
+    files: list[PassFile] = []
+
+    def pack(runs: Sequence[Run]) -> PassDump | None:
+        settle(Path(folder.name))
+        files.extend(pass_files(Path(folder.name)))
+        return PassDump(folder, files, runs) if files else None
+
     dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
-    dumped = _Dumped({**(options or {}), **dump}, folder)
     try:
-        yield dumped
+        yield {**(options or {}), **dump}, pack
     finally:
-        if not dumped.is_packed:
+        if not files:
             folder.cleanup()
 
 
 def _folder_in(place: str) -> TemporaryDirectory[str] | None:
-    """A new folder in a place, else in that of temporary files: a confined process may write to one of them alone."""
+    """Make a folder in a place, else among temporary files: a confined process may write to only one of them."""
     for parent in (place or None, None):
         with suppress(OSError):
             _remove_abandoned(Path(parent or gettempdir()))
@@ -371,22 +325,20 @@ def _folder_in(place: str) -> TemporaryDirectory[str] | None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove the dumps of this user that killed processes left: nothing packs a dump for as long as an hour."""
+    """Remove this user's dumps that killed processes left: no compression takes an hour."""
     for folder in place.glob(f"{DUMP_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             is_own = S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()
-            if is_own and time() - status.st_mtime > _ABANDONED:
+            if is_own and time() - status.st_mtime > _ABANDONED_SECONDS:
                 rmtree(folder, ignore_errors=True)
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:
-    """The folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
+    """Return the folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
 
-    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
-
-    Returns:
-        Empty for the folder of temporary files; None if the dump is too large for both, and need not be.
+    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation. Empty
+    stands for the folder of temporary files, None for a dump too large for both, unless `always`.
     """
     with suppress(OSError):
         if os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > 4 * size:
@@ -398,8 +350,8 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 
 def settle(folder: Path) -> None:
-    """Wait until nothing is written to a folder any more: newer compilers dump on threads of their own."""
-    until, before = monotonic() + _PATIENCE, None
+    """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
+    until, before = monotonic() + _SETTLE_SECONDS, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         if sizes == before and all(sizes.values()):
@@ -410,7 +362,7 @@ def settle(folder: Path) -> None:
 
 @contextmanager
 def nothing_cached() -> Generator[None]:
-    """A compilation from the persistent cache dumps nothing, and one for recording is not worth keeping there."""
+    """Bypass the persistent cache within: a cached compile dumps nothing, and this one isn't worth keeping."""
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)
     jax.config.update(name, float("inf"))

@@ -1,4 +1,4 @@
-"""Looking at any object without running code of the user's: no `__class__`, `__getattr__`, property, hash or repr."""
+"""Inspection of objects without running the user's code: no `__class__`, `__getattr__`, property, hash or repr."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUALNAME: Callable[[type[Any]], str] = type.__dict__["__qualname__"].__get__
 
 
 def kind_of(value: object) -> type[Any]:
-    """The class of a value; `type` by a name that says nothing of the value's own type to who reads types."""
+    """Return the class of a value, typed `type[Any]`."""
     return type(value)
 
 
@@ -42,23 +42,23 @@ _METHODS = (FunctionType, MethodDescriptorType, _CYTHON, BuiltinFunctionType)
 
 
 def mro(value: Any) -> tuple[type[Any], ...]:
-    """The classes of a value, its own first."""
+    """Return the classes of a value, its own first."""
     return _MRO(kind_of(value))
 
 
 def is_a(value: Any, *classes: type[Any]) -> bool:
-    """Like `isinstance`, which asks `__class__`, and that may be a property."""
+    """Do as `isinstance`, without `__class__`, which may be a property."""
     return any(base is one for base in mro(value) for one in classes)
 
 
 def is_exactly(value: Any, *classes: type[Any]) -> bool:
-    """Whether a value's class is one of these. Not `in`: a metaclass may have an `==` of its own."""
+    """Return True if a value's class is in `classes`. Not by `in`: a metaclass may define `==`."""
     kind = kind_of(value)
     return any(kind is one for one in classes)
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it is a number, a text or None, which have no code of the user's."""
+    """Return True for a number, a string or None, which run no code of the user's."""
     return id(kind_of(value)) in _PLAIN
 
 
@@ -67,13 +67,13 @@ def is_tracer(value: Any) -> bool:
 
 
 def class_name(kind: type[Any]) -> str:
-    """With its module: `builtins.list`."""
+    """Return the class with its module: `builtins.list`."""
     module = _MODULE(kind)
     return f"{module if type(module) is str else '?'}.{_QUALNAME(kind)}"
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """An object's own attributes, in its `__dict__` and slots, past any `__getattr__` and property of its class."""
+    """Return the attributes in `__dict__` and slots, past `__getattr__` and properties."""
     values: dict[str, Any] = {}
     for name, descriptor in [item for base in mro(value) for item in list(_VARS(base).items())]:
         if type(descriptor) is MemberDescriptorType and type(name) is str:
@@ -89,7 +89,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def member(value: Any, name: str) -> Any:
-    """An attribute, if reading it runs nothing; `Ellipsis` otherwise, or where there is none."""
+    """Return an attribute if reading it runs nothing; `Ellipsis` otherwise, or if missing."""
     if kind_of(value) is ModuleType or is_a(value, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, ...)
     if is_a(value, type):
@@ -111,7 +111,7 @@ def _class_attribute(kind: type[Any], name: str, receiver: Any) -> Any:
             return held.__get__(None, kind)
         if is_exactly(held, *_METHODS):
             return held if receiver is kind else MethodType(held, receiver)
-        # A descriptor of another kind runs code when it is read; what is no descriptor is the attribute itself.
+        # Another descriptor runs code when it is read; any other object is the attribute itself.
         return ... if any("__get__" in _VARS(one) for one in mro(held)) else held
     return ...
 
@@ -120,7 +120,7 @@ _CLASS_METHOD = kind_of(dict.__dict__["fromkeys"])
 
 
 def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
-    """What a name, and attributes and constant items of it, stand for; `Ellipsis` where that can't be known."""
+    """Return the value of a name, and of attributes and constant items of it; `Ellipsis` where unknown."""
     if isinstance(node, ast.Name):
         return named(node.id)
     if isinstance(node, ast.Attribute):
@@ -137,7 +137,7 @@ def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
 
 
 def _constructed_method(maker: Any, name: str) -> Any:
-    """The method of this name of what a class makes: of `Random().gauss` that is `Random.gauss`."""
+    """Return the method of a class's instances: of `Random().gauss` that is `Random.gauss`."""
     kind = np.random.Generator if maker is np.random.default_rng else maker
     method = _class_attribute(kind, name, kind) if is_a(kind, type) else ...
     return method if is_exactly(method, *_METHODS) else ...
@@ -145,7 +145,7 @@ def _constructed_method(maker: Any, name: str) -> Any:
 
 def _item(owner: Any, key: Any) -> Any:
     if type(owner) is dict:
-        # Not by hash: a key of the user's may have the same one, and then be asked whether it is equal.
+        # Not by hash: a user's key may have the same hash, and then its `__eq__` would run.
         items = list(cast(dict[Any, Any], owner).items())
         return next((item for own, item in items if type(own) is type(key) and own == key), ...)
     if is_exactly(owner, list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
@@ -154,7 +154,7 @@ def _item(owner: Any, key: Any) -> Any:
 
 
 def callee_name(callee: Any) -> tuple[str, Any]:
-    """The name of a callable, with its module, and the object whose method it is (None for others)."""
+    """Return the name of a callable, with its module, and the object whose method it is (None for others)."""
     kind = kind_of(callee)
     if kind is MethodType:
         return callee_name(callee.__func__)[0], callee.__self__
@@ -179,11 +179,8 @@ def _builtin_name(callee: Any) -> tuple[str, Any]:
         return f"{_text(callee.__module__) or _text(member(owner, '__name__'))}.{callee.__qualname__}", None
     if is_a(owner, type):  # of a class method: datetime.now
         return f"{_text(_MODULE(owner))}.{callee.__qualname__}", owner
-    return f"{_text(_MODULE(_defining(kind_of(owner), callee.__name__)))}.{callee.__qualname__}", owner
-
-
-def _defining(kind: type[Any], name: str) -> type[Any]:
-    return next((base for base in _MRO(kind) if name in _VARS(base)), kind)
+    defining = next((base for base in mro(owner) if callee.__name__ in _VARS(base)), kind_of(owner))
+    return f"{_text(_MODULE(defining))}.{callee.__qualname__}", owner
 
 
 def _text(value: Any) -> str:
@@ -191,7 +188,7 @@ def _text(value: Any) -> str:
 
 
 def closure_variables(function: FunctionType) -> dict[str, Any]:
-    """What the names of enclosing functions stand for in a function; without those that have no value yet."""
+    """Return a function's closure variables by name, without those that have no value yet."""
     variables: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
@@ -202,12 +199,12 @@ def closure_variables(function: FunctionType) -> dict[str, Any]:
 
 
 def class_variables(kind: type[Any]) -> dict[str, Any]:
-    """What a class itself has, past its metaclass."""
+    """Return the class's own variables, past its metaclass."""
     return dict(_VARS(kind))
 
 
 def init_parameters(value: Any) -> set[str]:
-    """The names of what an object's class is made of; none where its `__init__` takes any, or isn't Python."""
+    """Return the parameters of an object's `__init__`; empty if it takes any, or isn't Python."""
     init = next((held for base in mro(value) if (held := class_variables(base).get("__init__")) is not None), None)
     if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         return set()
@@ -216,18 +213,18 @@ def init_parameters(value: Any) -> set[str]:
 
 
 def is_users_class(kind: type[Any]) -> bool:
-    """Whether the user wrote a class."""
+    """Return True if the user wrote the class."""
     module = _text(_MODULE(kind))
     file = _text(member(sys.modules.get(module), "__file__"))
-    # What has no file was typed into a session, or is part of the interpreter.
+    # A module without a file was typed into a session, or is part of the interpreter.
     return not is_library_file(file) if file else module == "__main__"
 
 
 def is_users_object(value: Any) -> bool:
-    """Whether an object's class was written by the user, or holds arrays as their models do."""
-    return _MODULE(kind_of(value)) != "builtins" and any(map(_is_theirs, mro(value)))
-
-
-def _is_theirs(base: type[Any]) -> bool:
-    package = _text(_MODULE(base)).partition(".")[0]
-    return package in ("flax", "equinox") or "__dataclass_fields__" in _VARS(base) or is_users_class(base)
+    """Return True if the user wrote the object's class, or it holds arrays as model libraries' do."""
+    return _MODULE(kind_of(value)) != "builtins" and any(
+        _text(_MODULE(base)).partition(".")[0] in ("flax", "equinox")
+        or "__dataclass_fields__" in _VARS(base)
+        or is_users_class(base)
+        for base in mro(value)
+    )

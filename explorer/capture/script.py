@@ -1,4 +1,4 @@
-"""A script runs as Python would run it, in this process: its arguments, its path, its traceback, its exit status."""
+"""Running a script as Python would, in this process: arguments, path, traceback, exit status."""
 
 from __future__ import annotations
 
@@ -13,35 +13,23 @@ from typing import Any
 Compile = Callable[[bytes, str, dict[str, Any]], CodeType]
 _ROOT = os.path.dirname(os.path.dirname(__file__))
 _HOT = tuple(os.path.join(_ROOT, room, "") for room in ("hotpath", "runtime"))  # Ctrl-C may come while that runs
-_INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
+_INTERRUPTED = 130  # a shell's exit status after Ctrl-C
 
 
 def read_script(script: str) -> bytes:
-    """The text of a script, as Python reads it.
-
-    Raises:
-        OSError: It can't be read.
-    """
+    """Return the text of a script as Python reads it; raise OSError if it can't be read."""
     with open_code(os.path.abspath(script)) as file:
         return file.read()
 
 
 def compile_script(text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
-    """The code of a script, as Python compiles it."""
     return compile(text, file, "exec", dont_inherit=True)
 
 
 def run_script(
     script: str, arguments: Sequence[str], text: bytes | None, compile_text: Compile = compile_script
 ) -> int:
-    """Run a script of that text, or a module, as Python would: its exit status, and on stderr its traceback.
-
-    Args:
-        script: Its path; the name of a module where there is no text.
-        arguments: What `sys.argv` has after it.
-        text: Its bytes.
-        compile_text: Gives its code, of its text, its path and the namespace that it will run in.
-    """
+    """Run a script's text, or a module, as Python would; return the exit status, and print a traceback to stderr."""
     sys.argv[:] = [script, *arguments]
     try:
         if text is None:
@@ -66,22 +54,19 @@ def _run_text(script: str, text: bytes, compile_text: Compile) -> None:
     code = compile_text(text, script, main.__dict__)
     main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    sys.modules["__main__"] = main  # what it pickles, or starts processes of, is looked up there
+    sys.modules["__main__"] = main  # pickle and subprocesses look names up there
     exec(code, main.__dict__)
 
 
 def _its_own(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this file and of runpy, nor of what stands before a hot function."""
+    """Return a traceback without frames of this file, of runpy, and of hot functions' wrappers."""
     own: list[TracebackType] = []
     while traceback is not None:
-        if not _is_ours(traceback):
+        file = traceback.tb_frame.f_code.co_filename
+        is_runpy = traceback.tb_frame.f_globals.get("__name__") == "runpy"
+        if file != __file__ and not file.startswith(_HOT) and not is_runpy:
             own.append(traceback)
         traceback = traceback.tb_next
     for frame, inner in zip(own, [*own[1:], None], strict=False):
         frame.tb_next = inner
     return own[0] if own else None
-
-
-def _is_ours(traceback: TracebackType) -> bool:
-    file = traceback.tb_frame.f_code.co_filename
-    return file == __file__ or file.startswith(_HOT) or traceback.tb_frame.f_globals.get("__name__") == "runpy"

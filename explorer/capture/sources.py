@@ -1,4 +1,4 @@
-"""The text behind a file name, a file or the notebook cell that IPython compiled under it, and what stands in it."""
+"""The text behind a file name (a file, or the notebook cell that IPython compiled under it), and its syntax."""
 
 from __future__ import annotations
 
@@ -17,56 +17,48 @@ from typing import Any, NamedTuple, cast
 
 from explorer.model.stage import Source, is_library_file
 
-_LARGEST = 2_000_000  # characters: a generated file larger than this is not kept in every capture
+_MAX_CHARACTERS = 2_000_000  # characters: a generated file larger than this is not kept in every capture
 
 
 def read_source(file: str) -> Source | None:
-    """The source of a file that frames name; None if its text cannot be had."""
+    """Return the source of a file that frames name; None if its text can't be read."""
     if "\0" in file:  # no file has such a name, and Python refuses to look
         return None
     linecache.checkcache(file)  # a module that was edited and loaded again has other lines than before
     text = _typed(file) or "".join(linecache.getlines(file))
-    return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
+    return Source(file, label(file), text) if text and len(text) <= _MAX_CHARACTERS else None
 
 
 _compiled: dict[str, str] = {}  # what cells were compiled from, where that is neither typed nor IPython's own
 
 
 def compiled_text(file: str) -> str:
-    """The text that the code of a file was compiled from: of a cell without its magics; empty if it can't be had.
+    """Return the text that a file's code was compiled from, of a cell without its magics; empty if it can't be read.
 
     Its lines are those of `read_source`, which has a cell as it was typed.
     """
     if "\0" in file:
         return ""
     text = _compiled.get(file) or "".join(linecache.getlines(file))
-    return text if len(text) <= _LARGEST else ""
+    return text if len(text) <= _MAX_CHARACTERS else ""
 
 
 def keep_compiled_text(file: str, text: str) -> None:
-    """Remember what a cell is compiled from whose lines, for people, are others: the body of a `%%` magic."""
+    """Remember the text that a cell is compiled from, where the typed lines differ: the body of a `%%` magic."""
     _compiled[file] = text
 
 
 class ForeignSources:
-    """The sources that something from elsewhere names, which its author chose: only what is meant may be shown.
-
-    These are Python files below a folder, as links resolve, and this session's cells. `left_out` gathers the others.
-
-    Args:
-        folder: Where the files may be; None is the working folder.
-    """
+    """The sources that a foreign module names, if allowed: Python files below a folder, links resolved, and cells."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = os.path.realpath(os.curdir if folder is None else folder)
         self._above = self.folder.rstrip(os.sep) + os.sep
 
     def read(self, file: str) -> Source | None:
-        """The source of a file that frames name; None if it isn't there, or isn't to be shown."""
         return read_source(file) if self._is_session(file) or (self._is_there(file) and self._is_below(file)) else None
 
     def left_out(self, files: Iterable[str]) -> list[str]:
-        """Those that are there, and aren't shown."""
         return [file for file in files if self._is_there(file) and not self._is_below(file)]
 
     def _is_session(self, file: str) -> bool:
@@ -80,29 +72,29 @@ class ForeignSources:
 
 
 def label(file: str) -> str:
-    """`cell [4]` for a notebook's cell, else the file's own name."""
+    """Return `cell [4]` for a notebook's cell, else the file's own name."""
     count = _cells().get(file)
     return f"cell [{count}]" if count is not None else _name(file)
 
 
-@lru_cache(maxsize=1024)  # a path takes longer to read than all else that is told of a frame
+@lru_cache(maxsize=1024)  # a path takes longer to parse than the rest of a frame
 def _name(file: str) -> str:
     return PurePath(file).name
 
 
 def _shell() -> Any:
-    # Asked only where it runs: a script pays nothing for notebooks.
+    # Only if IPython is loaded: a script pays nothing for notebooks.
     ipython: Any = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
 
 def _cells() -> dict[str, int]:
-    """IPython's map from the name it compiled a cell under to the cell's execution count."""
+    """Return IPython's map from the name it compiled a cell under to the cell's execution count."""
     return getattr(getattr(_shell(), "compile", None), "_filename_map", None) or {}
 
 
 def later_cells(file: str) -> list[tuple[str, str]]:
-    """The cells that were run after this one, in their order: the name of each, and its text. None for a file."""
+    """Return name and text of the cells that ran after this one, in order; empty for a file."""
     cells = _cells()
     count = cells.get(file)
     later = sorted((number, name) for name, number in cells.items() if count is not None and number > count)
@@ -110,7 +102,7 @@ def later_cells(file: str) -> list[tuple[str, str]]:
 
 
 def _typed(file: str) -> str:
-    """A cell as it was typed: linecache has what IPython made of it, with magics turned into calls."""
+    """Return a cell as it was typed: linecache has IPython's version, with magics turned into calls."""
     count = _cells().get(file)
     typed: list[str] = getattr(getattr(_shell(), "history_manager", None), "input_hist_raw", None) or []
     text = typed[count] if count is not None and 0 < count < len(typed) else ""
@@ -122,13 +114,13 @@ def _typed(file: str) -> str:
 
 
 def place(file: str, line: int) -> str:
-    """`cell [7], line 3:   y = f(x)`: where something is, as a person finds it."""
+    """Return `cell [7], line 3:   y = f(x)`."""
     text = linecache.getline(file, line).strip()
     return f"{label(file)}, line {line}" + (f":   {text}" if text else "")
 
 
 def place_with_carets(before: str, file: str, span: Span) -> list[str]:
-    """`place` after some words, and a line of carets under the piece of it that is meant, if that is not all."""
+    """Return `place` after some words, and a line of carets under the span, if that is not the whole line."""
     line = before + place(file, span.line)
     text = linecache.getline(file, span.line).rstrip()
     shown = text.strip()
@@ -144,7 +136,7 @@ def _characters(text: str, column: int) -> int:
 
 
 def users_frame() -> FrameType | None:
-    """The innermost live frame of the user's own code; None if there is none."""
+    """Return the innermost live frame of the user's own code; None if only libraries run."""
     frame = inspect.currentframe()
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -152,7 +144,7 @@ def users_frame() -> FrameType | None:
 
 
 def called_at() -> str:
-    """The line of an error that says where the user called."""
+    """Return a line for an error with the user's calling line."""
     frame = users_frame()
     return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
 
@@ -174,17 +166,17 @@ class Span(NamedTuple):
 
 
 def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
-    """The syntax tree's way from the whole file down to what stands at a span; empty if the text can't be had."""
+    """Return the syntax nodes from the whole file down to a span; empty if the text can't be read."""
     text = "".join(linecache.getlines(file))
-    tree = parse(text) if 0 < len(text) <= _LARGEST else None
+    tree = parse(text) if 0 < len(text) <= _MAX_CHARACTERS else None
     if tree is None:
         return ()
-    way: list[ast.AST] = [tree]
-    while inner := next((node for node in _parts(way[-1]) if span in Span.of(node)), None):
-        way.append(inner)
-    # A file that was edited since it was loaded has something else there. The start of a call over several lines is
+    path: list[ast.AST] = [tree]
+    while inner := next((node for node in _parts(path[-1]) if span in Span.of(node)), None):
+        path.append(inner)
+    # A file that was edited since it was loaded has other code there. The start of a call over several lines is
     # given as the start of its last name.
-    return tuple(way) if len(way) > 1 and Span.of(way[-1])[2:] == span[2:] else ()
+    return tuple(path) if len(path) > 1 and Span.of(path[-1])[2:] == span[2:] else ()
 
 
 _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
@@ -192,7 +184,7 @@ _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | None:
-    """A text's syntax tree, which nobody may change; lines of IPython's own are left out. None if it has none."""
+    """Return a text's syntax tree without IPython's own lines, or None. The tree is shared: don't change it."""
     for attempt in (text, _MAGIC.sub("", text)):
         try:
             return ast.parse(attempt)
@@ -202,35 +194,35 @@ def parse(text: str) -> ast.Module | None:
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """What a node is made of, through those parts that have no place of their own (such as a comprehension's `for`)."""
+    """Yield the parts of a node that have a place, descending through others, such as a comprehension's `for`."""
     for part in ast.iter_child_nodes(node):
         if hasattr(part, "lineno"):
             yield part
-            yield from getattr(part, "decorator_list", ())  # which stand above what they are part of
+            yield from getattr(part, "decorator_list", ())  # which are above their function's first line
         else:
             yield from _parts(part)
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Module)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# What may have run before, or in another turn, besides what stands above.
-_WINDING = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
-_COMPOUND = (*_WINDING, ast.If, ast.With, ast.AsyncWith)
+# Statements whose later parts may have run before, in another iteration.
+_NONLINEAR = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+_COMPOUND = (*_NONLINEAR, ast.If, ast.With, ast.AsyncWith)
 
 
-def bound_at(way: Sequence[ast.AST], name: str) -> int | None:
-    """The line that gave a name the value it has at the end of a way (see `syntax_at`).
+def bound_at(path: Sequence[ast.AST], name: str) -> int | None:
+    """Return the line that gave a name its value at the end of a path of `syntax_at`.
 
-    0: none of the function's own, so it is a parameter or comes from outside. None: it depends on how the code ran.
+    0: no line of the function, so it is a parameter or comes from outside. None: it depends on how the code ran.
     """
-    for outer, inner in reversed(list(pairwise(way))):
+    for outer, inner in reversed(list(pairwise(path))):
         for statement in reversed(_above(outer, inner)):
             if _binds(statement, name):
                 return None if isinstance(statement, _COMPOUND) else statement.lineno
         if any(_binds(head, name) for head in _heads(outer)):
             return cast(ast.stmt | ast.expr, outer).lineno
-        # Inside of an expression it is `:=` that binds. What a `for` goes through is evaluated once, before.
-        is_winding = isinstance(outer, (*_WINDING, ast.expr)) and inner is not getattr(outer, "iter", None)
+        # Inside an expression `:=` binds. The iterable of a `for` is evaluated once, before.
+        is_winding = isinstance(outer, (*_NONLINEAR, ast.expr)) and inner is not getattr(outer, "iter", None)
         if is_winding and _binds(outer, name):
             return None
         if isinstance(outer, _SCOPES):
@@ -246,7 +238,7 @@ def _above(outer: ast.AST, inner: ast.AST) -> list[ast.stmt]:
 
 
 def _heads(node: ast.AST) -> list[ast.AST]:
-    """The parts of a statement or comprehension that bind names for what is inside."""
+    """Return the parts of a statement or comprehension that bind names for what is inside."""
     match node:
         case ast.For() | ast.AsyncFor():
             return [node.target]
@@ -267,7 +259,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 
 
 def as_arrays(node: ast.expr) -> str:
-    """A condition as JAX can compute it: functions for `and`, `or`, `not`, and no chains."""
+    """Return a condition as JAX can compute it: functions for `and`, `or`, `not`, and no chained comparisons."""
     match node:
         case ast.BoolOp(op=op, values=values):
             name = "jnp.logical_and" if isinstance(op, ast.And) else "jnp.logical_or"

@@ -1,10 +1,11 @@
-"""Snapshot after snapshot of one module, kept as the lines that are new in each."""
+"""The snapshots of one module; only new lines are kept."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -22,12 +23,12 @@ _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")
 _OP_NAME = 'op_name="'
-_MOST_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
+_MAX_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
 _LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 
 
 class _NewLine(NamedTuple):
-    """A line that no snapshot before had: its row, its computation, and the line as written, with metadata."""
+    """A line that no earlier snapshot had: its row, its computation, and the line with metadata."""
 
     row: int
     computation: str
@@ -35,13 +36,10 @@ class _NewLine(NamedTuple):
 
 
 class VersionsBuilder:
-    """Takes the texts of a module's snapshots in order; keeps of each only what it adds.
+    """Builder of `Versions` from the texts of a module's snapshots, in order.
 
-    New lines are read with the next snapshots' new lines, as long as these have the same tables of frames: a module
+    New lines are read together with those of the next snapshots, as long as the tables of frames are the same: a module
     has hundreds of snapshots, and most add a few lines.
-
-    Args:
-        paths: The equations by their numbers, where these are in the metadata.
     """
 
     def __init__(self, paths: EquationPaths | None = None) -> None:
@@ -60,7 +58,7 @@ class VersionsBuilder:
         self._tables: list[str] = []
         # By computation: the lines of the last snapshot as they were written, with metadata, and each one's row.
         self._row_of_line: dict[str, dict[str, int]] = {}
-        # The same by computation and instruction; and of each row that is an instruction, these.
+        # Rows by computation and instruction, and the reverse.
         self._row_of_name: dict[tuple[str, str], int] = {}
         self._name_of_row: dict[int, tuple[str, str]] = {}
         self._keys: dict[tuple[str, str], int] = {}
@@ -75,13 +73,13 @@ class VersionsBuilder:
         return len(self.lines)
 
     def add(self, text: str) -> bool:
-        """Take the next snapshot; return whether it has other lines, or another order, than the last."""
+        """Add the next snapshot; return True if its lines or their order differ from the last one's."""
         first = len(self.lines)
         tables, body = _split_tables(text)
         rows, new_lines = self._rows_of(body, first)
         if rows == self._rows:
             return False
-        if tables != self._tables or len(self._changes) * len(rows) > _MOST_PENDING:
+        if tables != self._tables or len(self._changes) * len(rows) > _MAX_PENDING:
             self._flush()
             self._tables = tables
         self._new_lines += new_lines
@@ -93,7 +91,7 @@ class VersionsBuilder:
         return True
 
     def _rows_of(self, body: Sequence[str], first: int) -> tuple[list[int], list[_NewLine]]:
-        """The row of each line of a snapshot; and the lines that got a new row, which are numbered from `first`."""
+        """Return the row of each line, and the lines with a new row, numbered from `first`."""
         rows: list[int] = []
         row_of_line: dict[str, dict[str, int]] = {}
         new_lines: list[_NewLine] = []
@@ -113,7 +111,7 @@ class VersionsBuilder:
         return rows, new_lines
 
     def _row(self, computation: str, line: str) -> int:
-        """The row of a line that was not written like this before: a new one, unless only its metadata changed."""
+        """Return the row of a line in a new spelling: a new one, unless only its metadata changed."""
         clean = _METADATA.sub("", line) if "metadata=" in line else line
         name = _NAME.match(line)
         if name is not None:
@@ -128,7 +126,7 @@ class VersionsBuilder:
         return len(self.lines) - 1
 
     def _op_name(self, line: str) -> int:
-        """The code of a line's op_name, -1 for none; nobody asks where the equations have no numbers."""
+        """Return the code of a line's op_name; -1 for none, and where the equations have no numbers."""
         start = line.find(_OP_NAME) + len(_OP_NAME) if self._paths is not None else 0
         if start < len(_OP_NAME):
             return -1
@@ -136,16 +134,17 @@ class VersionsBuilder:
         return self._op_names.setdefault(line[start : line.find('"', start)], len(self._op_names))
 
     def _relabel(self, row: int, line: str) -> None:
-        """Note what a line's metadata says now, if it is something else than before."""
         op_name = self._op_name(line)
         if op_name != self._op_name_of_row[row]:
             self._op_name_of_row[row] = op_name
             self._relabelled.append((self.snapshots, row, op_name))
 
     def _flush(self) -> None:
-        """Read the new lines, as a module that has no others; and note how the snapshots follow from each other."""
+        """Read the new lines as a module of their own, and note how the snapshots follow from each other."""
         text, row_at = self._module_of_new_lines()
-        graph = _graph("\n".join([*text, "}", ""])) if row_at else None
+        graph = None
+        with suppress(UnreadableTextError):
+            graph = read_hlo("\n".join([*text, "}", ""])) if row_at else None
         if graph is None:
             for _ in self._new_lines:
                 self._append(-1, -1, -1, -1, ())
@@ -159,7 +158,7 @@ class VersionsBuilder:
         self._changes, self._new_lines = [], []
 
     def _module_of_new_lines(self) -> tuple[list[str], dict[int, int]]:
-        """The lines of a module that holds only the new instructions; and, by their place among them, their rows."""
+        """Return a module of the new instructions, and the row of each of its lines."""
         text: list[str] = ["HloModule m", "", *self._tables, ""]
         row_at: dict[int, int] = {}
         last = ""
@@ -203,7 +202,7 @@ class VersionsBuilder:
         return self._keys.setdefault((computation, name), len(self._keys))
 
     def _frame(self, graph: Graph, at: int, index: list[int]) -> int:
-        """The index of a graph's frame in the table of all snapshots; `index` has those found before, else -2."""
+        """Return the index of a graph's frame in the common table; `index` caches it, -2 for unknown."""
         walk: list[int] = []
         while at >= 0 and index[at] == -2 and at not in walk:  # damaged parents may go in a circle
             walk.append(at)
@@ -216,11 +215,7 @@ class VersionsBuilder:
         return parent
 
     def build(self, names: Mapping[str, str] | None = None) -> Versions:
-        """The snapshots taken so far, as values.
-
-        Args:
-            names: Of instructions and computations, by the name that they have in the texts, where it is another one.
-        """
+        """Return the snapshots so far as values, with instructions and computations renamed by `names`."""
         self._flush()
         columns = {name: _ints(column) for name, column in self._columns.items()}
         names = names or {}
@@ -241,12 +236,11 @@ class VersionsBuilder:
         )
 
     def all_names(self) -> set[str]:
-        """The names of all instructions and computations so far."""
         self._flush()
         return {name.partition("#")[0] for _, name in self._keys} | self._computations.keys()
 
     def _equations(self) -> EquationSets | None:
-        """Those of each line, then of each state that a line took on later."""
+        """Return the equations of each line, then of each state that a line had later."""
         if self._paths is None:
             return None
         by_code = [*map(self._paths.resolve, self._op_names)]
@@ -259,13 +253,12 @@ _ANY_NAME = re.compile(r"(?<=%)[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")
 
 
 def _renamed_instruction(names: Mapping[str, str], name: str) -> str:
-    """The new name of an instruction, or of a part of a tuple, which newer XLAs write as `name#0`."""
+    """Return the new name of an instruction, or of an element of a tuple, `name#0` in newer XLAs."""
     whole, sign, part = name.partition("#")
     return names.get(whole, whole) + sign + part
 
 
 def _renamed(names: Mapping[str, str], line: str) -> str:
-    """A line with each name of `names` replaced: after a `%`, or as a parameter in a computation's signature."""
     return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
 
 
@@ -274,7 +267,7 @@ def _ints(column: array[int]) -> Ints:
 
 
 def _split_tables(text: str) -> tuple[list[str], list[str]]:
-    """A module's tables of frames, and the lines of its program: the header and the computations."""
+    """Return a module's tables of frames, and the lines of its header and computations."""
     lines = text.rstrip().splitlines()
     tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
     if tables < 0:
@@ -283,15 +276,8 @@ def _split_tables(text: str) -> tuple[list[str], list[str]]:
     return lines[tables:body], [*lines[:tables], *lines[body:]]
 
 
-def _graph(text: str) -> Graph | None:
-    try:
-        return read_hlo(text)
-    except UnreadableTextError:
-        return None
-
-
 def _operands(line: str, op: str) -> list[str]:
-    """The names of the operands; a constant's and a parameter's parentheses hold a value instead."""
+    """Return the names of the operands; the parentheses of a constant or parameter hold a value instead."""
     start = line.find(f" {op}(") + len(op) + 2
     if op in ("constant", "parameter") or start < len(op) + 2:
         return []
@@ -305,7 +291,7 @@ def _operands(line: str, op: str) -> list[str]:
 
 
 def _closing(line: str, start: int) -> int:
-    """The end of what stands in the parentheses that are open at `start`, with the last of these."""
+    """Return the end of the parentheses that are open at `start`."""
     depth, end = 1, start
     while end < len(line) and depth:
         depth += {"(": 1, ")": -1}.get(line[end], 0)

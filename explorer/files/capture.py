@@ -1,12 +1,11 @@
-"""A capture as a file: what is in the header and the blobs of its container.
+"""Reading of captures: the header and the blobs in their container.
 
-A stage's attributes are its `attribute_columns` (`attribute_start`, `attribute_key`, `attribute_value`, compressed
-rows) with the strings `attribute_keys` and `attribute_values`; `attributes` are the module's own. Files of version
-0.1.0 have none, and it reads those that have them. For 100,000 instructions they are 2 % of a file.
+A stage's attributes are compressed rows, `attribute_columns`, with the strings `attribute_keys` and
+`attribute_values`; `attributes` are the module's own. Files of version 0.1.0 have none and take them from the text.
 
-Each stage but the first has `sets`, the columns of `explorer.model.links` that link it to the first. What is
-inferred is inferred anew where a capture is read, by what Explorer knows then; what is exact stays. Formats 1 and 2 had
-`keys` instead: by stage, a number for each node, the same for the nodes that correspond.
+Each stage but the first has `sets`, the columns of `explorer.model.links` that link it to the first. Exact links are
+read from the file; inferred ones are inferred again by today's rules. Formats 1 and 2 had `keys` instead: a number
+for each node of each stage, equal for corresponding nodes.
 """
 
 from __future__ import annotations
@@ -51,19 +50,19 @@ from explorer.model.stage import Constant, Durations, Source, Stage
 from explorer.model.types import measure_types
 
 _ORDER = ("jaxpr", "stablehlo", "before", "hlo")
-_MOST_STAGES = 16  # there are three, and up to two more of a module that was opened
+_MAX_STAGES = 16  # a capture has three, and up to two more for an opened module
 
 
 def save(capture: Capture, path: str | PathLike[str]) -> None:
-    """Write a capture to a file, whole or not at all; with where a person looks, which isn't what was compiled."""
-    if capture.read_passes is not None:  # a file is whole, also where a display doesn't wait for them
+    """Write a capture and its bookmark to a file, whole or not at all."""
+    if capture.read_passes is not None:  # a display may skip unread passes, a file may not
         _ = capture.passes
     bookmark = capture.bookmark.to_dict()
     write_whole(path, with_entry(capture.wire, "bookmark", bookmark) if bookmark else capture.wire)
 
 
 def load(path: str | PathLike[str]) -> Capture:
-    """The capture in a file that `Capture.save` wrote.
+    """Return the capture in a file.
 
     Raises:
         CaptureFileError: As `decode`.
@@ -73,28 +72,28 @@ def load(path: str | PathLike[str]) -> Capture:
 
 
 def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
-    """The capture that `encode` was given.
+    """Return the capture encoded in `data`.
 
     Args:
-        unpacker: Of the file that the data are a part of; None if they are all of it.
+        unpacker: Budget of the file that contains `data`; None if `data` is the whole file.
 
     Raises:
-        CaptureFileError: The data is no capture, is truncated or altered, too large, or comes from a newer Explorer.
+        CaptureFileError: The data is no capture, truncated, altered, too large, or from a newer Explorer.
     """
     version, header, blobs = unpack(data, unpacker)
     with refusal():
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
-        if len(header["stages"]) > _MOST_STAGES:
-            raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MOST_STAGES} are read")
+        if len(header["stages"]) > _MAX_STAGES:
+            raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MAX_STAGES} are read")
         order = [_ORDER.index(stage["name"]) for stage in header["stages"] if stage["name"] in _ORDER]
         if order != sorted({*order}):
             raise ValueError("its stages are in another order than a program has them")
-        # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
+        # The checksum covers the payload only; an altered version number shows in what the stages have.
         for stage in header["stages"]:
             is_format = 3 if "keys" not in stage else 2 if "measures" in stage else 1
             if version != is_format:
                 raise CaptureFileError(
-                    f"this capture was altered: it says format {version}, and has what format {is_format} has."
+                    f"this capture was altered: it claims format {version}, but has the content of format {is_format}."
                 )
         return Capture(
             function=text(header["function"]),
@@ -102,13 +101,16 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
             line=integer(header["line"]),
             signature=text(header["signature"]),
             stages=tuple(_read_stage(stage, blobs) for stage in header["stages"]),
-            durations=_durations(header),
+            # Old files don't say what JAX reused.
+            durations=replace(
+                dataclass_from(Durations, header["durations"]), reused=tuple(texts(header.get("reused", [])))
+            ),
             environment=texts_by_name(header["environment"]),
             failure=text(header["failure"]),
             cost=floats(header["cost"]),
             memory=integers(header["memory"]),
             constants=tuple(dataclass_from(Constant, constant) for constant in header["constants"]),
-            # Captures from before there were rules have none.
+            # The first captures have no findings.
             findings=Findings.from_dict(header["findings"]) if "findings" in header else Findings(()),
             read_source=sources.get,
             read_passes=_read_passes(header.get("passes"), blobs, header["stages"]),
@@ -140,7 +142,7 @@ def _read_passes(
 
 
 def _read_node_attributes(header: dict[str, Any], blobs: BlobReader) -> Attributes | None:
-    """None for a file of version 0.1.0, which has no attributes."""
+    """Return the nodes' attributes; None for a file of version 0.1.0, which lacks them."""
     if "attribute_columns" not in header:
         return None
     places = header["attribute_columns"]
@@ -177,7 +179,7 @@ def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:
 
 
 def _check(graph: Graph) -> None:
-    """Raise ValueError if an index of a graph leads out of it."""
+    """Raise ValueError if an index of a graph is out of range."""
     size = len(graph.names)
     _check_columns(graph, size)
     if not are_row_starts(graph.operand_start, size, len(graph.operand)) or not _is_within(graph.operand, 0, size):
@@ -192,11 +194,11 @@ def _check(graph: Graph) -> None:
     if not all(-1 <= index < length for index, length in parents):
         raise ValueError("a group or frame leads out of the graph")
     check_frames(graph.frames)
-    measure_types(graph.types)  # an UnreadableTextError, of what no compiler writes
+    measure_types(graph.types)  # raises UnreadableTextError for types that no compiler writes
 
 
 def _check_callers(graph: Graph) -> None:
-    """Raise ValueError if a part of a jaxpr is before its caller; in HLO a computation is."""
+    """Raise ValueError if a part of a jaxpr precedes its caller (in HLO, computations do)."""
     if any(graph.group[group.caller] >= i for i, group in enumerate(graph.groups) if group.caller >= 0):
         raise ValueError("a part of the jaxpr is before its caller")
 
@@ -226,8 +228,3 @@ def _check_attributes(columns: AttributeColumns, size: int) -> None:
 
 def _is_within(indices: Ints, lowest: int, end: int) -> bool:
     return not len(indices) or bool(lowest <= indices.min() <= indices.max() < end)
-
-
-def _durations(header: dict[str, Any]) -> Durations:
-    """Files from before it was known what JAX had already say nothing of it."""
-    return replace(dataclass_from(Durations, header["durations"]), reused=tuple(texts(header.get("reused", []))))

@@ -1,4 +1,4 @@
-"""A capture as the bytes of its file; `explorer.files.capture` has what the format is, and reads it."""
+"""Writing of captures; `explorer.files.capture` describes the format and reads it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from explorer.analysis.analysis import Analysis, analyze
 from explorer.analysis.attribution import StageCoverage
 from explorer.analysis.questions.questions import answers
-from explorer.files.container import (
-    Blobs,
-    pack,
-    table,
-)
+from explorer.files.container import Blobs, pack, table
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
 from explorer.model.answers import Fact
 from explorer.model.attributes import AttributeColumns
@@ -31,20 +27,20 @@ from explorer.model.live_memory import KINDS
 from explorer.model.stage import Stage, is_library_file
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
-_MOST_SELECTED = 1_000  # nodes of a fact
-_MOST_ARRAYS = 4  # of a tuple, that are written out
+_MAX_FACT_NODES = 1_000  # a fact with more nodes is written without them
+_MAX_TUPLE_ARRAYS = 4  # written out
 _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 
 
 def encode(capture: Capture) -> bytes:
-    """Everything of a capture as bytes; reads the stages that were not read yet."""
+    """Return a capture as bytes; reads the stages that were not read yet."""
     blobs = Blobs()
     has_fates = any(stage.name == "hlo" for stage in capture.stages)
     graphs = [stage.graph for stage in capture.stages]
     analysis = analyze(capture)
     links = analysis.links
     fates: Mapping[str, Fates] = analysis.of_fates if has_fates else {}
-    # Each question is put to all stages at once, before anything is written: what answers it is loaded and warm.
+    # Each property is computed for all stages in a row, so that its code is loaded and warm.
     mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
     contents: list[str] = [*map(attrgetter("text"), capture.stages)]
     trees: list[Hierarchy] = [*map(attrgetter("hierarchy"), graphs)]
@@ -57,11 +53,8 @@ def encode(capture: Capture) -> bytes:
     words: list[Mapping[int, str]] = [*map(attrgetter("kernel_words"), graphs)]
     limits = analysis.limits.sentences
     lines = _lines(analysis) if has_fates else []
-    facts = [
-        *map(
-            _Facts, capture.stages, contents, sets, trees, measures, attributes, attributions, coverages, single, words
-        )
-    ]
+    columns = (contents, sets, trees, measures, attributes, attributions, coverages, single, words)
+    facts = [*map(_Facts, capture.stages, *columns)]
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -90,7 +83,7 @@ def encode(capture: Capture) -> bytes:
         "lines": lines,
         "kernel_lines": _kernel_lines(blobs, analysis, lines),
         "limits": list(limits),
-        "estimates": _estimates(capture),
+        "estimates": [[row.node.index, row.seconds, row.by] for row in capture.estimates],
         "summary": [_fact(fact) for fact in capture.summary],
         "ask": answers(capture),
     }
@@ -98,13 +91,12 @@ def encode(capture: Capture) -> bytes:
 
 
 def _fact(fact: Fact) -> dict[str, Any]:
-    """What the view says on top; a fact about more nodes than anybody looks at leads nowhere."""
-    nodes = fact.nodes if len(fact.nodes) <= _MOST_SELECTED else ()
+    nodes = fact.nodes if len(fact.nodes) <= _MAX_FACT_NODES else ()
     return {"text": fact.text, "stage": fact.stage, "nodes": list(nodes)}
 
 
 class _Facts(NamedTuple):
-    """A stage with what the viewer, which has no reader and infers nothing, needs of it; a loaded one has it anew."""
+    """Stage with everything inferred about it: the viewer infers nothing, and a loaded capture infers it again."""
 
     stage: Stage
     text: str
@@ -132,7 +124,11 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "unread": blobs.column(graph.unread),
         "measures": {name: blobs.numbers(values) for name, values in measures.items()},
         "attributes": dict(graph.attributes),
-        **_node_attributes(blobs, attributes),
+        "attribute_keys": list(attributes.keys),
+        "attribute_values": list(attributes.values),
+        "attribute_columns": {
+            f"attribute_{name}": blobs.column(getattr(attributes, name)) for name in ("start", "key", "value")
+        },
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
         "coverage": facts.coverage.lines,
@@ -163,17 +159,8 @@ def _kernel_words(blobs: Blobs, words: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _node_attributes(blobs: Blobs, columns: AttributeColumns) -> dict[str, Any]:
-    names = ("start", "key", "value")
-    return {
-        "attribute_keys": list(columns.keys),
-        "attribute_values": list(columns.values),
-        "attribute_columns": {f"attribute_{name}": blobs.column(getattr(columns, name)) for name in names},
-    }
-
-
 def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, float], stage: str) -> dict[str, Any]:
-    """What became of a stage's equations."""
+    """Return what happened to a stage's equations, by column."""
     if stage not in all_fates:
         return {}
     fates = all_fates[stage]
@@ -190,17 +177,12 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
 
 
 def _lines(analysis: Analysis) -> list[dict[str, Any]]:
-    """What each line costs, for the viewer; without the texts, which it has."""
+    """Return the cost of each line, without its text, which the viewer has already."""
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in analysis.lines]
 
 
-def _estimates(capture: Capture) -> list[list[Any]]:
-    """For the viewer: which instruction is expected to take how long, and by whom."""
-    return [[row.node.index, row.seconds, row.by] for row in capture.estimates]
-
-
 def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """What each kernel costs on each of these lines, by their index."""
+    """Return what each kernel costs on each of `lines`, by their index."""
     if not lines:
         return None
     costs = analysis.kernel_lines
@@ -214,15 +196,15 @@ def _kernel_lines(blobs: Blobs, analysis: Analysis, lines: Sequence[dict[str, An
 
 
 def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
-    """The live ranges; None for other stages, and for a text in an order that can't be followed."""
+    """Return the live ranges; None for other stages, and for a text whose order can't be followed."""
     if facts.stage.name != "hlo":
         return {"memory": None}
     try:
         memory = analysis.live_memory
-    except Exception:  # what the text does wrong is no reason not to show the rest of it
+    except Exception:  # a faulty text is still shown without its memory
         return {"memory": None}
     columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}
-    # A buffer of a GPU may have more bytes than an int32 counts; of 2**55 and more, all lose as many low bits.
+    # A GPU's buffer may have more bytes than an int32 counts; past 2**55 bytes, all sizes lose the same low bits.
     shift = max(int(memory.size.max(initial=0)).bit_length() - 55, 0)
     size = memory.size >> shift
     columns |= {"low": (size & 0xFFFFFF).astype(np.int32), "high": (size >> 24).astype(np.int32)}
@@ -237,12 +219,12 @@ def _memory(blobs: Blobs, analysis: Analysis, facts: _Facts) -> dict[str, Any]:
 
 
 def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
-    """How each value lies on the devices, for the viewer, of a program of several: worked out anew where it is read."""
+    """Return how each value is sharded over several devices, for the viewer; computed again when read."""
     if facts.stage.name != "hlo":
         return {}
     try:
         shardings = capture.shardings
-    except Exception:  # what the text does wrong is no reason not to show the rest of it
+    except Exception:  # a faulty text is still shown without its shardings
         return {}
     if shardings.mesh.count == 1:
         return {}
@@ -253,8 +235,8 @@ def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
     way: list[int] = []
     for node in shardings.graph.nodes:
         arrays = shardings.of(node)
-        more = f", {len(arrays) - _MOST_ARRAYS} more" if len(arrays) > _MOST_ARRAYS else ""
-        text.append(texts.setdefault(", ".join(arrays[:_MOST_ARRAYS]) + more, len(texts)))
+        more = f", {len(arrays) - _MAX_TUPLE_ARRAYS} more" if len(arrays) > _MAX_TUPLE_ARRAYS else ""
+        text.append(texts.setdefault(", ".join(arrays[:_MAX_TUPLE_ARRAYS]) + more, len(texts)))
         way.append(ways.setdefault(shardings.way_of(node.index), len(ways)))
     return {
         "shardings": {

@@ -1,6 +1,6 @@
-"""Columns of rows: one description, from which a data frame, a JSON object and its schema follow.
+"""Columns of rows: one description yields a data frame, a JSON object and its schema.
 
-Most columns are fields or properties of a row's class: their type is its annotation, their meaning its documentation.
+Most columns are fields or properties of the row's class; their type is its annotation, their meaning its documentation.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _SIMPLE: Mapping[Any, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: of a data frame, or a key of a JSON object.
+    """Column of a data frame, or key of a JSON object.
 
     Args:
-        name: The column's.
-        value: How to have it of a row.
-        type: Of the value, as an annotation; `Columns` of an object, and a list of them of a list of objects.
-        meaning: What it is, for the schema.
-        is_optional: Whether an object may be missing: null then.
+        name: Name of the column.
+        value: Function from a row to its value.
+        type: Annotation of the value; `Columns` for an object, a list of `Columns` for a list of objects.
+        meaning: Description for the schema.
+        is_optional: Whether an object may be missing (null).
     """
 
     name: str
@@ -53,12 +53,12 @@ Columns = Sequence[Column]
 
 
 def own(kind: type, *names: str, **named: str) -> tuple[Column, ...]:
-    """Columns for attributes of a class: for those of these names, else for all fields of a dataclass.
+    """Return columns for attributes of a class: the named ones, or else all fields of a dataclass.
 
     Args:
         kind: The class of the rows.
-        names: Of fields and properties.
-        named: Columns that have another name than their attribute.
+        names: Fields and properties.
+        named: Columns named differently than their attribute, as `column="attribute"`.
     """
     attributes = {name: name for name in names} | named
     attributes = attributes or {field.name: field.name for field in fields(kind)}
@@ -66,7 +66,7 @@ def own(kind: type, *names: str, **named: str) -> tuple[Column, ...]:
 
 
 def of_part(part: Callable[[Any], Any], columns: Columns) -> tuple[Column, ...]:
-    """The columns of something that a row has, as columns of the row."""
+    """Return columns of a row that read `columns` from a part of the row."""
 
     def value_of(column: Column) -> Callable[[Any], Any]:
         return lambda row: column.value(part(row))
@@ -75,7 +75,7 @@ def of_part(part: Callable[[Any], Any], columns: Columns) -> tuple[Column, ...]:
 
 
 def record(row: object, columns: Columns) -> dict[str, Any]:
-    """A row in JSON's terms."""
+    """Return a row as a JSON object."""
     return {column.name: _cell(column.value(row), column.type) for column in columns}
 
 
@@ -88,18 +88,18 @@ def _cell(value: Any, kind: Any) -> Any:
 
 
 def plain(value: object) -> Any:
-    """A value in JSON's terms; NaN and infinities, for which it has no word, are null: not known."""
+    """Return a value in JSON's types; NaN and infinities become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return as_json(value, plain)
 
 
 def as_json(value: object, inner: Callable[[object], Any]) -> Any:
-    """A value as JSON has it: scalars, moments, lists, objects of mappings and of dataclasses' fields.
+    """Return a value in JSON's types: scalars, ISO dates, lists, and objects of mappings and dataclass fields.
 
     Args:
-        value: Any but a float.
-        inner: Does the same with what is in it.
+        value: Anything but a float.
+        inner: Converts the parts of `value`.
     """
     if isinstance(value, str | bool | int | None):
         return value
@@ -120,11 +120,11 @@ def as_json(value: object, inner: Callable[[object], Any]) -> Any:
 
 
 def frame_of(rows: Iterable[object], columns: Sequence[Column | str] | None = None) -> pd.DataFrame:
-    """A DataFrame with one row for each of `rows`.
+    """Return a DataFrame with one row for each of `rows`.
 
     Args:
         rows: Mappings from column to value, or objects that have an attribute for each column.
-        columns: Which columns, in order; a table of no rows has them too. None takes those of the mappings.
+        columns: Columns in order, also those of an empty table. None takes those of the mappings.
 
     Raises:
         MissingPackageError: pandas is not installed.
@@ -142,11 +142,7 @@ def frame_of(rows: Iterable[object], columns: Sequence[Column | str] | None = No
 
 
 def import_pandas() -> Any:
-    """The module pandas, an optional dependency.
-
-    Raises:
-        MissingPackageError: It is not installed.
-    """
+    """Return the module pandas, an optional dependency; MissingPackageError if it is not installed."""
     try:
         import pandas
     except ImportError:
@@ -162,7 +158,7 @@ def import_pandas() -> Any:
 
 @dataclass(frozen=True)
 class _Attribute:
-    """The type and the meaning of an attribute, looked up when a schema is wanted."""
+    """Type and meaning of a class attribute, looked up when a schema is made."""
 
     kind: type
     name: str
@@ -182,14 +178,14 @@ class _Attribute:
 
 @cache
 def _meanings(kind: type) -> Mapping[str, str]:
-    """What the documentation of a class says of each of its arguments."""
+    """Return the description of each argument in a class's docstring."""
     arguments = cleandoc(kind.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^    (\w[\w, ]*): ((?:.|\n(?!    \S))*)", arguments, re.MULTILINE)
     return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
 
 
 def object_schema(columns: Columns) -> dict[str, Any]:
-    """The JSON Schema of an object with these columns."""
+    """Return the JSON Schema of an object with these columns."""
     properties: dict[str, Any] = {}
     for column in columns:
         is_attribute = isinstance(column.type, _Attribute)
@@ -204,7 +200,7 @@ def object_schema(columns: Columns) -> dict[str, Any]:
 
 
 def type_schema(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of a value of an annotated type, or of an object's columns."""
+    """Return the JSON Schema of an annotated type, of an object's columns, or of a list of objects."""
     if isinstance(kind, list):
         return {"type": "array", "items": object_schema(cast("list[Columns]", kind)[0])}
     if isinstance(kind, tuple):

@@ -1,13 +1,13 @@
-"""The container of captures, diffs and other messages: what `save` writes, what the viewer in the browser reads.
+"""Container of captures, diffs and other messages: written by `save`, read by the viewer in the browser.
 
     magic "EXPLORER" · version u32 · unpacked size u64 · payload size u64 · blake2b-16 of the payload · payload
 
-little-endian. The payload is gzip, because every browser unpacks it natively, of
+Numbers are little-endian. The payload is gzip, because every browser unpacks it natively. It holds
 
     header size u32 · header (JSON) · blobs, each starting at a multiple of 4
 
-The header names each blob by offset and size: text as UTF-8, integer columns as differences split into byte planes,
-which is what makes 100,000 rows compress to a few kilobytes. Nothing in it is executed or unpickled.
+The header names each blob by offset and size. Text is UTF-8. Integer columns are stored as differences split into
+byte planes, which packs 100,000 rows into a few kilobytes. Nothing in the file is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -31,21 +31,21 @@ from explorer.model.graph import Floats, Frame, Ints
 MEBIBYTE = 2**20
 LARGEST = 768 * MEBIBYTE  # bytes unpacked: a step of 110,000 nodes in three stages takes 25 MB
 _RATIO = 100  # unpacked bytes for each packed one: such a step has 14
-_ALWAYS = 16 * MEBIBYTE  # may unpack from however little: a small program, repeated, packs better than a large one
+_ALWAYS = 16 * MEBIBYTE  # always allowed: a small program, repeated, packs better than a large one
 _PIECE = MEBIBYTE
-GZIP, ZLIB = 31, 15  # what zlib calls the wrappings
+GZIP, ZLIB = 31, 15  # zlib's `wbits` for each wrapping
 
 
 class UnpackingError(ValueError):
-    """Packed bytes stand for more than they may, or for something else than they say; the caller names the file."""
+    """Packed data is damaged or too large, or its size differs from the stated one; callers add the file name."""
 
 
 class Unpacker:
-    """Unpacks the pieces of one file, which share what it may unpack to.
+    """Decompressor with one size budget for all pieces of a file.
 
     Args:
-        size: Of the file, in bytes.
-        largest: What all of it may unpack to, whatever its size.
+        size: Size of the file in bytes.
+        largest: Limit in bytes for everything unpacked from the file.
     """
 
     def __init__(self, size: int, largest: int = LARGEST) -> None:
@@ -53,14 +53,14 @@ class Unpacker:
         self.most = self.left = min(largest, max(_ALWAYS, _RATIO * size))
 
     def unpack(self, packed: bytes, wrapping: int, claimed: int | None = None) -> bytes:
-        """Return the bytes that `packed` holds.
+        """Return the unpacked bytes of `packed`.
 
         Args:
             wrapping: `GZIP` or `ZLIB`.
-            claimed: The bytes that it is said to be; None where nothing is said.
+            claimed: Unpacked size that the file states; None if it states none.
 
         Raises:
-            UnpackingError: It is damaged, of another size than is said, or too large.
+            UnpackingError: The data is damaged, has another size than stated, or is too large.
         """
         if claimed is not None:
             self._check(claimed)
@@ -79,7 +79,7 @@ class Unpacker:
         if claimed is None:
             self._check(len(unpacked))
         elif len(unpacked) != claimed:
-            raise UnpackingError("it unpacks to another size than it says")
+            raise UnpackingError("its unpacked size differs from the stated one")
         if not stream.eof:
             raise UnpackingError("it is truncated")
         self.left -= len(unpacked)
@@ -94,7 +94,7 @@ class Unpacker:
             )
 
 
-_LONGEST_STACKS = 5_000_000  # frames of all stacks together: a minute of work; 24 layers, written plainly, have 69
+_MAX_STACK_FRAMES = 5_000_000  # of all stacks together: a minute of work; 24 layers, written plainly, have 69
 
 _Row = TypeVar("_Row")
 
@@ -129,6 +129,18 @@ def texts(values: Sequence[Any]) -> list[str]:
     return values
 
 
+def json_list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"a list was expected, not {type(value).__name__}")
+    return cast("list[Any]", value)
+
+
+def json_object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"an object was expected, not {type(value).__name__}")
+    return cast("dict[str, Any]", value)
+
+
 def texts_by_name(values: dict[str, Any]) -> dict[str, str]:
     return {name: text(value) for name, value in values.items()}
 
@@ -142,7 +154,7 @@ def floats(values: dict[str, Any]) -> dict[str, float]:
 
 
 def dataclass_from(kind: type[_Row], values: dict[str, Any]) -> _Row:
-    """A dataclass of texts and numbers with these values for its fields; TypeError if one is of another type."""
+    """Build a dataclass of texts and numbers; TypeError if a value has another type than its field."""
     checks = {"str": text, "int": integer, "float": number}
     for field in fields(kind):  # pyright: ignore[reportArgumentType]
         if field.name in values and str(field.type) in checks:
@@ -151,16 +163,17 @@ def dataclass_from(kind: type[_Row], values: dict[str, Any]) -> _Row:
 
 
 def check_frames(frames: Sequence[Frame]) -> None:
-    """Raise ValueError if the stacks of a graph are too long to be walked; one in a circle is as long as the table."""
+    """Raise ValueError if a frame's parent is out of range, or all stacks together are too long to walk."""
     parent = np.asarray([frame.parent for frame in frames], np.int64)
     if len(parent) and not -1 <= parent.min() <= parent.max() < len(parent):
         raise ValueError("a frame leads out of its table")
-    if (total := int(_stack_sizes(parent).sum())) > _LONGEST_STACKS:
-        raise ValueError(f"its stacks have {total:,} frames; at most {_LONGEST_STACKS:,} are read")
+    if (total := int(_stack_sizes(parent).sum())) > _MAX_STACK_FRAMES:
+        raise ValueError(f"its stacks have {total:,} frames; at most {_MAX_STACK_FRAMES:,} are read")
 
 
 def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """How many frames are around each, by looking twice as far out in each turn; all of them, where it has no end."""
+    """Return the number of frames around each frame, at most the table's length (a cycle has no end)."""
+    # Pointer doubling: each turn looks twice as far out, so a cycle ends after log2(n) turns.
     size, outer = (parent >= 0).astype(np.int64), parent.copy()
     for _ in range(len(parent).bit_length() + 1):
         inner = np.flatnonzero(outer >= 0)
@@ -172,7 +185,7 @@ def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any,
 
 
 def are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
-    """Are these the starts of compressed rows that share out all entries?"""
+    """Return True if `starts` are row starts of a compressed table that cover all entries."""
     is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
     return is_whole and bool((np.diff(starts) >= 0).all())
 
@@ -181,11 +194,11 @@ VERSION = 3  # 3: stages have `sets` of equations; 2 had `keys`, and 1 no measur
 _MAGIC = b"EXPLORER"
 _PREFIX = struct.Struct("<8sIQQ16s")
 _LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the size
-_READ_AGAIN = 8  # times the size of all blobs that is read of them: each is read once or twice
+_READ_AGAIN = 8  # limit for the bytes read, in sizes of all blobs: each blob is read once or twice
 
 
 def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
-    """A header and what it refers to, as one file."""
+    """Return the file of a header and the blobs it refers to."""
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -196,7 +209,7 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
 
 
 def with_entry(data: bytes, name: str, value: Any) -> bytes:
-    """What `pack` wrote, with one more thing in its header."""
+    """Return the file `data` with one more entry in its header."""
     raw = gzip.decompress(data[_PREFIX.size :])
     (size,) = struct.unpack_from("<I", raw)
     blobs = Blobs()
@@ -205,14 +218,13 @@ def with_entry(data: bytes, name: str, value: Any) -> bytes:
 
 
 def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str, Any], BlobReader]:
-    """The version, the header and the blobs of what `pack` wrote.
+    """Return the version, the header and the blobs of a file.
 
     Args:
-        unpacker: Of the file that the data are a part of; None if they are all of it.
+        unpacker: Budget of the file that contains `data`; None if `data` is the whole file.
 
     Raises:
-        CaptureFileError: The data is no capture, is truncated or altered, stands for more than is read, or comes from a
-            newer Explorer; says which.
+        CaptureFileError: The data is no capture, truncated, altered, too large, or from a newer Explorer.
     """
     if data[: len(_MAGIC)] != _MAGIC[: len(data)] or not data:
         raise CaptureFileError(
@@ -239,27 +251,23 @@ def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str
         ) from error
     with refusal():
         (head,) = struct.unpack_from("<I", raw)
-        return version, _header(raw[4 : 4 + head]), BlobReader(memoryview(raw)[4 + head :])
-
-
-def _header(text: bytes) -> dict[str, Any]:
-    header = parse_json(text)
-    if not isinstance(header, dict):
-        raise TypeError("its header is no object")
-    return header  # pyright: ignore[reportUnknownVariableType]
+        header = parse_json(raw[4 : 4 + head])
+        if not isinstance(header, dict):
+            raise TypeError("its header is no object")
+        return version, cast("dict[str, Any]", header), BlobReader(memoryview(raw)[4 + head :])
 
 
 def _digest(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=16).digest()
 
 
-# What Python and NumPy raise of values that aren't what they should be.
+# Raised by Python and NumPy for values of a wrong type or range.
 _WRONG = (KeyError, TypeError, ValueError, struct.error, IndexError, AttributeError, OverflowError, RecursionError)
 
 
 @contextmanager
 def refusal() -> Generator[None]:
-    """A checksum says that the bytes are as written, not who wrote them: what doesn't fit the format is refused."""
+    """Turn errors about malformed content into a CaptureFileError: a checksum doesn't say who wrote the bytes."""
     try:
         yield
     except CaptureFileError:
@@ -269,7 +277,7 @@ def refusal() -> Generator[None]:
 
 
 class Blobs:
-    """Byte strings one after the other, each at a multiple of 4; knows where each lies."""
+    """Byte strings in sequence, each at a multiple of 4; `add` returns each one's offset and size."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -283,7 +291,7 @@ class Blobs:
         return place
 
     def column(self, values: Sequence[int] | Ints) -> list[int]:
-        """Differences of neighbours, one byte plane after the other: the high planes are nearly all zeros."""
+        """Add differences of neighbors, one byte plane after the other: the high planes are nearly all zeros."""
         row: Ints = np.asarray(values, np.int32)
         # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
         delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
@@ -291,25 +299,22 @@ class Blobs:
         return self.add(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
 
     def numbers(self, values: Floats) -> list[int]:
-        """Single precision is enough to be shown; whole planes of equal bytes pack to nearly nothing."""
+        """Add single-precision values, which suffice for display, in byte planes, which pack well."""
         return self.add(np.asarray(values, "<f4").view(np.uint8).reshape(-1, 4).T.tobytes())
 
 
 class BlobReader:
-    """The blobs of a file, of which a header says where each lies.
-
-    A header may name one place any number of times: what is read of all together is bounded.
-    """
+    """Reader of a file's blobs; limits the total bytes read, since a header may name one place many times."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
         self._left = _READ_AGAIN * len(data)
 
     def read(self, place: Sequence[int]) -> memoryview:
-        """The bytes at a place, `[offset, size]`.
+        """Return the bytes at a place, `[offset, size]`.
 
         Raises:
-            TypeError, ValueError: It is no place, leads out of the blobs, or they were read too often.
+            TypeError, ValueError: The place is malformed or out of range, or the blobs were read too often.
         """
         offset, size = map(integer, place)
         if not 0 <= offset <= offset + size <= len(self.data):
@@ -336,7 +341,7 @@ def read_column(place: Sequence[int], blobs: BlobReader) -> Ints:
 
 
 def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
-    """Dataclass rows column by column: strings as codes into a table, integers as they are."""
+    """Return dataclass rows as columns: strings as codes into a table, integers unchanged."""
     table: dict[str, Any] = {}
     for field in fields(kind):
         values = [getattr(row, field.name) for row in rows]

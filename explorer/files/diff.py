@@ -1,4 +1,4 @@
-"""A diff as bytes for the viewer: each stage's change in the form of a pass, and the facts beside it."""
+"""Diffs as bytes for the viewer: each stage's change in the form of a compiler pass, with the facts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from explorer.files.passes import pack_passes
 
 
 def encode_diff(diff: Diff) -> bytes:
-    """Everything that the view of a diff shows."""
+    """Return everything that the view of a diff shows as bytes."""
     blobs = Blobs()
     kept = [_fusion(diff, old, f"{old.holds} → {new.holds}") for old, new in diff.fusions_changed]
     header = {

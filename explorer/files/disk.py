@@ -1,8 +1,8 @@
 """Reading and writing of files: no other module of Explorer opens any (`tests/one_door.py` lists the exceptions).
 
-A file may come from someone who means harm, so reading has bounds: only regular files are read, since a pipe or a
-device may never end; no more than a given number of bytes; and parsers get no input on which they take more memory or
-time than its size explains. A file is written whole or not at all.
+Files may be malicious, so reading has bounds: only regular files are read, since a pipe or a device may never end;
+at most a given number of bytes; and parsers get no input that makes them take more memory or time than its size
+explains. Files are written whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import IO, Any, TypeVar, cast
 
 from explorer.errors import OptionError
 
-Refusal = Callable[[str], Exception]  # the error of a file that can't be read: its class
+Refusal = Callable[[str], Exception]  # class of the error for a file that can't be read
 
 LARGEST_TEXT = 64 * 2**20  # bytes of a text that a person or a tool wrote
 LARGEST_DUMP = 4_000_000_000  # bytes of a compiler's output: a text of 10,000,000 instructions
 LONGEST_LINE = 16 * 2**20  # bytes of one line of a ledger or a log
 _PIECE = 2**20
-_MOST_VALUES = 8_000_000  # of JSON, each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
-_MOST_DOTS = 20_000_000  # squared and summed over the lines of TOML: tomllib takes time and memory for each pair
-_MOST_NODES, _DEEPEST, _LONGEST_SCALAR = 100_000, 50, 1_000  # of YAML, an alias counted as what it stands for
+_MAX_JSON_VALUES = 8_000_000  # each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
+_MAX_TOML_DOTS = 20_000_000  # squared and summed over the lines: tomllib takes time and memory for each pair
+_MAX_YAML_NODES, _MAX_YAML_DEPTH, _MAX_YAML_SCALAR = 100_000, 50, 1_000  # an alias counts as all of its anchor
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
 _DAY = 86_400.0  # seconds
 
@@ -44,9 +44,9 @@ def read_bytes(path: str | PathLike[str], largest: int, what: str, refuse: Refus
     """Return all bytes of a regular file.
 
     Args:
-        largest: The most bytes that are read.
-        what: What the file should be, with its article, for messages.
-        refuse: Makes the error for a file that is not regular, has an impossible name, or is too large.
+        largest: Limit in bytes.
+        what: Kind of file, with its article, for messages.
+        refuse: Class of the error for a file that is not regular, has an impossible name, or is too large.
 
     Raises:
         OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
@@ -71,7 +71,7 @@ def read_text(
     largest: int = LARGEST_TEXT,
     errors: str = "strict",
 ) -> str:
-    """Return the text of a regular file of UTF-8, its lines ended by `\\n`; for the rest see `read_bytes`."""
+    r"""Return the text of a regular UTF-8 file with `\\n` line ends; arguments and errors as for `read_bytes`."""
     try:
         text = read_bytes(path, largest, what, refuse).decode("utf-8", errors)
     except UnicodeDecodeError as error:
@@ -80,7 +80,7 @@ def read_text(
 
 
 def read_lines(path: str | PathLike[str], what: str, refuse: Refusal = OSError) -> Iterator[bytes]:
-    """Yield the lines of a regular file of any length, each of at most `LONGEST_LINE` bytes; see `read_bytes`."""
+    """Yield the lines of a regular file of any length, each of at most `LONGEST_LINE` bytes."""
     with _opened(path, what, refuse) as file:
         while line := file.readline(LONGEST_LINE + 1):
             if len(line) > LONGEST_LINE:
@@ -89,7 +89,7 @@ def read_lines(path: str | PathLike[str], what: str, refuse: Refusal = OSError) 
 
 
 def read_start(path: str | PathLike[str], size: int, what: str, refuse: Refusal = OSError) -> bytes:
-    """Return the first `size` bytes of a regular file, or fewer; see `read_bytes`."""
+    """Return at most `size` bytes from the start of a regular file."""
     with _opened(path, what, refuse) as file:
         return file.read(size)
 
@@ -118,7 +118,7 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
     """Return the values of a JSON text.
 
     Args:
-        text: Bytes are UTF-8, with surrogates.
+        text: Text, or UTF-8 bytes with surrogates.
         how: Further arguments of `json.loads`.
 
     Raises:
@@ -127,8 +127,8 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
     # An empty list is three bytes here and 64 in memory.
     marks: Any = b",[{:" if isinstance(text, bytes) else ",[{:"
     values = sum(text.count(marks[i : i + 1]) for i in range(4))
-    if values > _MOST_VALUES:
-        raise ValueError(f"it has {values:,} values, and at most {_MOST_VALUES:,} are read")
+    if values > _MAX_JSON_VALUES:
+        raise ValueError(f"it has {values:,} values, and at most {_MAX_JSON_VALUES:,} are read")
     try:
         return json.loads(text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text, **how)
     except RecursionError:
@@ -136,8 +136,8 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the table of a TOML text; ValueError if malformed, too deep, or of integers past 64 bits."""
-    if sum(line.count(".") ** 2 for line in text.splitlines()) > _MOST_DOTS:
+    """Return the table of a TOML text; ValueError if malformed, too deep, or with integers past 64 bits."""
+    if sum(line.count(".") ** 2 for line in text.splitlines()) > _MAX_TOML_DOTS:
         raise ValueError("a line has too many dots")
     try:
         table = tomllib.loads(text)
@@ -153,7 +153,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 class YamlError(ValueError):
-    """Refusal of a YAML text; `line` counts from 1, and is 0 where it is not known."""
+    """Refusal of a YAML text; `line` counts from 1, and is 0 if unknown."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
@@ -161,12 +161,12 @@ class YamlError(ValueError):
 
 
 def compose_yaml(content: bytes) -> Any:
-    """Return the root node of a YAML text, None of an empty one.
+    """Return the root node of a YAML text, or None for an empty one.
 
     Raises:
         YamlError: The text is not YAML, or has too many nodes once each alias is replaced by its anchor.
     """
-    yaml: Any = import_module("yaml")  # 15 ms that only those pay who have such a file
+    yaml: Any = import_module("yaml")  # takes 15 ms, so only where such a file is used
     try:
         root = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -181,21 +181,21 @@ def compose_yaml(content: bytes) -> Any:
 
 
 def _count_nodes(node: Any, seen: dict[int, int], depth: int) -> int:
-    """Return how many nodes a node of YAML stands for; an alias shares the node that it stands for."""
+    """Return the number of nodes of a YAML node, with each alias replaced by its anchor."""
     line = node.start_mark.line + 1
-    if depth > _DEEPEST:
+    if depth > _MAX_YAML_DEPTH:
         raise YamlError("its lists are too deep", line)
     if id(node) not in seen:
-        seen[id(node)] = _MOST_NODES  # of an alias for what the alias is in, there is no end
+        seen[id(node)] = _MAX_YAML_NODES  # an alias inside its own anchor never ends: refused
         if node.id == "scalar":
-            if len(node.value) > _LONGEST_SCALAR:
-                raise YamlError(f"a value has more than {_LONGEST_SCALAR:,} characters", line)
+            if len(node.value) > _MAX_YAML_SCALAR:
+                raise YamlError(f"a value has more than {_MAX_YAML_SCALAR:,} characters", line)
             parts = []
         else:
             parts = node.value if node.id == "sequence" else [part for pair in node.value for part in pair]
         seen[id(node)] = 1 + sum(_count_nodes(part, seen, depth + 1) for part in parts)
-    if seen[id(node)] > _MOST_NODES:
-        raise YamlError(f"its aliases stand for more than {_MOST_NODES:,} values", line)
+    if seen[id(node)] > _MAX_YAML_NODES:
+        raise YamlError(f"its aliases stand for more than {_MAX_YAML_NODES:,} values", line)
     return seen[id(node)]
 
 
@@ -209,22 +209,21 @@ def write_whole(path: str | PathLike[str], data: bytes | memoryview) -> None:
 
 
 def write_text(path: str | PathLike[str], text: str) -> Path:
-    """Write a text as UTF-8, whole or not at all, and return its path; half of a surrogate pair becomes `?`."""
+    """Write a text as UTF-8, whole or not at all, and return its path; lone surrogates become `?`."""
     write_whole(path, text.encode("utf-8", "replace"))
     return Path(path)
 
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Generator[IO[bytes]]:
-    """Open a new file that takes the place of `path` at the end, if all went well: no reader ever sees half of it.
+    """Open a new file that replaces `path` on success; readers never see a partial file.
 
-    The new file is written in the same folder, synced, and renamed. If that fails, or this process is killed, the old
-    file stays as it was. Of several writers, the last one wins. A symbolic link stays a link, and a file keeps its
-    permissions. A partial file of a killed process is removed by the first write to its folder a day later.
+    The new file is written in the same folder, synced, and renamed. If that fails, or the process is killed, the old
+    file stays. Of several writers, the last one wins. A symbolic link stays a link, and a file keeps its permissions.
+    The first write to a folder a day later removes a killed process's partial file.
 
     Raises:
-        OSError: The folder is not there or can't be written to, `path` is no regular file, or the disk is full. It
-            names `path`.
+        OSError: The folder is missing or read-only, `path` is no regular file, or the disk is full; names `path`.
     """
     target = Path(os.path.realpath(path))
     # Within one file system a rename is atomic; the name is no longer than a short one.
@@ -255,7 +254,7 @@ def _check_target(target: Path) -> None:
     if target.is_dir():
         number = errno.EISDIR
     elif target.exists():
-        # The file that replaces a device or a pipe would be found by every program that looks for that.
+        # Replacing a device or a pipe by a file would break every program that uses it.
         number = errno.EINVAL if not target.is_file() else 0 if os.access(target, os.W_OK) else errno.EACCES
     if number:
         raise OSError(number, os.strerror(number))
@@ -275,13 +274,13 @@ def _discarded_on_error(partial: Path) -> Generator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # what is raised is the reason
+        with suppress(OSError):  # the error in flight matters more
             partial.unlink(missing_ok=True)
         raise
 
 
 def cache_folder() -> Path:
-    """`EXPLORER_CACHE_DIR`, else `explorer` in the system's folder for caches; it need not be there."""
+    """Return `EXPLORER_CACHE_DIR`, or else `explorer` in the system's cache folder; it may not exist."""
     if own := os.environ.get("EXPLORER_CACHE_DIR"):
         return Path(own)
     shared = os.environ.get("XDG_CACHE_HOME")
@@ -292,7 +291,7 @@ _Value = TypeVar("_Value")
 
 
 def with_files(sources: Iterable[_Value | str | PathLike[str]]) -> list[_Value | Path]:
-    """The sources, with the files of a folder in its place; `9.jsonl` is before `10.jsonl`."""
+    """Return the sources, each folder replaced by its files; `9.jsonl` comes before `10.jsonl`."""
     files: list[_Value | Path] = []
     for source in sources:
         if not isinstance(source, (str, PathLike)):
@@ -305,13 +304,13 @@ def with_files(sources: Iterable[_Value | str | PathLike[str]]) -> list[_Value |
 
 
 def process_names(sources: Sequence[object]) -> list[str]:
-    """What processes are called: as their files where those tell them apart, else 0, 1, …."""
+    """Return names for processes: the stems of their files if these are distinct, or else 0, 1, …."""
     names = [source.stem if isinstance(source, Path) else "" for source in sources]
     return names if all(names) and len({*names}) == len(names) else [str(at) for at in range(len(names))]
 
 
 def project_settings(path: str | PathLike[str], section: str) -> Any:
-    """What stands under `[tool.explorer.SECTION]`, a table if it is right; an empty one where nothing does.
+    """Return the content of `[tool.explorer.SECTION]`, or an empty table.
 
     Raises:
         OptionError: The file can't be read, or is no TOML.

@@ -1,10 +1,10 @@
-"""The container file of an executable: a zip of a manifest in JSON and of binary members, each with its checksum.
+"""Container of saved executables: a zip of a JSON manifest and of binary members, each with its checksum.
 
     manifest.json   {"format": "explorer-executable", "version": 1, "members": {name: {"size", "blake2b"}}, "about": …}
-    <name>          the others in alphabetical order, one right after the other
+    <name>          the other members in alphabetical order, without gaps
 
-Equal content gives equal bytes. What a file says of itself is checked before anything is unpacked, and whatever isn't
-exactly as `write_archive` writes it is refused. A checksum tells that the bytes are as written, not who wrote them.
+Equal content gives equal bytes. The file's own statements are checked before anything is unpacked, and whatever
+differs from what `write_archive` writes is refused. A checksum says that the bytes are as written, not who wrote them.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _LARGEST_MANIFEST = 64 * 2**20
 _LARGEST_FILE = LARGEST + LARGEST // 100 + 2 * _LARGEST_MANIFEST
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*", re.ASCII)
 _LONGEST_NAME = 200
-_HOW = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest in a zip; fixed, so that equal content gives equal bytes
 _SAMPLE = 64 * 1024
-_RATIO = 100  # unpacked bytes for each of a file that are read: programs have 10, weights 1
-_ALWAYS = 256 * 2**20  # bytes unpacked that are read of however small a file: weights that are all zero
-_WORTH_IT = 0.9  # of its size: native code and weights hardly shrink, and are then kept as they are
+_RATIO = 100  # largest unpacked bytes for each byte of a file: programs have 10, weights 1
+_ALWAYS = 256 * 2**20  # unpacked bytes always allowed: weights may be all zeros
+_WORTH_IT = 0.9  # native code and weights hardly shrink, and are then stored
 _LOCAL_HEADER = 30
 _LAST_RECORD = 22
 
 
 @dataclass(frozen=True)
 class Archive:
-    """What an archive holds.
+    """Content of an archive.
 
     Args:
         about: Plain JSON.
-        members: The bytes of each, unpacked and checked when they are asked for.
+        members: Bytes by name, unpacked and checked on access.
     """
 
     about: dict[str, Any]
@@ -58,15 +58,14 @@ class Archive:
 
 
 def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: Mapping[str, Any]) -> None:
-    """Write a file, whole or not at all: whatever happens, an older one stays as it is until the new one is complete.
+    """Write a file, whole or not at all.
 
     Args:
         about: Plain JSON: None, bool, int, finite float, str, and lists and dicts of them.
-        members: Bytes, or what has them (`bytearray`, a contiguous `memoryview`), by name: letters, digits and `._-`,
-            in folders by `/`.
+        members: Bytes-like objects by name. A name has letters, digits and `._-`, in folders separated by `/`.
 
     Raises:
-        ArchiveError: A name is none, `about` is no JSON, or the members are too large.
+        ArchiveError: A name is invalid, `about` is no JSON, or the members are too large.
         OSError: The file can't be written there.
     """
     contents = {name: _bytes(members[name]) for name in sorted(members)}
@@ -91,12 +90,12 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
         if total <= _most(len(zipped)):
             write_whole(path, zipped)
             return
-    with _zipped(members, stored=True) as zipped:  # what shrinks more than any program would not be read again
+    with _zipped(members, stored=True) as zipped:  # beyond `_RATIO`, the reader would refuse it
         write_whole(path, zipped)
 
 
 def _most(size: int) -> int:
-    """How many bytes a file of this size may unpack to."""
+    """Return the limit of unpacked bytes for a file of this size."""
     return min(LARGEST, max(_ALWAYS, _RATIO * size))
 
 
@@ -108,8 +107,8 @@ def _zipped(contents: Mapping[str, bytes], *, stored: bool = False) -> memoryvie
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
         for name, content in contents.items():
-            info = zipfile.ZipInfo(name, _WHEN)
-            info.create_system = 3  # Unix, wherever it runs
+            info = zipfile.ZipInfo(name, _DATE)
+            info.create_system = 3  # Unix, on every system
             info.external_attr = 0o100644 << 16
             info.compress_type = zipfile.ZIP_DEFLATED if not stored and _shrinks(content) else zipfile.ZIP_STORED
             file.writestr(info, content)
@@ -117,21 +116,21 @@ def _zipped(contents: Mapping[str, bytes], *, stored: bool = False) -> memoryvie
 
 
 def _shrinks(content: bytes) -> bool:
-    """Whether it is worth deflating, as its middle shows."""
+    """Return True if a sample of the middle is worth deflating."""
     start = max(0, (len(content) - _SAMPLE) // 2)
     sample = content[start : start + _SAMPLE]
     return len(zlib.compress(sample)) < _WORTH_IT * len(sample)
 
 
 def read_archive(path: str | PathLike[str]) -> Archive:
-    """Read what `write_archive` wrote.
+    """Return the archive in a file.
 
     Raises:
-        ArchiveError: The file is none, truncated, altered, or written by a newer Explorer; for a member that was
-            altered it is raised when the member is asked for.
+        ArchiveError: The file is no executable, truncated, altered, or written by a newer Explorer. For an altered
+            member it is raised on access.
         OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
     """
-    # At once: members are unpacked later, when the file may be another.
+    # Read whole, because members are unpacked later, when the file may have changed.
     data = read_bytes(path, _LARGEST_FILE, "an executable", ArchiveError)
     with _naming(path):
         return _read(data, path)
@@ -158,10 +157,10 @@ def _read(data: bytes, path: str | PathLike[str]) -> Archive:
         _check_layout(data, file, sizes)
         about = manifest["about"]
         if set(manifest) != {"format", "version", "members", "about"} or type(about) is not dict:
-            _refuse("its manifest says other things than one of this version")
+            _refuse("its manifest has other entries than this version's")
     except ArchiveError:
         raise
-    except Exception as error:  # zipfile and json raise what they like; these bytes are in memory: it's never the disk
+    except Exception as error:  # zipfile and json raise many kinds; the bytes are in memory, so it is never the disk
         _refuse(f"{type(error).__name__}: {error}", error)
     return Archive(cast(dict[str, Any], about), _Members(path, file, sizes, digests))
 
@@ -195,7 +194,7 @@ def _check_ends(data: bytes) -> None:
         raise ArchiveError("is empty.")
     if data[:4] != b"PK\x03\x04"[: len(data)]:
         raise ArchiveError(f"is no executable: it starts with {data[:8]!r}.\n  Hint: Executable.save writes one.")
-    # Python's zipfile would look for the last record further ahead, and take what comes after it for a comment.
+    # Python's zipfile would search for the last record backwards, and take bytes after it for a comment.
     if len(data) < _LAST_RECORD or data[-_LAST_RECORD:-18] != b"PK\x05\x06" or data[-2:] != b"\0\0":
         after = len(data) - _LAST_RECORD - max(0, data.rfind(b"PK\x05\x06"))
         is_longer = b"PK\x05\x06" in data and after > 0
@@ -207,7 +206,7 @@ def _check_ends(data: bytes) -> None:
 
 
 def _parsed(text: bytes) -> Any:
-    """JSON, strictly: what readers understand in different ways is not understood here."""
+    """Return the values of a JSON text, without the cases that readers understand differently."""
     return parse_json(
         text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
     )
@@ -225,7 +224,7 @@ def _finite(text: str) -> float:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has a key twice")
     return entries
 
 
@@ -240,7 +239,7 @@ def _check_version(version: Any) -> None:
 
 
 def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dict[str, str]]:
-    """The size and checksum of each member, as the manifest has them."""
+    """Return the size and the checksum of each member in the manifest."""
     sizes: dict[str, int] = {}
     digests: dict[str, str] = {}
     for name, entry in manifest["members"].items():
@@ -254,14 +253,14 @@ def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dic
     total = sum(sizes.values())
     if total > most:
         raise ArchiveError(
-            f"says that it unpacks to {total:,} bytes; at most {most:,} are read, {_RATIO} for each of its own.\n"
+            f"unpacks to {total:,} bytes by its manifest; at most {most:,} are read, {_RATIO} for each of its own.\n"
             "  Hint: save it again; weights that shrink so much are then kept as they are."
         )
     return sizes, digests
 
 
 def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) -> None:
-    """Every byte of the file belongs to one member, and the zip says the same of them as the manifest."""
+    """Refuse a file with bytes outside its members, or with members that differ from its manifest."""
     infos = sorted(file.infolist(), key=lambda info: info.header_offset)
     names = [info.filename for info in infos]
     if names != [_MANIFEST, *sorted(sizes)]:
@@ -281,10 +280,10 @@ def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) 
 
 
 def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
-    """A member, never more of it than was promised: a small file can't fill the memory."""
+    """Return a member's content; at most `most` bytes are unpacked, so that a small file can't fill the memory."""
     if info.flag_bits & 0x1:
         raise ArchiveError(f"has an encrypted member, {info.filename!r:.100}; Explorer writes none.")
-    if info.compress_type not in _HOW:
+    if info.compress_type not in _COMPRESSIONS:
         _refuse(f"{info.filename!r:.100} is packed in a way that Explorer doesn't use")
     if info.file_size > most:
         raise ArchiveError(f"has {info.file_size:,} bytes in {info.filename!r:.100}; at most {most:,} are read.")

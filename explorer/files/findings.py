@@ -1,4 +1,4 @@
-"""Findings as plain values and as JSON, and back; as SARIF; and checks as JSON, SARIF and Markdown."""
+"""Findings as plain values, JSON and SARIF, and back; checks as JSON, SARIF and Markdown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def from_dict(values: dict[str, Any]) -> Findings:
     for finding in findings:
         if finding.severity not in SEVERITIES:
             raise ValueError(f"{brief(finding.severity)} is no severity")
-    # Captures of the first versions say neither what failed nor which rules ran.
+    # Captures of the first versions lack `failure` and `asked`.
     failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
     target = text(values.get("target") or "")
     return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules, target=target)
@@ -71,7 +71,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def to_sarif(findings: Findings) -> str:
-    """One run as JSON; rules that raised and a trace that failed are notifications of an unsuccessful invocation."""
+    """Return a SARIF run; rule failures and a failed trace are notifications of an unsuccessful invocation."""
     rules = {_id(finding): finding for finding in findings}
     index = {code: i for i, code in enumerate(sorted(rules))}
     driver = {"name": "explorer", "rules": [_rule(code, rules[code]) for code in index]}
@@ -99,8 +99,8 @@ def _rule(code: str, finding: Finding) -> dict[str, Any]:
 def _result(finding: Finding, index: int) -> dict[str, Any]:
     parts = [
         finding.message,
-        finding.evidence and f"Seen: {finding.evidence}",
-        finding.fix.text and f"Cure: {finding.fix.text}",
+        finding.evidence and f"Evidence: {finding.evidence}",
+        finding.fix.text and f"Fix: {finding.fix.text}",
     ]
     result: dict[str, Any] = {
         "ruleId": _id(finding),
@@ -115,7 +115,7 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 
 def _region(finding: Finding) -> dict[str, int]:
-    """Columns count characters from 1 there, and UTF-8 bytes from 0 here; they agree in a line of ASCII."""
+    """Return the region of a finding; columns only in ASCII lines, since SARIF counts characters and we UTF-8 bytes."""
     region = {"startLine": finding.line}
     whole = (finding.end_line, finding.end_column) <= (finding.line, finding.column)
     if not whole and finding.text.isascii():
@@ -124,19 +124,19 @@ def _region(finding: Finding) -> dict[str, int]:
 
 
 def _uri(finding: Finding) -> str:
-    """A file as a URI, relative where it can be: a code host knows files by their path in the repository."""
+    """Return a file as a URI, relative where possible: a code host knows files by their path in the repository."""
     path = Path(finding.file)
     path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), safe="/", errors="replace")
 
 
 def check_json(*results: CheckResult) -> str:
-    """An object with the schema's name, and one entry for each golden file."""
+    """Return the JSON report of checks, with one entry for each golden file."""
     return report_json("check", results)
 
 
 def check_sarif(*results: CheckResult) -> str:
-    """SARIF 2.1.0, a result for each regression, on the line of its cause."""
+    """Return SARIF 2.1.0 with a result for each regression, on the line of its cause."""
     findings = [_finding(change) for result in results for change in result.regressions]
     return to_sarif(Findings(findings, ", ".join(result.now.function for result in results)))
 
@@ -154,7 +154,7 @@ def _finding(change: Change) -> Finding:
 
 
 def check_markdown(*results: CheckResult) -> str:
-    """A heading and a table for each golden file."""
+    """Return a heading and a table for each golden file."""
     return "\n".join(line for result in results for line in _markdown(result))
 
 
@@ -176,13 +176,13 @@ def _row(sign: str, change: Change) -> str:
 
 
 def _cell(text: str) -> str:
-    """Markdown's tables end a cell at a bar, also within code; and a code host reads HTML."""
+    """Escape a cell: Markdown ends it at a bar, also within code, and a code host reads HTML."""
     return escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 
 def verdict(result: CheckResult) -> str:
-    """`as recorded`, or what is worse, and better, in a few words."""
+    """Return "as recorded", or the number of regressions and gains."""
     worse, better = count_text(len(result.regressions), "regression"), count_text(len(result.gains), "gain")
     if result.regressions:
         return f"{worse}, {better}" if result.gains else worse
-    return f"{better}: record it anew to keep what was gained" if result.gains else "as recorded"
+    return f"{better}: update the golden file to keep them" if result.gains else "as recorded"

@@ -1,7 +1,4 @@
-"""Data frames of results: the functions behind each `to_frame`.
-
-The columns that a data frame shares with a report of the shell are public here.
-"""
+"""Data frames of results, for `to_frame`; columns shared with the shell's reports are public here."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ from explorer.model.results.timing import STEPS, Comparison, Ratio, Samples, Tim
 if TYPE_CHECKING:
     import pandas as pd
 
-# What was measured --------------------------------------------------------------------------------------------------
+# Measurements ------------------------------------------------------------------------------------------------------
 
 _TIMES = own(Samples, "median", "low", "high", "fastest", "spread")
 _COUNTS = own(Samples, "calls", samples="count")[::-1]
@@ -56,7 +53,7 @@ _COMPARED: Columns = (
 
 
 def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
-    """A row for each figure, or with `samples` for each measurement in the order in which they were taken."""
+    """Return a row for each figure, or with `samples` for each measurement in order."""
     if not samples:
         return frame_of(figures(timing), FIGURE)
     series = {"eager": timing.eager.samples} if timing.eager else {}
@@ -70,14 +67,14 @@ def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
 
 
 def figures(timing: Timing) -> list[tuple[str, Samples]]:
-    """The figures of a timing: eager, each step of the first call, the first call, steady."""
+    """Return the figures of a timing: eager, each step of the first call, the first call, steady."""
     named = {"eager": timing.eager} if timing.eager else {}
     named |= {step: Samples((timing.stages[step],)) for step in STEPS if step in timing.stages}
     return [*named.items(), ("first call", timing.first_call), ("steady", timing.steady)]
 
 
 def comparison_frame(comparison: Comparison, samples: bool = False) -> pd.DataFrame:
-    """A row for each name, or with `samples` for each round."""
+    """Return a row for each name, or with `samples` for each round."""
     if samples:
         names = list(comparison.samples)
         rounds = zip(*(comparison.samples[name].samples for name in names), strict=False)
@@ -107,17 +104,17 @@ def _values(row: object, columns: Columns) -> dict[str, Any]:
 
 
 def _with_figures(named: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
-    """What was varied, and the figures; a name that is also a figure's gets an underscore."""
+    """Return the varied values and the figures; a name that clashes with a figure gets an underscore."""
     return {f"{name}_" if name in figures else name: value for name, value in named.items()} | {**figures}
 
 
 def sweep_frame(sweep: Sweep) -> pd.DataFrame:
-    """A row for each point."""
+    """Return a row for each point."""
     return frame_of(_with_figures(row.values, _values(row, _PROGRAM)) for row in sweep.rows)
 
 
 def _of(part: str, name: str) -> Callable[[Any], Any]:
-    """An attribute of what a row has, NaN where it has none."""
+    """Return a getter of an attribute of a row's part, or NaN for a missing part."""
     return lambda row: nan if getattr(row, part) is None else getattr(getattr(row, part), name)
 
 
@@ -135,7 +132,7 @@ _VARIANT: Columns = (
 
 
 def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
-    """A row for each size that was padded."""
+    """Return a row for each padded size."""
     names = ("calls", "bytes", "padded_bytes", "flops", "padded_flops", "waste")
     calls, *rest = ((name, attrgetter(name)) for name in names)
     figures = (calls, ("seconds", attrgetter("median_seconds")), *rest)
@@ -149,7 +146,7 @@ def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
 
 
 def memory_frame(use: MemoryUse) -> pd.DataFrame:
-    """A row for each size, in bytes."""
+    """Return a row for each size, in bytes."""
     uses = ("argument", "output", "temp", "alias", "generated code")
     return frame_of(
         {
@@ -164,7 +161,7 @@ def memory_frame(use: MemoryUse) -> pd.DataFrame:
 
 
 def process_profile_frame(profile: ProcessProfile) -> pd.DataFrame:
-    """A row for each instruction, with its seconds in each process; NaN where one has no such instruction."""
+    """Return a row for each instruction with its seconds in each process; NaN if a process lacks it."""
     frame = frame_of(profile.ops, own(ProcessOp))
     for at, process in enumerate(profile.processes):
         frame[process] = profile.seconds[:, at]
@@ -175,7 +172,7 @@ OP = ("name", "op", "module", "program", "seconds", "share", "total", "count", "
 
 
 def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
-    """A row for each line, op, equation or thing that the host did; of a stack, the user's innermost line."""
+    """Return a row for each line, op, equation or host activity; `stack` is the user's innermost line."""
     stack = Column("stack", lambda op: str(own_frame(op.stack) or ""))
     tables: dict[str, tuple[Callable[[], Iterable[Any]], Columns]] = {
         "lines": (lambda: profile.lines, own(LineTime)),
@@ -196,17 +193,17 @@ HOT: Columns = (
 )
 
 
-# What was compiled --------------------------------------------------------------------------------------------------
+# Programs ----------------------------------------------------------------------------------------------------------
 
 
 def node_frame(capture: Capture, stage: str = "hlo") -> pd.DataFrame:
-    """The nodes of a stage of a capture, one row each: what they are, where they belong, and from what they come."""
+    """Return a row for each node of a stage: identity, place, and the equations it comes from."""
     pandas = import_pandas()
     graph = capture.stage(stage).graph
     links, attribution = capture.links, graph.attribution
     first = links.graphs[links.first]
-    own_rows = [(at,) for at in range(len(graph.names))] if stage == links.first else None
-    equations = dict(enumerate(own_rows)) if own_rows is not None else links.table(stage, links.first)
+    own_rows = {at: (at,) for at in range(len(graph.names))}
+    equations = own_rows if stage == links.first else links.table(stage, links.first)
     places = [*((place.file, place.line) for place in attribution.places), ("", 0)]
     files, lines = zip(*places, strict=True)
     columns: dict[str, Sequence[object]] = {
@@ -221,7 +218,7 @@ def node_frame(capture: Capture, stage: str = "hlo") -> pd.DataFrame:
         "equations": [", ".join(first.names[row] for row in equations.get(at, ())) for at in range(len(graph.names))],
         "grade": _decoded(links.grades(stage), GRADES),
     }
-    return pandas.DataFrame({**{name: list(column) for name, column in columns.items()}, **graph.measures})
+    return pandas.DataFrame({name: list(column) for name, column in columns.items()} | dict(graph.measures))
 
 
 def _decoded(codes: NDArray[Any], values: Sequence[object]) -> list[object]:
@@ -255,7 +252,7 @@ _TABLES: Mapping[str, tuple[Callable[[Any], Iterable[Any]], Columns]] = {
 
 
 def to_frame(value: object) -> pd.DataFrame:
-    """A row for each row of a result that has one table."""
+    """Return a row for each row of a result that has one table."""
     name = type(value).__name__
     if name in _FRAMES:
         return _FRAMES[name](value)
@@ -272,7 +269,7 @@ PROCESS_PROGRAM = own(
 
 
 def process_frame(ledger: ProcessLedger) -> pd.DataFrame:
-    """What many processes compiled, one row a program; who compiled it is in words, and how many they are."""
+    """Return a row for each program, with the processes that compiled it in words and their number."""
 
     def slowest(row: ProcessProgram) -> str:
         return ledger.processes[row.slowest_process]
@@ -297,7 +294,7 @@ EVENT: Columns = (
     ),
     Column("id", attrgetter("id"), "string", "number of the compile in its function: [step/3]; empty for a miss"),
     Column("kind", attrgetter("kind"), "string", "trace, lower, compile, cache-hit or miss"),
-    Column("function", attrgetter("function"), "string", "name of what was compiled"),
+    Column("function", attrgetter("function"), "string", "name of the compiled function or operation"),
     Column("eager", _of_function("eager", False), "bool", "whether it is a single operation, outside of any jit"),
     Column("file", _of_function("file", ""), "string", "file where the function is defined; empty if unseen"),
     Column("line", _of_function("line", 0), "int64", "line where the function is defined; 0 if unseen"),
@@ -318,14 +315,13 @@ EVENT: Columns = (
     Column("process", attrgetter("process"), "string", "which process it was in, where several were merged"),
     Column("error", attrgetter("error"), "string", "what stopped it; empty if it went well"),
 )
-"""What the columns of a ledger's data frame hold, with their dtypes."""
 
 
 def ledger_frame(ledger: Ledger) -> pd.DataFrame:
-    """A row for each event of `ledger`, oldest first; an empty one has the same columns and dtypes.
+    """Return a row for each event, oldest first; an empty ledger gives the same columns and dtypes.
 
-    Kinds and reasons are categories, names and sentences strings, seconds floats, `start` a time with UTC. What was
-    dropped, spilled, or is to be known of the ledger is in the frame's `attrs`.
+    Kinds and reasons are categories, names and sentences strings, seconds floats, `start` a time in UTC. The frame's
+    `attrs` have `dropped`, `spilled` and `note`.
 
     Raises:
         MissingPackageError: pandas is not installed.
@@ -342,7 +338,7 @@ def ledger_frame(ledger: Ledger) -> pd.DataFrame:
 
 
 def signature(key: Key | None) -> str:
-    """`x: float32[32,8], n=3`: the types of the arrays, and the values of what is static."""
+    """Return the types of the arrays and the values of static arguments: `x: float32[32,8], n=3`."""
     if key is None:
         return ""
     arrays = [f"{leaf.path}: {leaf.dtype}[{','.join(map(str, leaf.shape))}]" for leaf in key.leaves]

@@ -1,7 +1,7 @@
-"""The golden file: a few hundred lines of TOML, made to be read in a pull request.
+"""The golden file: a few hundred lines of TOML for reading in a pull request.
 
-Written by hand, because a table on one line, a comment on top and numbers with their thousands apart are what makes it
-readable, and no writer of TOML has all three; read by Python's own reader.
+Our own writer gives one-line tables, a comment at the top and thousands separators, which no TOML library writes
+together. Python's `tomllib` reads the file.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from explorer.model.text import brief, did_you_mean
 
 _FORMAT = 1
 _HEAD = """\
-# What the compiler makes of a function, as `python -m explorer record` wrote it. `python -m explorer check` compares:
-# what grows by more than its tolerance fails. With --update it is written anew; commit that, and a reviewer sees it.
+# Facts about a compiled function, written by `python -m explorer record`. `python -m explorer check` compares them:
+# growth beyond a tolerance fails. --update rewrites this file; commit it, and a reviewer sees the change.
 """
 _PLAIN = ("function", "place", "arguments", "jax")
 
 
 def save(golden: Golden, path: str | PathLike[str]) -> None:
-    """`Golden.save`."""
+    """Write a golden file."""
     write_whole(path, to_toml(golden).encode())
 
 
 def load(path: str | PathLike[str]) -> Golden:
-    """`Golden.load`."""
+    """Read a golden file; GoldenFileError names the path."""
     try:
         return from_toml(read_text(path, "a golden file", GoldenFileError))
     except GoldenFileError as error:
@@ -40,7 +40,7 @@ def load(path: str | PathLike[str]) -> Golden:
 
 
 def to_toml(golden: Golden) -> str:
-    """The text of the file; the same for the same record."""
+    """Return the file's text, the same for equal records."""
     return "\n".join([_HEAD.rstrip(), *_lines(golden), ""])
 
 
@@ -61,7 +61,7 @@ def _lines(golden: Golden) -> Iterator[str]:
 
 
 def _rows(record: ProgramRecord | LineRecord, without: Sequence[str]) -> Iterator[str]:
-    """The fields of a record; what is empty is left out, so that what is there can be seen."""
+    """Yield the fields of a record; most empty fields are left out."""
     for field in fields(record):
         value = getattr(record, field.name)
         if field.name not in without and (value or field.name in ("target", "kernels", "flops", "bytes", "line")):
@@ -72,7 +72,7 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         if '"' in value and value.isprintable() and "'" not in value:
             return f"'{value}'"  # a literal string: code with quotes in it stays readable
-        # JSON's strings are TOML's, but for DEL, and for what is no character.
+        # JSON strings are TOML strings, except for DEL and lone surrogates.
         return json.dumps(value.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int):
         return f"{value:_}"
@@ -83,10 +83,10 @@ def _value(value: object) -> str:
 
 
 def from_toml(text: str) -> Golden:
-    """What `to_toml` wrote, perhaps with another tolerance or other arguments.
+    """Return the record of a golden file's text, which may have been edited by hand.
 
     Raises:
-        GoldenFileError: It is none, or of a newer format.
+        GoldenFileError: The text is no golden file, or has a newer format.
     """
     try:
         table = parse_toml(text)
@@ -94,7 +94,7 @@ def from_toml(text: str) -> Golden:
         raise GoldenFileError(f"it is no TOML: {error!s:.300}") from None
     if table.pop("format", None) != _FORMAT:
         raise GoldenFileError(
-            f"it says no `format = {_FORMAT}`.\n  Hint: `python -m explorer record module:function -o FILE` writes one."
+            f"it has no `format = {_FORMAT}`.\n  Hint: `python -m explorer record module:function -o FILE` writes one."
         )
     try:
         return _golden(table)
@@ -114,7 +114,7 @@ def _golden(table: dict[str, Any]) -> Golden:
         place=validate.text(table.get("place", "")),
         arguments=tuple(validate.texts(table.get("arguments", []))),
         jax=validate.text(table.get("jax", "")),
-        compiles=_counts(table.get("compiles", {})),
+        compiles=validate.integers(table.get("compiles", {})),
         tolerance={**TOLERANCE, **tolerance},
         programs=tuple(_program(program) for program in table.get("program", [])),
     )
@@ -128,13 +128,11 @@ def _program(table: dict[str, Any]) -> ProgramRecord:
 def _record(kind: type[ProgramRecord] | type[LineRecord], table: dict[str, Any]) -> ProgramRecord | LineRecord:
     names = [field.name for field in fields(kind)]
     _refuse_others(table, names, "[[program.line]]" if kind is LineRecord else "[[program]]")
-    values = {name: _counts(value) if isinstance(value, dict) else value for name, value in table.items()}
+    values: dict[str, Any] = {
+        name: validate.integers(cast(Any, value)) if isinstance(value, dict) else value for name, value in table.items()
+    }
     defaults = {"file": "", "line": 0, "code": ""} if kind is LineRecord else {"peak_memory": 0}
     return validate.dataclass_from(kind, {**defaults, **values})
-
-
-def _counts(table: Any) -> dict[str, int]:
-    return validate.integers(table)
 
 
 def _refuse_others(table: Mapping[str, object], allowed: Sequence[str], where: str) -> None:

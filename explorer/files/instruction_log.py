@@ -1,8 +1,8 @@
-"""The lines of an instruction log, the file that they are written to, and what one says over time.
+"""The instruction log: its lines, the file, and its timeline.
 
     1.500s | #0150 | COMPILE    | MainThread | Starting | function=step id=[step/1] at="train.py, line 12"
 
-Seconds since the log began, the line's number, what kind of event, who saw it, what happened, and details.
+Columns: seconds since the log began, the line's number, kind of event, thread, what happened, and details.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from explorer.files.disk import read_lines
 from explorer.model.results.hot_paths import LoggedCompile, OperationTimeline, ThreadOperations
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_PLAIN = re.compile(r'[^\s"=|\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+')  # what needs no quotes
+_PLAIN = re.compile(r'[^\s"=|\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+')  # needs no quotes
 _DETAIL = re.compile(rf"({_QUOTED}|[^\s\"=]+)=({_QUOTED}|\S*)(?:\s+|$)")
 _COLUMN = rf"( *{_QUOTED} *|[^|]*)"
 _LINE = re.compile(rf" *(\d{{1,15}}(?:\.\d{{1,15}})?)s \| #(\d{{1,15}}) \|{_COLUMN}\|{_COLUMN}\|{_COLUMN}(?:\|(.*))?")
@@ -35,16 +35,16 @@ _LINE = re.compile(rf" *(\d{{1,15}}(?:\.\d{{1,15}})?)s \| #(\d{{1,15}}) \|{_COLU
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line of an instruction log.
+    """Line of an instruction log.
 
     Args:
         seconds: Since the log began.
-        number: Counts the lines of one process, from 1.
-        kind: What kind of event: `COMPILE`, `TRACE`.
-        source: Who saw it: the name of a thread.
-        name: What happened: `Starting`, `Complete`, the name of an operation.
-        details: All else, by name.
-        note: Words after the details that have no name.
+        number: Number of the line in its process, from 1.
+        kind: Kind of event: `COMPILE`, `TRACE`.
+        source: Name of the thread.
+        name: What happened: `Starting`, `Complete`, or the name of an operation.
+        details: Further values by name.
+        note: Words after the details.
 
     >>> line = LogLine(1.5, 150, "COMPILE", "WORKER", "Starting", {"sequence": "abc123def456"})
     >>> print(line)
@@ -69,7 +69,7 @@ class LogLine:
 
 
 def parse_line(line: str) -> LogLine | None:
-    """What a line says; None if it is no line of an instruction log."""
+    """Return the parsed line; None if it is no line of an instruction log."""
     match = _LINE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
@@ -80,14 +80,11 @@ def parse_line(line: str) -> LogLine | None:
 
 
 def read_log(path: str | os.PathLike[str]) -> list[LogLine]:
-    """Read an instruction log back; lines that are none of its (a person's notes, one cut short) are left out.
-
-    Args:
-        path: The file that `EXPLORER_INSTRUCTION_LOG` or `explorer.watch(log=…)` named.
+    """Return the lines of an instruction log; other lines, such as notes or one cut short, are left out.
 
     Raises:
         OSError: The file can't be read.
-        UnreadableTextError: It is a pipe or a device, or has a line of many megabytes.
+        UnreadableTextError: The file is a pipe or a device, or has a line of many megabytes.
     """
     lines = (line.decode("utf-8", "replace") for line in read_lines(path, "an instruction log", UnreadableTextError))
     return [parsed for line in lines if (parsed := parse_line(line)) is not None]
@@ -120,14 +117,11 @@ _lock = threading.RLock()
 
 
 class LogFile:
-    """A log that is open, each line at once on disk; `open_log` gives the one of a path.
-
-    A file that is there already is written on: the processes that a program starts write to the one log of theirs.
-    """
+    """Open log, shared by its users (`open_log`); appends to an existing file, and each line is on disk at once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Line by line, and to its end wherever that is by now: lines of several processes don't mix.
+        # Line buffering and append mode keep the lines of several processes apart.
         self._file: IO[str] | None = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
         self._began = time()
         self._lock = threading.Lock()
@@ -137,16 +131,7 @@ class LogFile:
     def write(
         self, moment: float, kind: str, thread: str, name: str, details: Mapping[str, str], note: str = ""
     ) -> None:
-        """Write a line; nothing once it is closed.
-
-        Args:
-            moment: When it was, in seconds since 1970.
-            kind: What kind of event: `COMPILE`.
-            thread: The name of the thread that saw it.
-            name: What happened.
-            details: All else, by name.
-            note: Words after these.
-        """
+        """Append a line about an event at `moment`, in seconds since 1970; do nothing if the log is closed."""
         process = multiprocessing.current_process().name
         source = thread if process == "MainProcess" else f"{process}/{thread}"
         with self._lock:
@@ -163,7 +148,7 @@ class LogFile:
                 complain(f"{self.path} can't be written any more: {error}")
 
     def close(self) -> None:
-        """One of its users writes no more; with the last one the file is closed."""
+        """Remove one user; the last one closes the file."""
         with _lock:
             self.users -= 1
             if self.users > 0:
@@ -176,10 +161,10 @@ class LogFile:
 
 
 def open_log(path: str | PathLike[str]) -> LogFile:
-    """The log of a path: the one that is open already, where there is one, so that its lines are numbered together.
+    """Return the log of a path, the same object while it is open, so that its lines are numbered together.
 
     Raises:
-        OSError: It can't be written.
+        OSError: The file can't be written.
     """
     place = Path(path).expanduser().absolute()
     with _lock:
@@ -191,21 +176,21 @@ def open_log(path: str | PathLike[str]) -> LogFile:
 
 
 def complain(text: str) -> None:
-    """Tell the user of something that isn't worth stopping their program for."""
+    """Print a warning to standard error; never fails."""
     with suppress(OSError, ValueError):
         print(f"explorer: {text}", file=sys.stderr, flush=True)
 
 
-_PARTS = 240  # of the time: a picture has not many more pixels
+_PARTS = 240  # bins of the timeline: a picture has few more pixels
 _COMPILED = "(COMPILED)"
 
 
 def read_timeline(path: str | PathLike[str]) -> OperationTimeline:
-    """The timeline of an instruction log.
+    """Return the timeline of an instruction log.
 
     Raises:
-        UnreadableTextError: It has no line of an instruction log.
-        OSError: It can't be read.
+        UnreadableTextError: The file has no line of an instruction log.
+        OSError: The file can't be read.
     """
     lines = read_log(path)
     if not lines:
@@ -232,7 +217,7 @@ def _threads(runs: list[LogLine], start: float, end: float) -> tuple[ThreadOpera
 
 
 def _compiles(lines: Iterable[LogLine]) -> Iterable[LoggedCompile]:
-    """Each compile that begins and is complete: of a hot function, or of JAX's where it isn't a part of that."""
+    """Yield the completed compiles of hot functions, and JAX's other completed compiles."""
     begun: dict[tuple[str, str, bool], float] = {}
     for line in lines:
         if line.kind != "COMPILE":

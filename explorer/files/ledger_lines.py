@@ -1,10 +1,10 @@
-"""A ledger as JSON lines, one object of one entry in each: `{"event": {…}}`.
+"""Ledgers as JSON lines, one object with one entry each: `{"event": {…}}`. `ledger_reader` reads them.
 
-The first says what the file is: `{"explorer": "ledger", "version": 2, …}`. What repeats (places, functions, forms of
-leaves, settings, nodes of argument trees, keys, reasons) has a line of its own before the first event that needs it,
-and is referred to by its number: the first `place` is 0. `{"forget": true}` starts all numbering anew, so that who
-writes for days need not remember everything. Fields at their default are left out. Times are seconds, `start` since
-1970.
+The first line says what the file is: `{"explorer": "ledger", "version": 2, …}`. Repeated values (places, functions,
+forms of leaves, settings, nodes of argument trees, keys, reasons) have a line of their own before the first event
+that needs them, and are referred to by number: the first `place` is 0. `{"forget": true}` restarts all numbering, so
+that a process that writes for days need not remember everything. Default values are left out. Times are in seconds,
+`start` since 1970.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from explorer.model.events.ledger import Ledger
 VERSION = 2  # 2: trees are nodes that refer to each other; in 1 each was its print
 _REFERENCES = ("call_site", "key", "stack", "reason")
 SETTINGS = ("context", "options", "wrapping")
-_REMEMBERED = 50_000  # shared values, past which numbering starts anew
+_REMEMBERED = 50_000  # shared values; past this, numbering restarts
 
 
 class Writer:
-    """Lines of events, each shared value written before the first event that has it.
+    """Writer of events as lines, each shared value before the first event that has it.
 
     Args:
         write: Takes a text of whole lines.
@@ -88,7 +88,7 @@ class Writer:
         return number
 
     def _tree(self, tree: TreeNode) -> int:
-        """A line for each node that has none yet, children first."""
+        """Write a line for each node not yet written, children first, and return the root's number."""
         number = self._numbers.get(("tree", tree))
         if number is None:
             for node in tree.distinct():
@@ -122,7 +122,7 @@ class Writer:
 
 
 def _given(value: Any, **references: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their default; what refers to other lines only if it is given."""
+    """Return the fields of a dataclass that differ from their default, and the given references."""
     content: dict[str, Any] = {}
     for name, default in _fields(value.__class__):
         if name in references:
@@ -143,12 +143,12 @@ def _form(form: Form) -> dict[str, Any]:
 
 
 def _line(content: dict[str, Any]) -> str:
-    # ASCII alone: names of files may hold what is no Unicode text.
+    # Only ASCII: file names may hold lone surrogates.
     return json.dumps(content, separators=(",", ":")) + "\n"
 
 
 def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
-    """Write the file whole or not at all."""
+    """Write a ledger to a file, whole or not at all."""
     header = {"dropped": ledger.dropped, "spilled": ledger.spilled}
     with replacing(path) as file:
         writer = Writer(
@@ -159,10 +159,10 @@ def save(ledger: Ledger, path: str | os.PathLike[str]) -> None:
 
 
 class Spill:
-    """A file that a ledger's oldest events go to, open until the ledger goes.
+    """File for a ledger's oldest events, open as long as the ledger lives.
 
     Raises:
-        LedgerFileError: It is there already.
+        LedgerFileError: The file exists already.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -181,7 +181,7 @@ class Spill:
         if os.getpid() != self._process:
             raise OSError("it is the file of the process that this one was forked from")
         self._writer.events(events)
-        self._file.flush()  # what is in the file is all there is of these events
+        self._file.flush()  # the ledger doesn't keep these events
 
     def __del__(self) -> None:
         if (file := getattr(self, "_file", None)) is not None:

@@ -1,4 +1,4 @@
-"""A ledger from JSON lines: everything is held against what it should be before it is used, and nothing is executed."""
+"""Reading of ledgers from JSON lines: every value is checked before use, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Protocol, cast
 
 from explorer.errors import LedgerFileError
-from explorer.files.container import integer, number, text, texts
+from explorer.files.container import boolean, integer, json_list, json_object, number, text, texts
 from explorer.files.disk import parse_json, read_lines
 from explorer.files.ledger_lines import SETTINGS, VERSION
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
@@ -22,12 +22,12 @@ from explorer.model.text import brief
 
 _Check = Callable[[Any], Any]
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
-_LARGEST_TREE = 10_000_000  # nodes: of a few lines that refer to each other, one could be made that fits no memory
+_LARGEST_TREE = 10_000_000  # nodes: a few lines that refer to each other could make one that fills the memory
 _HINT = "Hint: ledgers are what Ledger.save(path) writes."
 
 
 class EventSink(Protocol):
-    """What takes the events of a file, one after another."""
+    """Receiver of a file's events, in their order."""
 
     def add(self, events: tuple[Event, ...]) -> None: ...
 
@@ -35,20 +35,20 @@ class EventSink(Protocol):
 
 
 def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
-    """Everything of the file, whatever its length; a last line that was cut off is left out, and `note` says so."""
+    """Return the ledger in a file; its `note` reports a truncated last line."""
     ledger = Ledger(limit=None, storm=storm)
     ledger.dropped, ledger.note = read_into(ledger, path)
     return ledger
 
 
 def read_into(sink: EventSink, path: str | os.PathLike[str]) -> tuple[int, str]:
-    """Give a sink every event of a file; nothing of it is kept here.
+    """Give a sink every event of a file, without keeping any.
 
     Returns:
-        How many events were dropped before, and what a reader should know of the file.
+        The number of events dropped before the file was written, and a note about the file.
 
     Raises:
-        LedgerFileError: As `load`.
+        LedgerFileError: The file holds no ledger, is altered, or has a newer format.
     """
     reader, note = _Reader(sink), ""
     lines = read_lines(path, "a ledger", LedgerFileError)
@@ -110,16 +110,6 @@ def _seconds(value: object) -> float:
     return float(number(value))
 
 
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"true or false was expected, not {type(value).__name__}")
-    return value
-
-
-def _maybe(value: object) -> bool | None:
-    return value if value is None else _truth(value)
-
-
 def _strings(value: Any) -> tuple[str, ...]:
     return tuple(texts(value))
 
@@ -133,20 +123,8 @@ def _one_of(allowed: tuple[str, ...]) -> _Check:
     return check
 
 
-def _rows(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"a list was expected, not {type(value).__name__}")
-    return cast("list[Any]", value)
-
-
-def _object(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"an object was expected, not {type(value).__name__}")
-    return cast("dict[str, Any]", value)
-
-
 def _family(value: object) -> tuple[str, str, str, int]:
-    process, name, file, line = _rows(value)
+    process, name, file, line = json_list(value)
     return text(process), text(name), text(file), integer(line)
 
 
@@ -154,18 +132,18 @@ _CHECKS: Mapping[str, _Check] = {
     "str": text,
     "int": integer,
     "float": _seconds,
-    "bool": _truth,
-    "bool | None": _maybe,
+    "bool": boolean,
+    "bool | None": lambda value: None if value is None else boolean(value),
     "tuple[str, ...]": _strings,
     "FamilyKey": _family,
 }
 
 
 def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
-    """A dataclass of checked values; a field that it has not is refused by its constructor."""
+    """Build a dataclass of checked values; unknown fields are refused."""
     types = _types(kind)
     values: dict[str, Any] = {}
-    for name, value in _object(content).items():
+    for name, value in json_object(content).items():
         check = checks.get(name) or types.get(name)
         if check is None:
             raise TypeError(f"{brief(name)} has no place in {kind.__name__}")
@@ -183,7 +161,7 @@ def _types(kind: Any) -> dict[str, _Check]:
 
 
 class _Reader:
-    """Builds each line's value; numbers refer to the lines before."""
+    """Builder of each line's value; numbers refer to earlier lines."""
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
@@ -202,20 +180,20 @@ class _Reader:
             "name": text,
             "steps": _strings,
             "static": text,
-            "children": lambda indices: tuple(self._at("tree", index) for index in _rows(indices)),
+            "children": lambda indices: tuple(self._at("tree", index) for index in json_list(indices)),
             "fields": _static_fields,
         }
         self._event_checks: dict[str, _Check] = {
             "kind": _one_of(KINDS),
             "reason": lambda index: self._at("reason", index),
             "call_site": lambda index: self._at("place", index),
-            "stack": lambda indices: tuple(self._at("place", index) for index in _rows(indices)),
+            "stack": lambda indices: tuple(self._at("place", index) for index in json_list(indices)),
             "key": lambda index: self._at("key", index),
         }
         self._forget(True)
 
     def _forget(self, value: object) -> None:
-        _truth(value)
+        boolean(value)
         self._tables: dict[str, list[Any]] = {kind: [] for kind in self._kinds}
 
     def read(self, line: bytes) -> None:
@@ -246,17 +224,17 @@ class _Reader:
             Key,
             content,
             function=lambda index: self._at("function", index),
-            leaves=lambda rows: tuple(self._leaf(row) for row in _rows(rows)),
+            leaves=lambda rows: tuple(self._leaf(row) for row in json_list(rows)),
             tree=lambda index: self._at("tree", index),
-            statics=lambda rows: tuple(_dataclass_from(Static, row) for row in _rows(rows)),
+            statics=lambda rows: tuple(_dataclass_from(Static, row) for row in json_list(rows)),
             **dict.fromkeys(SETTINGS, settings),
         )
-        return self._compactor.key(key)  # all keys are held here until the file is read
+        return self._compactor.key(key)  # compact, because all keys are held until the file is read
 
     def _tree(self, content: object) -> TreeNode:
-        if isinstance(content, str):  # as format 1 has it: its print, which stands for nothing but itself
+        if isinstance(content, str):  # format 1 has the printed tree
             return TreeNode("text", static=content)
-        entries = _object(content)
+        entries = json_object(content)
         values = {name: check(entries[name]) for name, check in self._tree_checks.items() if name in entries}
         if unknown := entries.keys() - values.keys():
             raise TypeError(f"{brief(min(unknown))} has no place in TreeNode")
@@ -266,11 +244,11 @@ class _Reader:
         return tree
 
     def _leaf(self, row: object) -> Leaf:
-        index, *shape = _rows(row)
+        index, *shape = json_list(row)
         form: Leaf = self._at("form", index)
         for size in shape:
             if type(size) is not str and (type(size) is not int or size < 0):
-                _count(size)  # says what is wrong with it
+                _count(size)  # raises the fitting error
         return Leaf(
             form.path, tuple(shape), form.dtype, form.weak, form.given, form.committed, form.sharding, form.devices,
             form.layout, form.spread,
@@ -278,19 +256,19 @@ class _Reader:
 
 
 def _items(content: object) -> Iterator[tuple[str, Any]]:
-    entries = _object(content)
+    entries = json_object(content)
     if len(entries) != 1:
         raise ValueError(f"a line has one entry, not {len(entries)}")
     return iter(entries.items())
 
 
 def _settings(content: object) -> tuple[tuple[str, str], ...]:
-    pairs = [_rows(row) for row in _rows(content)]
+    pairs = [json_list(row) for row in json_list(content)]
     return tuple((text(name), text(value)) for name, value in pairs)
 
 
 def _static_fields(content: object) -> tuple[tuple[str, str, int], ...]:
-    rows = [_rows(row) for row in _rows(content)]
+    rows = [json_list(row) for row in json_list(content)]
     return tuple((text(step), text(value), integer(token)) for step, value, token in rows)
 
 

@@ -1,7 +1,7 @@
-"""A graph as another tool reads it: the JSON of Model Explorer (`ai-edge-model-explorer`, written for 0.1.34).
+"""Graphs in the JSON of Model Explorer (`ai-edge-model-explorer`, written for 0.1.34).
 
-Beside the graphs goes a file for each measure, as its *per-node data*: what a kernel takes, which it paints and sums up
-for each layer. It has no place for them in the file of the graphs.
+Each measure goes to a file of its own as *per-node data*, which the graphs' file can't hold. Model Explorer colors
+kernels by it and sums it up for each layer.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from explorer.model.graph import Graph
 from explorer.model.line_table import ONE_ITERATION
 from explorer.model.links import GRADES, Links
 
-# White where little is done, and the darker the more.
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f59e5b"}]
 _MEASURES = ("time", "bytes", "flops")
 
 
 def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
-    """Write the stages of a capture, the last first, as one collection, and its measures beside it; the path."""
+    """Write the stages of a capture, last first, and its measures; return the path."""
     links = capture.links
     linked = {name: _links(links, name) for name in links.graphs}
     graphs = [(stage.name, stage.graph, linked[stage.name]) for stage in reversed(capture.stages)]
@@ -40,7 +39,7 @@ def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
 
 
 def _links(links: Links, stage: str) -> list[dict[str, str]]:
-    """For each node of a stage, the equations that it comes from, and how sure that is."""
+    """Return each node's equations and the grade of the link."""
     grades: list[int] = links.grades(stage).tolist()
     if stage == links.first:
         return [{} for _ in grades]
@@ -52,25 +51,21 @@ def _links(links: Links, stage: str) -> list[dict[str, str]]:
 
 
 def write_graph(graph: Graph, path: str | PathLike[str], name: str = "graph") -> Path:
-    """Write one graph as a collection, and its measures beside it; returns the path."""
+    """Write one graph and its measures; return the path."""
     written = _write(Path(path), name, [(name, graph, ())])
     _write_measures(written, [(name, graph)])
     return written
 
 
 def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph, Sequence[Mapping[str, str]]]]) -> Path:
-    """Write graphs, each with its name and what its nodes have beside their own, as one collection; returns the path.
-
-    The form is that of Model Explorer's JSON adapter: `{"label": …, "graphs": […]}`, its fields those of
-    `model_explorer.graph_builder`.
-    """
+    """Write graphs, each with its name and extra attributes of its nodes, as one collection; return the path."""
     collection = {"label": label, "graphs": [model_explorer_graph(graph, name, more) for name, graph, more in graphs]}
     _dump(path, collection)
     return path
 
 
 def _write_measures(path: Path, graphs: Sequence[tuple[str, Graph]]) -> None:
-    """Beside `attention.json` write `attention.bytes.json`, … : what each kernel takes, where that is known."""
+    """Write `attention.bytes.json`, … for `attention.json`, with the measures of each kernel."""
     for measure in _MEASURES:
         data = {name: values for name, graph in graphs if (values := node_data(graph, measure))}
         if data:
@@ -78,10 +73,9 @@ def _write_measures(path: Path, graphs: Sequence[tuple[str, Graph]]) -> None:
 
 
 def node_data(graph: Graph, measure: str) -> dict[str, Any]:
-    """What each kernel takes, in the form of `model_explorer.node_data_builder.GraphNodeData`; empty if unknown.
+    """Return a measure of each kernel as `model_explorer.node_data_builder.GraphNodeData`; empty if unknown.
 
-    Of kernels alone: Model Explorer sums up what is in a layer, and what an instruction inside of a kernel takes is in
-    the kernel's figure already.
+    Only kernels are listed: Model Explorer sums up layers, and a kernel's figure includes its instructions.
     """
     values = graph.measures.get(measure)
     if values is None:
@@ -97,7 +91,7 @@ def _dump(path: Path, value: object) -> None:
 
 
 def model_explorer_graph(graph: Graph, name: str, more: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-    """One graph: its groups become namespaces, and what is known of a node its attributes; `more` has others."""
+    """Return one graph: groups become namespaces, facts about a node its attributes; `more` adds others."""
     layers = Layers(graph)
     measures = {key: values.tolist() for key, values in graph.measures.items()}
     one_iteration = is_one_iteration(graph).tolist()
@@ -142,21 +136,19 @@ def _pairs(values: dict[str, str]) -> list[dict[str, str]]:
 
 
 _RETURNS = frozenset(("return", "func.return", "stablehlo.return"))
-# What is applied to each element has no value of its own for a parameter.
-_APPLIED = "apply"
+_APPLIED = "apply"  # applied to each element, so its parameters have no source node
 
 
 class Layers:
-    """The path of layers of each node of a graph, and where its edges come from.
+    """Layer path of each node of a graph, and the sources of its edges.
 
-    Args:
-        graph: Of any stage.
+    Attributes:
+        kinds: Kind of the group of each layer.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.kinds: dict[str, str] = {}
-        """Of each layer, the kind of the group that it is."""
         self._words = graph.kernel_words
         self._used: Counter[str] = Counter()
         self._of_group: list[str] = []
@@ -166,7 +158,7 @@ class Layers:
         children = Counter(group.parent for group in tree.groups)
         for index, group in enumerate(tree.groups):
             times = children[index] if group.kind == "repeat" else tree.repeat[index] if tree.repeat else 0
-            suffix = f" x{times:,}" if times > 1 else ""  # its font has no ×
+            suffix = f" x{times:,}" if times > 1 else ""  # Model Explorer's font has no ×
             if group.caller >= 0:
                 path = self._inside_of(group.caller, group.kind, suffix)
             else:
@@ -177,19 +169,19 @@ class Layers:
         self._sources = self._edges()
 
     def path(self, node: int) -> str:
-        """The layers that a node is in, outermost first, with `/` between; empty at the top."""
+        """Return the layers of a node, outermost first, joined by `/`; empty at the top."""
         if node in self._of_node:
             return self._of_node[node]
         group = self._groups[node]
         return self._of_group[group] if group >= 0 else ""
 
     def label(self, node: int) -> str:
-        """What stands on a node: its operation; its name where it is an argument, or a kernel's result."""
+        """Return a node's operation, or the name of an argument or a kernel's result."""
         op = self.graph.ops[int(self.graph.op[node])]
         return self.graph.names[node] if op in ("parameter", "fusion") else op
 
     def sources(self, node: int) -> Sequence[int]:
-        """The nodes that the edges into a node come from."""
+        """Return the nodes that the edges into a node come from."""
         return self._sources[node] if node in self._sources else self._operands(node)
 
     def _operands(self, node: int) -> list[int]:
@@ -197,7 +189,7 @@ class Layers:
         return self.graph.operand[start:end].tolist()
 
     def _inside_of(self, caller: int, kind: str, suffix: str) -> str:
-        """The layer of a called computation: its caller's own, or inside of that where the caller calls several."""
+        """Return the layer of a called computation: its caller's, or one inside it if the caller calls several."""
         layer = self._of_node.get(caller)
         is_alone = self._callees[caller] == 1
         if layer is None:
@@ -207,14 +199,14 @@ class Layers:
         return layer if is_alone else self._add(layer, kind + suffix, kind)
 
     def _title(self, caller: int) -> str:
-        """What a layer computes, or which operation it is; and the name that the compiler gave it."""
+        """Return the compiler's name of a caller with its kernel's words or its operation."""
         name, op = self.graph.names[caller], self.graph.ops[int(self.graph.op[caller])].removeprefix("stablehlo.")
         words = self._words.get(caller) or ("" if name.startswith(op) else op)
         return f"{words} ({name})" if words else name
 
     def _add(self, parent: str, name: str, kind: str) -> str:
-        """A new layer; of two of one name side by side the second is numbered."""
-        # A slash would be a level of its own; its font has neither a triangle nor a division slash.
+        """Add a layer and return its path; equal names in one layer are numbered."""
+        # A slash would start another level; Model Explorer's font has neither a triangle nor a division slash.
         step = name.replace("/", "|").replace("▸", ">").strip() or "group"
         path = f"{parent}/{step}" if parent else step
         self._used[path] += 1
@@ -225,10 +217,10 @@ class Layers:
         return path
 
     def _edges(self) -> dict[int, list[int]]:
-        """The sources of what a call's edges change: the parameters of its body, and the calling node."""
+        """Return the sources that differ from the operands: of parameters of called computations, and of callers."""
         parameters, results = self._ends()
         sources: dict[int, list[int]] = {}
-        branches: Counter[int] = Counter()  # of each caller, those before
+        branches: Counter[int] = Counter()  # branches seen so far, by caller
         for index, group in enumerate(self.graph.groups):
             caller = group.caller
             if caller < 0:
@@ -246,7 +238,7 @@ class Layers:
         return sources
 
     def _ends(self) -> tuple[Mapping[int, list[int]], Mapping[int, list[int]]]:
-        """Of each computation, its parameters by number, and what it returns."""
+        """Return the parameters, in order, and the returned nodes of each computation."""
         graph = self.graph
         is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False], bool)[graph.op]
         returns = np.asarray([op in _RETURNS for op in graph.ops] or [False], bool)[graph.op] | graph.is_root
@@ -264,5 +256,5 @@ class Layers:
 
 
 def _arguments_of_branch(operands: list[int], parameters: int, number: int) -> list[int]:
-    """What a branch gets of a conditional's operands, the first of which chooses: in HLO its own one, else all."""
+    """Return a branch's operands of a conditional, whose first operand selects: its own in HLO, else all."""
     return operands[1:] if len(operands) == parameters + 1 else operands[number + 1 : number + 2]

@@ -1,4 +1,4 @@
-"""Parts of a capture's file: links, passes and machine code as columns."""
+"""Links, passes and machine code as columns of a capture's file."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from explorer.model.passes import LINK_KINDS, Pass, Passes, PassLink
 from explorer.model.text_versions import Snapshot, Versions
 
 _COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")
-_MOST_REPLAYED = 300_000_000  # lines of all snapshots: 200 of a step of 100,000 instructions have 20,000,000
+_MAX_SNAPSHOT_LINES = 300_000_000  # of all snapshots: 200 of a step of 100,000 instructions have 20,000,000
 _STRINGS = ("names", "computations", "ops", "types")
 _COUNTS = ("born", "died", "changed", "moved", "instructions", "snapshot", "first")
 
 
 @dataclass(frozen=True, slots=True)
 class _PassName:
-    """What a pass is called: the table form of its strings."""
+    """Row of the table of pass names."""
 
     name: str
     pipeline: str
 
 
 def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
-    """The header's part on the passes; their lines, columns and links go to the blobs."""
+    """Return the header's entry for the passes; their lines, columns and links go to the blobs."""
     seconds = [math.nan if step.seconds is None else step.seconds for step in passes.all]
     return {
         "complete": passes.is_complete,
@@ -56,7 +56,7 @@ def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
         "counts": {name: blobs.column([int(getattr(step, name)) for step in passes.all]) for name in _COUNTS},
         "seconds": blobs.numbers(np.asarray(seconds, np.float64)),
         **_pack_versions(passes.versions, blobs),
-        # For the viewer, which infers nothing itself; a loaded capture makes them anew.
+        # For the viewer, which infers nothing; a loaded capture infers them again.
         "links": _pack_links(passes.links, blobs),
     }
 
@@ -71,15 +71,12 @@ def _pack_versions(versions: Versions, blobs: Blobs) -> dict[str, Any]:
         "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
         "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
         "firsts": blobs.column([shot.first for shot in versions.snapshots]),
-        **_pack_equations(versions, blobs),
+        **(
+            {}
+            if versions.equations is None  # the equations had no numbers
+            else {"equations": pack_sets(versions.equations, blobs), "relabelled": blobs.column(versions.relabelled)}
+        ),
     }
-
-
-def _pack_equations(versions: Versions, blobs: Blobs) -> dict[str, Any]:
-    """Nothing where the equations had no numbers."""
-    if versions.equations is None:
-        return {}
-    return {"equations": pack_sets(versions.equations, blobs), "relabelled": blobs.column(versions.relabelled)}
 
 
 def _pack_links(links: Sequence[PassLink], blobs: Blobs) -> dict[str, Any]:
@@ -93,10 +90,13 @@ def _pack_links(links: Sequence[PassLink], blobs: Blobs) -> dict[str, Any]:
 
 
 def unpack_passes(header: dict[str, Any], blobs: BlobReader, equations: int = 0) -> Passes:
-    """The passes that `pack_passes` was given; `equations` is how many nodes the first stage has.
+    """Return the passes in a header, as written by `pack_passes`.
+
+    Args:
+        equations: Number of nodes of the first stage.
 
     Raises:
-        ValueError, KeyError, …: What it was given doesn't fit the format; the caller says so.
+        ValueError, KeyError, …: The content doesn't fit the format; callers report it.
     """
     versions = _unpack_versions(header, blobs, equations)
     counts = {name: read_column(header["counts"][name], blobs).tolist() for name in _COUNTS}
@@ -122,8 +122,8 @@ def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) 
     lines = blobs.text(header["lines"]).split("\n")
     runs = read_column(header["runs"], blobs)
     replayed = int(runs.reshape(-1, 2)[:, 1].sum(dtype=np.int64))
-    if replayed > _MOST_REPLAYED:
-        raise ValueError(f"its snapshots have {replayed:,} lines; at most {_MOST_REPLAYED:,} are read")
+    if replayed > _MAX_SNAPSHOT_LINES:
+        raise ValueError(f"its snapshots have {replayed:,} lines; at most {_MAX_SNAPSHOT_LINES:,} are read")
     ends = np.cumsum(read_column(header["run_counts"], blobs)).tolist()
     firsts = read_column(header["firsts"], blobs).tolist()
     versions = Versions(
@@ -142,7 +142,7 @@ def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) 
 
 
 def _read_equations(header: dict[str, Any], blobs: BlobReader) -> dict[str, Any]:
-    """The equations of each line; nothing where the file has none, as before format 3."""
+    """Return the equations of each line; empty for files before format 3."""
     if "equations" not in header:
         return {}
     return {
@@ -152,7 +152,7 @@ def _read_equations(header: dict[str, Any], blobs: BlobReader) -> dict[str, Any]
 
 
 def _check_equations(versions: Versions, equations: int) -> None:
-    """Raise ValueError if those of a line lead out of the jaxpr, or a later state out of the lines."""
+    """Raise ValueError if an equation set or a relabelled line is out of range."""
     if versions.equations is None:
         return
     began, line = versions.relabelled.reshape(-1, 2).T
@@ -164,7 +164,7 @@ def _check_equations(versions: Versions, equations: int) -> None:
 
 
 def _check(versions: Versions) -> None:
-    """Raise ValueError if an index leads out of its table."""
+    """Raise ValueError if an index is out of range."""
     rows, keys = len(versions.lines), len(versions.names)
     limits: list[tuple[Ints, int, int, int]] = [
         (versions.key, rows, -1, keys),
@@ -188,21 +188,21 @@ _SET_COLUMNS = ("code", "start", "node", "grade")
 
 
 def pack_sets(sets: EquationSets, blobs: Blobs) -> dict[str, Any]:
-    """Where each column lies."""
+    """Return the place of each column of the sets."""
     return {name: blobs.column(getattr(sets, name)) for name in _SET_COLUMNS}
 
 
 def read_sets(header: dict[str, Any], blobs: BlobReader) -> EquationSets:
-    """What `pack_sets` was given; whether it leads out of its graphs is the caller's to ask."""
+    """Return the sets written by `pack_sets`; callers check them against the graphs."""
     code, start, node, grade = (read_column(header[name], blobs) for name in _SET_COLUMNS)
     return EquationSets(code, start, node, grade.astype(np.int8))
 
 
 def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict[str, EquationSets]:
-    """The sets of each stage that has exact ones; where all were inferred, they are inferred again.
+    """Return the sets of each stage that has exact links; fully inferred stages are left out, to be inferred again.
 
     Raises:
-        ValueError: A link leads out of a stage.
+        ValueError: A link is out of range.
     """
     exact: dict[str, EquationSets] = {}
     for stage in stages:
@@ -217,7 +217,7 @@ def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict
 
 
 def pack_machine_code(code: MachineCode, blobs: Blobs) -> dict[str, Any]:
-    """All that is in it, as plain data."""
+    """Return the header's entry for the machine code; texts go to the blobs."""
     return {
         "platform": code.platform,
         "notes": list(code.notes),
@@ -227,10 +227,10 @@ def pack_machine_code(code: MachineCode, blobs: Blobs) -> dict[str, Any]:
 
 
 def unpack_machine_code(header: dict[str, Any], blobs: BlobReader) -> MachineCode:
-    """What `pack_machine_code` was given.
+    """Return the machine code written by `pack_machine_code`.
 
     Raises:
-        ValueError, KeyError, TypeError: It doesn't fit the format; the caller says so.
+        ValueError, KeyError, TypeError: The content doesn't fit the format; callers report it.
     """
     rows = tuple(_unpack_row(row, blobs) for row in header["rows"])
     return MachineCode(text(header["platform"]), rows, tuple(texts(header["notes"])))
@@ -238,7 +238,7 @@ def unpack_machine_code(header: dict[str, Any], blobs: BlobReader) -> MachineCod
 
 def _pack_row(row: KernelCode, blobs: Blobs) -> dict[str, Any]:
     facts: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "texts"}
-    # What isn't known isn't written: of a GPU's kernels nothing that only a CPU's have.
+    # Facts of other platforms' kernels are None, and left out.
     plain = {name: fact for name, fact in facts.items() if fact is not None}
     return plain | {"texts": {language: blobs.add(content.encode()) for language, content in row.texts.items()}}
 
@@ -247,26 +247,15 @@ def _unpack_row(row: dict[str, Any], blobs: BlobReader) -> KernelCode:
     contents = {language: blobs.text(place) for language, place in row["texts"].items() if language in LANGUAGES}
     if not contents:
         raise ValueError("a kernel has no code")
-    # A later Explorer may say more of a kernel.
+    # A later Explorer may write more facts.
     facts = {name: _CHECKS[name](fact) for name, fact in row.items() if name in _CHECKS}
     return KernelCode(texts=contents, **facts)
 
 
-def _integers(values: Any) -> tuple[int, ...]:
-    return tuple(map(integer, values))
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(texts(values))
-
-
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "function": text,
-    "kernels": _texts,
-    "grid": _integers,
-    "block": _integers,
     "occupancy": number,
-    "matrix_instructions": _texts,
-    "calls": _texts,
     **dict.fromkeys(("registers", "stack", "shared", "vector_bits", "spills", "bundles"), integer),
+    **dict.fromkeys(("grid", "block"), lambda values: tuple(map(integer, values))),
+    **dict.fromkeys(("kernels", "matrix_instructions", "calls"), lambda values: tuple(texts(values))),
 }

@@ -1,4 +1,4 @@
-"""A profile as files that other tools open: Perfetto's trace, XProf's folder."""
+"""Profiles in the formats of other tools: Perfetto's trace, XProf's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUN, _HOST_NAME = "explorer", "host"
 
 
 def write_perfetto(profile: Profile, path: str | PathLike[str]) -> Path:
-    """A trace in Chrome's JSON format, which ui.perfetto.dev, chrome://tracing and speedscope open."""
+    """Write a trace in Chrome's JSON format, for ui.perfetto.dev, chrome://tracing and speedscope."""
     text = json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(profile))}, separators=(",", ":"))
     return write_text(path, text)
 
@@ -37,7 +37,7 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
     owner = regions(events)
     columns = (events.thread, events.start, events.end, events.kind, events.what)
     for i, (thread, start, end, kind, what) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        if kind == RECORD or end < begin:  # a moment without a length, or before the first call
+        if kind == RECORD or end < begin:  # no length, or before the first call
             continue
         op = what if kind == THUNK else owner.get(i, -1) if kind == REGION else -1
         yield {
@@ -48,7 +48,7 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
 
 
 def _args(op: Op, row: OpTime | None) -> dict[str, Any]:
-    """What Perfetto shows of an instruction that is clicked; `row` is None of one that has no time of its own."""
+    """Return the facts about an instruction for Perfetto; `row` is None if the instruction has no time."""
     if row is None or not row.stack:
         return {"module": op.module}
     line = f"{row.stack[0].file}:{row.stack[0].line}"
@@ -62,7 +62,7 @@ def _name(events: Events, kind: int, what: int, op: int) -> str:
 
 
 def write_xprof(profile: Profile, folder: str | PathLike[str]) -> Path:
-    """The recording as XProf and TensorBoard's profile plugin look for it: `plugins/profile/RUN/HOST.xplane.pb`."""
+    """Write `plugins/profile/RUN/HOST.xplane.pb`, where XProf and TensorBoard look; return the path."""
     target = Path(folder) / "plugins" / "profile" / _RUN
     number = 1
     while target.exists():  # an earlier run is not overwritten

@@ -1,8 +1,8 @@
-"""Reports of the shell: `--format text` for a person, `--format json` for a program.
+"""Reports of the shell: `--format text` for people, `--format json` for programs.
 
-A JSON report is an object that names its schema, `"schema": "explorer/lint/1"`, as `python -m explorer schema lint`
-prints it. A field that is added leaves the version as it is, so a reader passes over what it doesn't know; what is
-renamed, removed or means something else gets the next version."""
+A JSON report names its schema, `"schema": "explorer/lint/1"`, as printed by `python -m explorer schema lint`. New
+fields keep the version, so readers must skip unknown fields. Renaming, removing or redefining a field raises it.
+"""
 
 from __future__ import annotations
 
@@ -24,33 +24,23 @@ _VERSIONS = {
     **{"hot": 1, "timeline": 1, "targets": 1, "record": 1, "check": 1, "bisect": 1, "error": 1},
 }
 KINDS = tuple(_VERSIONS)
-_FILES = Column(
-    "files", iter, [(Column("path", str), Column("bytes", int, int))], "What was written, as -o and the like say."
-)
+_FILES = Column("files", iter, [(Column("path", str), Column("bytes", int, int))], "Written files.")
 
 
 def schema_name(kind: str) -> str:
-    """`explorer/lint/1`, as the field `schema` of a report has it.
-
-    Raises:
-        UnknownNameError: There is no such report.
-    """
+    """Return the schema's name, such as `explorer/lint/1`; UnknownNameError if there is no such report."""
     if kind not in _VERSIONS:
         raise UnknownNameError(f"there is no report {kind!r}; there are: {', '.join(KINDS)}.")
     return f"explorer/{kind}/{_VERSIONS[kind]}"
 
 
 def _report(kind: str) -> Any:
-    """The columns of a report, loaded where one is wanted: they know all results there are."""
+    """Return the columns of a report; imported late, because they import all result types."""
     return import_module("explorer.files.report_columns").REPORTS[kind]
 
 
 def schema_text(kind: str) -> str:
-    """The JSON Schema of a report, as text.
-
-    Raises:
-        UnknownNameError: There is no such report.
-    """
+    """Return the JSON Schema of a report as text; UnknownNameError if there is no such report."""
     name, report = schema_name(kind), _report(kind)
     schema = object_schema((*report.columns, *[_FILES] * report.has_files))
     schema["properties"] = {"schema": {"const": name}, **schema["properties"]}
@@ -60,12 +50,12 @@ def schema_text(kind: str) -> str:
 
 
 def report_json(kind: str, value: object, **besides: object) -> str:
-    """A report as text.
+    """Return a report as JSON text.
 
     Args:
         kind: One of `KINDS`.
-        value: What it is of.
-        besides: Fields in place of those that the value gives, and more.
+        value: Object of the report.
+        besides: Fields that replace those of `value`, and additional ones.
 
     Example:
         >>> print(report_json("error", ValueError("--runs is 0")))
@@ -75,13 +65,13 @@ def report_json(kind: str, value: object, **besides: object) -> str:
          "message": "--runs is 0"
         }
     """
-    # ASCII alone: names of files may hold what is no Unicode text.
+    # Only ASCII: file names may hold lone surrogates.
     body = {"schema": schema_name(kind), **record(value, _report(kind).columns), **plain(besides)}
     return json.dumps(body, indent=1, allow_nan=False)
 
 
 def add_format(verb: Any, *others: str) -> None:
-    """Add `--format` to a verb: text, JSON, and what else it has."""
+    """Add the option `--format` to a verb: text, json, and `others`."""
     verb.add_argument(
         "--format", choices=("text", _JSON, *others), default="text",
         help="text if not given; json is for programs: see `schema`",
@@ -89,7 +79,7 @@ def add_format(verb: Any, *others: str) -> None:
 
 
 def is_json(given: argparse.Namespace) -> bool:
-    """Whether a program reads the answer."""
+    """Return True if the command line has `--format json`."""
     return getattr(given, "format", "") == _JSON
 
 
@@ -102,16 +92,16 @@ def present(
     to: TextIO | None = None,
     **besides: object,
 ) -> None:
-    """Print the answer in the format that was chosen.
+    """Print a result in the chosen format.
 
     Args:
         given: The command line.
-        kind: Of the report.
-        value: What it is of.
-        show: Prints the same for a person.
-        files: What was written: a line for each, or the report's `files`.
-        to: Where those lines go; standard output if not given.
-        besides: Fields of the report, in place of those that the value gives.
+        kind: Kind of the report.
+        value: Object of the report.
+        show: Prints the text for a person.
+        files: Files written: printed as lines, or listed as the report's `files`.
+        to: Stream for these lines; standard output if None.
+        besides: Further fields, which replace those of `value`.
     """
     sizes = [(path, path.stat().st_size) for path in files]
     if is_json(given):
@@ -125,13 +115,13 @@ def present(
 
 @contextmanager
 def script_output(given: argparse.Namespace) -> Generator[None]:
-    """What a script prints stays what it is; where a program reads the answer, it goes to standard error instead."""
+    """Redirect a script's output to standard error if the report is JSON."""
     with redirect_stdout(sys.stderr) if is_json(given) else nullcontext():
         yield
 
 
 def add_schema(verbs: Any) -> None:
-    """Add `schema` to the command line."""
+    """Add the verb `schema` to the command line."""
     about = "Print the JSON Schema of a verb's `--format json`; without one, the names of all."
     verb = verbs.add_parser("schema", help="say what --format json gives", description=about)
     verb.add_argument("kind", metavar="REPORT", nargs="?", choices=KINDS, help=", ".join(KINDS))
@@ -143,24 +133,21 @@ def _schema(given: argparse.Namespace) -> int:
     return 0
 
 
-__all__ = ["add_output", "writable"]
-
-
 def add_output(verb: Any, about: str, endings: Collection[str] = (), *, several: bool = False) -> None:
-    """Give a verb `-o FILE`, as `output`.
+    """Add the option `-o FILE`, stored as `output`, to a verb.
 
     Args:
         verb: The verb's `argparse.ArgumentParser`.
-        about: What is written there, for `--help`.
-        endings: Of the file's name, as `.html`; with none, any will do.
-        several: Whether it may be given several times; then `output` is a list, empty without it.
+        about: Help text.
+        endings: Allowed file extensions, such as `.html`; empty allows all.
+        several: Whether the option may be repeated; `output` is then a list, empty by default.
     """
     given: dict[str, Any] = {"action": "append", "default": []} if several else {}
     verb.add_argument("-o", "--output", metavar="FILE", type=writable(endings), help=about, **given)
 
 
 def writable(endings: Collection[str] = ()) -> Callable[[str], Path]:
-    """What turns a name on a command line into the absolute path of a file that can be written."""
+    """Return an argparse type: a file name to the absolute path of a writable file."""
 
     def path_of(name: str) -> Path:
         path = Path(name).expanduser().absolute()  # a script may change the working directory

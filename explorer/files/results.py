@@ -1,21 +1,20 @@
-"""A result that was measured as a file: what `save` of a Timing, a Sweep, a Profile, … writes, and `load` reads.
+"""Measured results as files: written by `save` of a Timing, a Sweep, a Profile, …, and read by `load`.
 
     {"explorer": "result", "format": 1, "minor": 1, "kind": "Timing", "value": {…},
      "captures": [{"size": …, "zlib": "…"}, …], "blake2b": "…"}
 
-compact JSON as UTF-8, at its end the checksum of the bytes before it, which files without `minor` don't have. A
-dataclass is an object of its fields, a sequence a list, a mapping an object, its integer keys in decimals.
-JSON has no word for some values:
+The file is compact JSON in UTF-8. It ends with the checksum of the bytes before, which files without `minor` lack. A
+dataclass is an object of its fields, a sequence a list, a mapping an object with integer keys in decimals. Values
+that JSON lacks:
 
     NaN and infinities    {"float": "nan"}, "inf" or "-inf"
     bytes                 {"size": bytes, "zlib": base64}
-    a moment              as ISO 8601 has it
-    a column of numbers   the same, with its "dtype" and "shape", little-endian
-    a capture             {"capture": index into "captures"}, each in the form of `Capture.wire`, once however often it
-                          is referred to
+    a datetime            ISO 8601
+    a column of numbers   as bytes, with its "dtype" and "shape", little-endian
+    a capture             {"capture": index into "captures"}, each in the form of `Capture.wire`, stored once
 
-What a value should be is told by the annotations of the classes here, never by the file, which names no class but one
-of `_KINDS`: a value of another type, an unknown field, or an index that leads nowhere is refused before it is used.
+Types come from the annotations of the classes here, never from the file, which names no class but one of `_KINDS`.
+A value of another type, an unknown field, or an index out of range is refused before use.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from numpy.typing import NDArray
 from explorer.errors import ResultFileError
 from explorer.files import capture as capture_file
 from explorer.files.columns import as_json
-from explorer.files.container import LARGEST, ZLIB, Unpacker, boolean, integer, number, text
+from explorer.files.container import LARGEST, ZLIB, Unpacker, boolean, integer, json_list, json_object, number, text
 from explorer.files.disk import parse_json, read_bytes, write_whole
 from explorer.model.capture import Capture
 from explorer.model.declared import Saved
 from explorer.model.events.process_ledger import ProcessLedger
-from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
+from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.hot_paths import HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
 from explorer.model.results.profile import ProcessProfile, Profile
@@ -57,7 +56,7 @@ from explorer.model.results.timing import Comparison, Timing
 from explorer.model.text import brief
 
 FORMAT = 1
-_MINOR = 1  # 1: the file has a checksum; a reader of 0 passes it over
+_MINOR = 1  # 1: the file has a checksum, which readers of 0 skip
 _END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {
@@ -67,6 +66,7 @@ _KINDS: Mapping[str, type[Saved]] = {
         *(Sweep, Timing, WhatIf),
     )
 }
+_TOP_LEVEL = ("HotPaths", "Peaks", "Profile", "Sweep", "Timing")  # others are in `explorer.types`
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
 
@@ -75,13 +75,13 @@ _Result = TypeVar("_Result", bound=Saved)
 
 @dataclass(frozen=True)
 class _File:
-    """What the values of a file refer to, and what they may yet unpack to."""
+    """Captures that the values of a file refer to, and the file's unpacking budget."""
 
     captures: Sequence[Capture]
     unpacker: Unpacker
 
 
-_Reader = Callable[[Any, _File], Any]  # of a value in the file
+_Reader = Callable[[Any, _File], Any]  # makes a value of its JSON
 
 
 def save(result: Saved, path: str | PathLike[str]) -> None:
@@ -90,17 +90,13 @@ def save(result: Saved, path: str | PathLike[str]) -> None:
 
 
 def load(kind: type[_Result], path: str | PathLike[str]) -> _Result:
-    """The result of this kind in a file.
-
-    Raises:
-        ResultFileError: As `decode`.
-    """
-    # Twice: what doesn't shrink is larger in base64.
+    """Return the result of this kind in a file; ResultFileError as for `decode`."""
+    # Twice the limit: incompressible data grows in base64.
     return decode(kind, read_bytes(path, 2 * LARGEST, "a result", ResultFileError))
 
 
 def encode(result: Saved) -> bytes:
-    """A result with all that it holds as bytes."""
+    """Return a result with everything in it as bytes."""
     captures: list[Capture] = []
     content = {
         "explorer": "result",
@@ -120,11 +116,10 @@ def _digest(data: bytes) -> bytes:
 
 
 def decode(kind: type[_Result], data: bytes) -> _Result:
-    """The result that `encode` was given.
+    """Return the result encoded in `data`.
 
     Raises:
-        ResultFileError: The data holds no result or one of another kind, is truncated or altered, or comes from a newer
-            Explorer; says which.
+        ResultFileError: The data is no result or one of another kind, truncated, altered, or from a newer Explorer.
     """
     content = _content(data)
     if content["format"] > FORMAT:
@@ -133,12 +128,13 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
             "Hint: upgrade explorer."
         )
     if content["kind"] != kind.__name__:
-        hint = f" Hint: explorer.{content['kind']}.load(path)." if content["kind"] in _KINDS else ""
+        place = "explorer" if content["kind"] in _TOP_LEVEL else "explorer.types"
+        hint = f" Hint: {place}.{content['kind']}.load(path)." if content["kind"] in _KINDS else ""
         raise ResultFileError(f"this file holds a {content['kind']}, not a {kind.__name__}.{hint}")
-    read = _reader(kind)  # outside of what is refused: a field that can't be read at all is a fault of ours
+    read = _reader(kind)  # outside of `try`: an unsupported field type is a bug, not a bad file
     try:
         unpacker = Unpacker(len(data))
-        packed = _list(content["captures"])
+        packed = json_list(content["captures"])
         captures = [capture_file.decode(_unpacked(each, unpacker), unpacker) for each in packed]
         result: _Result = read(content["value"], _File(captures, unpacker))
         _check(result)
@@ -148,7 +144,7 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
 
 
 def _content(data: bytes) -> dict[str, Any]:
-    """The outermost object, of which `format` is a number from 1 and `kind` a text."""
+    """Return the outermost object; its `format` is a number from 1, and its `kind` a text."""
     if not data.startswith(_START):
         hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
         raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")
@@ -172,7 +168,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def _as_json(value: Any, captures: list[Capture]) -> Any:
-    """A value in the form described above; a capture that comes first is appended to `captures`."""
+    """Return a value in the form described above; captures not seen before are appended to `captures`."""
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, bytes):
@@ -193,13 +189,13 @@ def _packed(data: bytes) -> dict[str, Any]:
 
 
 def _unpacked(value: object, unpacker: Unpacker) -> bytes:
-    packed = _object(value)
+    packed = json_object(value)
     return unpacker.unpack(base64.b64decode(text(packed["zlib"]), validate=True), ZLIB, integer(packed["size"]))
 
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """The function that makes a value of an annotated type of what stands in a file; it raises if that is another."""
+    """Return the function that makes a value of an annotated type from its JSON, or raises."""
     simple: dict[Any, _Reader] = {
         str: lambda value, _: text(value),
         int: lambda value, _: integer(value),
@@ -218,7 +214,7 @@ def _reader(kind: Any) -> _Reader:
         return _union_reader(arguments)
     if origin is Literal:
         return lambda value, _: _among(value, arguments)
-    if origin in (np.ndarray, NDArray):  # numpy before 2.5 has resolved the alias, later ones leave it as it is
+    if origin in (np.ndarray, NDArray):  # NumPy before 2.5 resolves the alias
         scalar = arguments[0] if origin is NDArray else get_args(arguments[1])[0]
         return lambda value, file: _column(value, np.dtype(scalar), file.unpacker)
     if origin is Mapping:
@@ -227,9 +223,9 @@ def _reader(kind: Any) -> _Reader:
         raise NotImplementedError(f"a field of type {kind} can't be read from a file")
     if origin is Sequence or arguments[-1] is Ellipsis:
         read = _reader(arguments[0])
-        return lambda value, file: tuple(read(each, file) for each in _list(value))
+        return lambda value, file: tuple(read(each, file) for each in json_list(value))
     readers = [_reader(argument) for argument in arguments]
-    return lambda value, file: tuple(read(each, file) for read, each in zip(readers, _list(value), strict=True))
+    return lambda value, file: tuple(read(each, file) for read, each in zip(readers, json_list(value), strict=True))
 
 
 def _dataclass_reader(kind: type[Any]) -> _Reader:
@@ -237,7 +233,7 @@ def _dataclass_reader(kind: type[Any]) -> _Reader:
     readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
 
     def read(value: object, file: _File) -> Any:
-        values = _object(value)
+        values = json_object(value)
         if unknown := values.keys() - readers.keys():
             raise ValueError(f"a {kind.__name__} has no {', '.join(sorted(unknown))}")
         return kind(**{name: readers[name](each, file) for name, each in values.items()})
@@ -269,11 +265,11 @@ def _mapping_reader(key_type: type, value_type: Any) -> _Reader:
             raise ValueError(f"{key!r} is no number as save writes it")
         return int(key)
 
-    return lambda value, file: {key_of(key): read(each, file) for key, each in _object(value).items()}
+    return lambda value, file: {key_of(key): read(each, file) for key, each in json_object(value).items()}
 
 
 def _read_capture(value: object, file: _File) -> Capture:
-    index = integer(_object(value)["capture"])
+    index = integer(json_object(value)["capture"])
     _in_range("a capture", index, len(file.captures))
     return file.captures[index]
 
@@ -287,37 +283,24 @@ def _among(value: object, allowed: tuple[object, ...]) -> object:
 def _float(value: object) -> float:
     if isinstance(value, dict):
         return _NOT_FINITE[text(cast("dict[str, object]", value)["float"])]
-    float(number(value))  # an OverflowError for an integer past what any float is
+    float(number(value))  # raises OverflowError for a huge integer
     return cast("float", value)
 
 
 def _column(value: object, dtype: np.dtype[Any], unpacker: Unpacker) -> NDArray[Any]:
-    column = _object(value)
+    column = json_object(value)
     stored = text(column["dtype"])
     if stored not in _DTYPES or np.dtype(stored).kind != dtype.kind:
         raise TypeError(f"a column of {dtype} was expected, not of {stored}")
-    shape = [integer(size) for size in _list(column["shape"])]
+    shape = [integer(size) for size in json_list(column["shape"])]
     if any(size < 0 for size in shape):
         raise ValueError("a shape is negative")
-    return (
-        np.frombuffer(_unpacked(column, unpacker), stored).reshape(shape).astype(dtype)
-    )  # a copy: one that can be written to
-
-
-def _object(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"an object was expected, not {type(value).__name__}")
-    return cast("dict[str, Any]", value)
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"a list was expected, not {type(value).__name__}")
-    return cast("list[Any]", value)
+    # `astype` copies, so the column can be written to.
+    return np.frombuffer(_unpacked(column, unpacker), stored).reshape(shape).astype(dtype)
 
 
 def _check(result: object) -> None:
-    """Raise ValueError if a part of a result refers to what is not there: what the views and summaries rely on."""
+    """Raise ValueError if parts of a result don't fit together; views and summaries rely on it."""
     match result:
         case Comparison():
             lengths = {samples.count for samples in result.samples.values()}
@@ -339,7 +322,8 @@ def _check(result: object) -> None:
                 if len({len(times), len(times.starts), len(times.seconds), len(times.ways)}) != 1:
                     raise ValueError("the columns of a function's calls are not of one length")
         case DynamicReport():
-            _check_sizes(result.sizes)
+            if any(not row.seconds or row.sizes.keys() != row.bucket.keys() for row in result.sizes):
+                raise ValueError("sizes have no time, or a bucket of other dimensions")
         case Profile():
             if result.timeline is not None:
                 _check_timeline(result.timeline, len(result.ops))
@@ -347,11 +331,6 @@ def _check(result: object) -> None:
                 _check_events(result.events)
         case _:
             pass
-
-
-def _check_sizes(rows: Sequence[PaddedSizes]) -> None:
-    if any(not row.seconds or row.sizes.keys() != row.bucket.keys() for row in rows):
-        raise ValueError("sizes have no time, or a bucket of other dimensions")
 
 
 def _check_axes(axes: Sequence[Axis], rows: Sequence[SweepRow | MemoryRow]) -> None:
@@ -379,7 +358,7 @@ def _check_events(events: Events) -> None:
     _in_range("a thread", events.thread, len(events.threads))
     _in_range("a kind", events.kind, HOST + 1)
     _in_range("an op", events.what[events.kind == THUNK], len(events.ops))
-    # What a record or a region refers to is a number of its own, no index.
+    # `what` of a record or a region is no index.
     _in_range("a name", events.what[np.isin(events.kind, (WAIT, BETWEEN, HOST))], len(events.names))
     _in_range("the caller's thread", events.python + 1, len(events.threads) + 1)
 

@@ -1,11 +1,11 @@
-"""A file of signals: YAML that says what is done with the parts of a program that have a name.
+"""The file of signals: YAML with settings for named parts of a program.
 
     forward:
       compile: true             # at the first call; false leaves its functions alone, also where hot paths are on
       optimization_level: 4     # 0 to 4
       shard: {axis: 0, workers: 4}    # or a list of devices: [0, 1, 2, 3]
 
-What can't be is refused with its line, and the nearest name that can.
+A wrong entry is refused with its line and the nearest allowed name.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MOST_DEVICES, _MOST_DIMENSIONS = 100_000, 1_000
 
 
 def read_signals(path: str | PathLike[str]) -> dict[str, SignalSettings]:
-    """The settings of each signal in a file.
+    """Return the settings of each signal in a file.
 
     Raises:
-        SignalsError: It can't be read, or has a mistake; says in which line.
+        SignalsError: The file can't be read, or has a mistake; names the line.
     """
     try:
         content = read_bytes(os.path.expanduser(path), _LARGEST, "a file of signals", SignalsError)
@@ -42,7 +42,7 @@ def read_signals(path: str | PathLike[str]) -> dict[str, SignalSettings]:
 
 
 class _Reader:
-    """Reads one file: its nodes have lines, which the values that YAML makes of them haven't."""
+    """Reader of one file; works on YAML nodes, because they have line numbers."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -104,7 +104,7 @@ class _Reader:
         return tuple(devices)
 
     def _items(self, node: Any, allowed: tuple[str, ...] | None) -> Iterator[tuple[str, Any, Any]]:
-        """The keys and values of a mapping, each with its node."""
+        """Yield the keys and values of a mapping, each with its node."""
         line = node.start_mark.line + 1
         if node.id != "mapping":
             what = f"a mapping of {', '.join(allowed)}" if allowed else "a mapping from names of signals"
@@ -118,14 +118,14 @@ class _Reader:
                 hint = did_you_mean(key, names) if isinstance(key, str) else ""
                 self._refuse(at, f"there is no {brief(key)}; allowed are {', '.join(names) or 'names'}", hint)
             if key in seen:
-                self._refuse(at, f"{brief(key)} stands here twice")
+                self._refuse(at, f"{brief(key)} is given twice")
             seen.add(key)
             yield key, key_node, value_node
 
     def _value(self, node: Any) -> Any:
         try:
             return self._constructor.construct_object(node, deep=True)
-        except Exception as error:  # what a tag asks for isn't made
+        except Exception as error:  # the safe loader refuses tags
             self._refuse(node.start_mark.line + 1, f"this can't be read: {getattr(error, 'problem', error)!s:.300}")
 
     def _refuse(self, line: int, problem: str, hint: str = "") -> NoReturn:
@@ -134,6 +134,6 @@ class _Reader:
 
 
 _DONATE = (
-    "donate is true, and can't be: whoever calls a function may use its arguments afterwards, and that nobody does "
-    "isn't proven.\n  Hint: jax.jit(f, donate_argnums=…) around a function of which you know"
+    "donate can't be true: a caller may use an argument after the call, and Explorer can't prove that none does.\n"
+    "  Hint: use jax.jit(f, donate_argnums=…) where you know that none does"
 )

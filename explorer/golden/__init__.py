@@ -1,1 +1,1 @@
-"""Keeping what was gained: what a compiler makes of a function is recorded, and held against what it makes later."""
+"""Golden files: recorded facts about a function's compiled program, and their comparison."""

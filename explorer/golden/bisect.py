@@ -1,7 +1,7 @@
-"""bisect: which commit, or which release of JAX, made a check fail that passed before.
+"""bisect: the commit, or the release of JAX, from which on a check fails.
 
-Each candidate is checked in a process of its own: a commit in a worktree beside the repository, a release of JAX from a
-folder of Explorer's own, which pip fills and the user's environment never sees.
+Each candidate is checked in another process: a commit in a git worktree, a release of JAX from a folder of
+Explorer's own, which pip fills and the user's environment never sees.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _PATIENCE = 3600.0  # seconds for one candidate: its packages, and a compile
 
 
 def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisection:
-    """The first of `candidates` that fails, where the first one passes and the last one fails.
+    """Return the first candidate that fails, given that the first one passes and the last one fails.
 
-    Those that can't be checked are left out, and named where they stand at the border.
+    Candidates that can't be checked are skipped, and named if they are at the border.
 
     Raises:
         OptionError: The first doesn't pass, or the last doesn't fail.
@@ -66,14 +66,14 @@ def _nearest(numbers: Sequence[int], to: float) -> int:
 
 
 def bisect_golden(path: Path, start: str, end: str) -> Bisection:
-    """Between which commits, or releases of JAX, a golden file's check began to fail.
+    """Return the commit, or the release of JAX, from which on a golden file's check fails.
 
     Args:
         path: The golden file.
-        start, end: Two releases of JAX (`0.10.2`), or two commits of the repository that this folder is in.
+        start, end: Two releases of JAX (`0.10.2`), or two commits of the current folder's repository.
 
     Raises:
-        OptionError: There are no such; or the check fails at the start, or passes at the end.
+        OptionError: A release or commit is unknown, the check fails at the start, or it passes at the end.
     """
     path = path.resolve()
     if _RELEASE.fullmatch(start) and _RELEASE.fullmatch(end):
@@ -82,9 +82,7 @@ def bisect_golden(path: Path, start: str, end: str) -> Bisection:
 
 
 def _check(path: Path, candidate: str, folder: Path, python_path: Sequence[str]) -> Verdict:
-    """Run the check in a process of its own."""
-    # Explorer itself is this one: what it says of them is compared.
-    here = str(Path(__file__).parents[2])
+    here = str(Path(__file__).parents[2])  # this Explorer checks all candidates
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*python_path, here])}
     command = [sys.executable, "-P", "-m", "explorer", "check", str(path), "--format", "json"]
     done = _run(command, folder, environment)
@@ -149,11 +147,13 @@ def _worktree(top: Path, commit: str) -> Generator[Path]:
 
 
 def _releases(start: str, end: str) -> Sequence[str]:
-    """The releases that pip offers for this Python, from the older to the newer."""
+    """Return the releases that pip offers for this Python, from `start` to `end`."""
     done = _run([sys.executable, "-m", "pip", "index", "versions", "jax"], Path.cwd())
     offered = re.search(r"Available versions: (.*)", done.stdout)
     names = [name.strip() for name in offered[1].split(",")] if offered else []
-    releases = sorted((name for name in names if _RELEASE.fullmatch(name)), key=_order)
+    releases = sorted(
+        (name for name in names if _RELEASE.fullmatch(name)), key=lambda release: [*map(int, release.split("."))]
+    )
     missing = [each for each in (start, end) if each not in releases]
     if missing:
         raise OptionError(
@@ -161,10 +161,6 @@ def _releases(start: str, end: str) -> Sequence[str]:
         )
     at, to = releases.index(start), releases.index(end)
     return releases[at : to + 1] if at <= to else releases[to : at + 1][::-1]
-
-
-def _order(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.split("."))
 
 
 def _at_release(path: Path, release: str) -> Verdict:

@@ -1,4 +1,4 @@
-"""`python -m explorer record module:function -o step.golden`, and `python -m explorer check`: a guard for CI."""
+"""`python -m explorer record`, `check` and `bisect`: a guard for CI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+import explorer as ex  # loads each module at first use: the other verbs start without JAX
 from explorer.analysis.golden import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import OptionError
@@ -23,15 +23,12 @@ _NOT_CHECKED = 2
 
 
 def add_record(verbs: Any) -> None:
-    """Add `record` to the command line."""
-    about = (
-        "Compile a function and write what the compiler made of it as a small text file, for `check` to compare with."
-    )
-    verb = verbs.add_parser("record", help="write what a function compiles to, to be kept", description=about)
+    about = "Compile a function, and write facts about the result as a small text file, for `check` to compare with."
+    verb = verbs.add_parser("record", help="record facts about a compiled function", description=about)
     add_target(verb)
     verb.add_argument(
         "--target", dest="hardware", metavar="HARDWARE", action="append", default=[],
-        help="compile for h100, v5e:4x4, …; may be given several times; `cpu` or `gpu` is what is here",
+        help="compile for h100, v5e:4x4, …; may be given several times; `cpu` or `gpu` is this machine",
     )  # fmt: skip
     add_output(verb, "FUNCTION.golden if not given")
     add_format(verb)
@@ -39,21 +36,19 @@ def add_record(verbs: Any) -> None:
 
 
 def add_check(verbs: Any) -> None:
-    """Add `check` to the command line."""
     about = (
         "Compile each function that a golden file records, and compare. Exit status: 1 if something grew beyond its "
         "tolerance, 2 if it could not be compared."
     )
-    verb = verbs.add_parser("check", help="compare functions with what was recorded of them", description=about)
+    verb = verbs.add_parser("check", help="compare functions with their records", description=about)
     verb.add_argument("files", metavar="FILE", nargs="*", type=Path, help="the project's if none is given")
-    verb.add_argument("--update", action="store_true", help="write those that are different anew")
+    verb.add_argument("--update", action="store_true", help="rewrite golden files that differ")
     add_format(verb, "sarif", "markdown")
     verb.set_defaults(run=_check, error_status=_NOT_CHECKED)
 
 
 def add_bisect(verbs: Any) -> None:
-    """Add `bisect` to the command line."""
-    about = "Say which commit, or which release of JAX, made the check of a golden file fail; each is tried apart."
+    about = "Find the commit, or the release of JAX, from which on the check of a golden file fails."
     verb = verbs.add_parser("bisect", help="find what made a check fail", description=about)
     verb.add_argument("file", metavar="FILE", type=Path, help="the golden file")
     verb.add_argument(
@@ -79,7 +74,7 @@ def _record(given: argparse.Namespace) -> int:
 
 
 def _recorded(function: str, arguments: list[str], targets: list[str]) -> Golden:
-    # What the user's code prints while it is imported and traced is no part of the report.
+    # Output of the user's code is no part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         called, module = function_of(function)
         args, kwargs = arguments_of(called, arguments, vars(module))
@@ -94,26 +89,21 @@ def _check(given: argparse.Namespace) -> int:
             "there is no golden file here.\n  Hint: `python -m explorer record module:function` writes one."
         )
     results = [_compared(path) for path in files]
-    print(_FORMATS[given.format](*results))
+    formats = {"json": check_json, "sarif": check_sarif, "markdown": check_markdown}
+    to_text = formats.get(given.format, lambda *results: "\n\n".join(result.to_text() for result in results))
+    print(to_text(*results))
     if not given.update:
         return 0 if all(result.passed for result in results) else 1
     for path, result in zip(files, results, strict=True):
         if result.now != Golden.load(path):
             result.now.save(path)
-            print(f"{path}: written anew", file=sys.stderr)
+            print(f"{path}: updated", file=sys.stderr)
     return 0
 
 
 def _compared(path: Path) -> CheckResult:
     before = Golden.load(path)
     if not before.function.rpartition(":")[0]:
-        raise OptionError(f"{path} was recorded in a test: run that test, with --update-golden to write it anew.")
+        raise OptionError(f"{path} was recorded in a test: run that test with --update-golden to update it.")
     now = _recorded(before.function, list(before.arguments), [program.target for program in before.programs])
     return compared(before, now, str(path))
-
-
-def _text(*results: CheckResult) -> str:
-    return "\n\n".join(result.to_text() for result in results)
-
-
-_FORMATS = {"text": _text, "json": check_json, "sarif": check_sarif, "markdown": check_markdown}

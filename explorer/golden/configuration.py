@@ -1,7 +1,7 @@
-"""Which golden files a project has: `[tool.explorer.check]` in its pyproject.toml.
+"""Golden files of a project: `[tool.explorer.check]` in its pyproject.toml.
 
 [tool.explorer.check]
-files = ["tests/golden/*.golden"]     # from the folder of pyproject.toml; all `*.golden` in and below it if not given
+files = ["tests/golden/*.golden"]     # relative to pyproject.toml; default: all `*.golden` in and below its folder
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _HIDDEN = (".", "node_modules")  # environments and caches hold other people's f
 
 
 def golden_files(folder: Path) -> list[Path]:
-    """The golden files of the project that a folder is in, sorted.
+    """Return the golden files of the project that a folder is in, sorted.
 
     Raises:
-        OptionError: pyproject.toml can't be read, or says of them what can't be.
+        OptionError: pyproject.toml can't be read, or its `files` is no list of patterns.
     """
     for above in (folder, *folder.parents):
         path = above / "pyproject.toml"

@@ -1,4 +1,4 @@
-"""The fixture `explorer_golden`: a test compares a function with the golden file beside it, and counts its compiles."""
+"""The pytest fixture `explorer_golden`: compares a function with its golden file, and counts the test's compiles."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from explorer.model.target import Target
 
 
 class GoldenTest:
-    """What the fixture gives: call it with a function and its arguments, as often as a test has functions.
+    """Value of the fixture: call it with each function and its arguments.
 
     Args:
-        path: Where the golden file of the function of this name is.
-        update: Whether to write what is there now.
-        ledger: What the test compiled so far.
+        path: Maps a function's name to its golden file.
+        update: Whether to write the golden files.
+        ledger: Compiles of the test so far.
         fail: Fails the test with a text.
     """
 
@@ -35,7 +35,7 @@ class GoldenTest:
     def __call__(
         self, function: Callable[..., Any], /, *args: Any, targets: Sequence[str | Target] = (), **kwargs: Any
     ) -> CheckResult:
-        """Compare; see `explorer.record` for the arguments.
+        """Compare a function with its golden file; arguments as for `explorer.record`.
 
         Raises:
             GoldenFileError: There is no golden file yet.
@@ -60,7 +60,7 @@ class GoldenTest:
 
 
 def _kept(path: Path, now: Golden) -> Golden:
-    """The new record, with the tolerance of the file that it replaces."""
+    """Return the new record with the tolerance of the existing file."""
     try:
         return replace(now, tolerance=load(path).tolerance)
     except (FileNotFoundError, GoldenFileError):
@@ -68,7 +68,7 @@ def _kept(path: Path, now: Golden) -> Golden:
 
 
 def _compiles(ledger: Ledger) -> dict[str, int]:
-    """By function of the user's, how often it was compiled, or its binary came from the persistent cache."""
+    """Return the number of compiles, including persistent cache hits, of each of the user's functions."""
     counts: Counter[str] = Counter()
     for summary in ledger.functions():
         if not summary.eager and not is_library_file(summary.file):
@@ -77,7 +77,7 @@ def _compiles(ledger: Ledger) -> dict[str, int]:
 
 
 def _with_reason(change: Change, ledger: Ledger) -> Change:
-    """Of a function that compiles more often: why it last did, and where it was called."""
+    """Return a change with the reason and call site of the function's last recompile, if there is one."""
     again = [event for event in ledger.recompiles() if event.function == change.function]
     if not again:
         return change

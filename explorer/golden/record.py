@@ -1,4 +1,4 @@
-"""record() and check(): what the compiler makes of a function, kept as a small file, and compared with it later."""
+"""record() and check(): facts about a compiled function in a small file, and their comparison."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ from explorer.pitfalls.lint import LintOptions, Observation, observe
 def record(
     function: Callable[..., Any] | Call, /, *args: Any, targets: Sequence[str | Target] = (), **kwargs: Any
 ) -> Golden:
-    """What the compiler makes of a function now: kernels, FLOPs, bytes, memory, collectives and findings, by line.
-
-    It is compiled once for each target, and not run.
+    """Compile a function without running it; return kernels, FLOPs, bytes, memory, collectives and findings by line.
 
     Args:
         function, args, kwargs: As for `explore`.
-        targets: Hardware to compile for, as `explore(target=)` takes it, and `cpu` or `gpu` for what is here. Only
-            that if none is given.
+        targets: Hardware to compile for, as `explore(target=)` takes it, and `cpu` or `gpu` for this machine. Only this
+            machine if empty.
 
     Raises:
         OptionError: `targets` is no list.
@@ -57,13 +55,13 @@ def record(
         @cache
         def lint_trace() -> tuple[Observation, Findings]:
             observation = observe(call.function, call.args, call.kwargs, LintOptions())
-            evidence.callback(observation.evidence.close)
+            evidence.callback(observation.evidence.program.close)
             return observation, observation.findings_of_trace()
 
         def look_ahead(so_far: Capture) -> None:
-            with suppress(Exception):  # what fails here is done again below, and raises there
+            with suppress(Exception):  # repeated below, where it raises
                 lint_trace()
-                so_far.jaxpr.graph  # noqa: B018 - a stage keeps what was read of it
+                so_far.jaxpr.graph  # noqa: B018 - reads the stage, which keeps its graph
 
         here = jax.default_backend()
         captures = {
@@ -71,7 +69,7 @@ def record(
             for target in targets or (here,)
         }
         observation, of_trace = lint_trace()
-        # Each cure that is tried is a compile, and a golden file counts findings: none is.
+        # Without fixes: trying one would compile, and a golden file only counts findings.
         findings = [*of_trace, *observation.findings_of_program(captures.get(here))]
     folder, first = os.getcwd(), next(iter(captures.values()))
     return Golden(
@@ -86,11 +84,11 @@ def record(
 def check(
     function: Callable[..., Any] | Call, /, *args: Any, golden: Golden | str | PathLike[str], **kwargs: Any
 ) -> CheckResult:
-    """Hold a function against what was recorded of it: what grew beyond its tolerance, on which line, and why.
+    """Compare a function with its record, and return each growth beyond its tolerance with its line and cause.
 
     Args:
-        function, args, kwargs: As for `record`; it is compiled for the targets that were recorded.
-        golden: What `record` gave, or the file that it was saved as.
+        function, args, kwargs: As for `record`; compiled for the recorded targets.
+        golden: Result of `record`, or the file that it was saved to.
 
     Raises:
         GoldenFileError: The file can't be read.

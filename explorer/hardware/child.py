@@ -1,8 +1,7 @@
-"""The process that has a compiler for other hardware: `process.py` starts it, and asks it again and again.
+"""The compiler process for other hardware, started by `process.py`.
 
-It reads requests from standard input and writes answers to what was its standard output; what compilers print goes to
-standard error, which its parent keeps for errors. A request, and an answer, is a line of JSON and as many bytes behind
-it as the line says:
+It reads requests from standard input and writes answers to its original standard output; output of compilers goes to
+standard error, which the parent keeps for errors. A request or an answer is a line of JSON, followed by `size` bytes:
 
     {"platform", "topology", "config", "count", "options", "code", "most", "size"} + MLIR bytecode
     {"memory", "cost", "device", "seconds", "size"} + HLO text, or {"error"}
@@ -22,7 +21,7 @@ from explorer.hardware.limits import limit_memory
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until standard input ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # libtpu and plugins print what they like
     _write(answers, {"ready": True})
@@ -31,7 +30,7 @@ def main() -> None:
         program = sys.stdin.buffer.read(int(request["size"]))
         try:
             head, text = _answer(request, program)
-        except Exception as error:  # of a compiler, whatever it raises: it is the answer
+        except Exception as error:  # any error of a compiler is an answer
             head, text = {"error": str(error), "kind": type(error).__name__}, b""
         _write(answers, head, text)
 

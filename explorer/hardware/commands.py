@@ -1,20 +1,19 @@
-"""`python -m explorer targets …`: the hardware that can be compiled for, and its compilers."""
+"""`python -m explorer targets …`: hardware to compile for, and its compilers."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+import explorer as ex  # loads each module at first use: the other verbs start without JAX
 from explorer.files.reports import add_format, is_json, present
 from explorer.hardware.installed import install, platform_of, remove
 
 
 def add_targets(verbs: Any) -> None:
-    """Add `targets` to the command line."""
     about = (
-        "List the hardware that can be compiled for without having it; install its compiler into a folder of "
-        "Explorer's own, where JAX doesn't see it, with the index and proxy that pip is configured for; or remove it."
+        "List hardware to compile for, which need not be here. Install its compiler into Explorer's own folder, "
+        "outside of JAX's environment, with pip as configured; or remove it."
     )
     verb = verbs.add_parser("targets", help="list hardware to compile for; install a compiler", description=about)
     verb.add_argument("action", nargs="?", choices=("list", "install", "remove"), default="list")
@@ -26,14 +25,16 @@ def add_targets(verbs: Any) -> None:
 def _targets(given: argparse.Namespace) -> int:
     if given.action == "list":
         if given.target:
-            raise ex.OptionError("list takes no target.\n  Hint: python -m explorer targets install " + given.target[0])
+            raise ex.errors.OptionError(
+                "list takes no target.\n  Hint: python -m explorer targets install " + given.target[0]
+            )
         targets = ex.targets()
         present(given, "targets", targets, lambda: _print(targets))
         return 0
     if not given.target:
-        raise ex.OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
+        raise ex.errors.OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
     lines: list[str] = []
-    emit = lines.append if is_json(given) else print  # a download takes minutes: a person sees each line as it comes
+    emit = lines.append if is_json(given) else print  # a download takes minutes, so text is printed line by line
     for platform in dict.fromkeys(platform_of(text) for text in given.target):
         if given.action == "install":
             install(platform, emit)
@@ -43,7 +44,7 @@ def _targets(given: argparse.Namespace) -> int:
     return 0
 
 
-def _print(targets: ex.Targets) -> None:
+def _print(targets: ex.types.Targets) -> None:
     from rich.console import Console
 
     Console(soft_wrap=True).print(targets, highlight=False)

@@ -1,4 +1,4 @@
-"""CPUs by their instructions: what XLA is given for one, and whether this machine's compiler has it."""
+"""XLA's flags for CPUs and its description of GPUs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Any
 from explorer.files.disk import read_text
 from explorer.model.target import Hardware, Target
 
-# XLA's compiler for CPUs takes the features of the machine that it runs on, and leaves out what is newer than it is
-# given (`cpu_features.cc`); a topology of CPUs that aren't here it has not ("topology not implemented for cpu", jaxlib
-# 0.10 to 0.12), and a wheel has no other architecture's code generator.
+# XLA's CPU compiler takes its machine's features, without those newer than `xla_cpu_max_isa` (`cpu_features.cc`). It
+# has no topologies of other CPUs ("topology not implemented for cpu", jaxlib 0.10 to 0.12), and a wheel has no code
+# generator for another architecture.
 ARM = "a CPU's compiler makes code for the architecture of its own machine: for ARM on ARM alone, where explore() is it"
 
 
 def xla_flags(target: Target) -> str:
-    """What `XLA_FLAGS` is in the process that compiles for CPUs, empty for other hardware.
-
-    It is read once in a process: given with one program, XLA takes it and goes by its own machine.
-    """
+    """Return `XLA_FLAGS` for a process that compiles for CPUs, read once in a process; empty for other hardware."""
     if target.platform != "cpu":
         return ""
     count = f" --xla_force_host_platform_device_count={target.count}" if target.count > 1 else ""
@@ -28,7 +25,7 @@ def xla_flags(target: Target) -> str:
 
 
 def lacking_feature(device: Hardware) -> str:
-    """Why this machine can't compile for a CPU, as the rest of a sentence; empty where it can."""
+    """Return why this machine can't compile for a CPU, as the end of a sentence; empty if it can."""
     if device.platform != "cpu":
         return ""
     machine = platform.machine()
@@ -43,7 +40,7 @@ def lacking_feature(device: Hardware) -> str:
 
 @cache
 def _features() -> frozenset[str]:
-    """What the system says that this machine's CPU has; empty where it doesn't say."""
+    """Return the CPU flags that the system reports; may be empty."""
     try:
         text = read_text("/proc/cpuinfo")
     except OSError:
@@ -52,8 +49,8 @@ def _features() -> frozenset[str]:
     return frozenset(next(lines, "").split())
 
 
-# The numbers of XLA's PrimitiveType, by the dtype whose rate they have: bf16 is as fast as f16 on each of these, and
-# one 8-bit format as fast as another.
+# Numbers of XLA's PrimitiveType by the dtype with their rate: bf16 is as fast as f16 on each of these GPUs, and all
+# 8-bit floats are equally fast.
 _TYPES = {
     "s8": (2, 6),
     "s32": (4, 8),
@@ -65,10 +62,7 @@ _TYPES = {
 
 
 def target_config(device: Hardware) -> str:
-    """The proto as text; empty for what is no GPU.
-
-    What it says of a driver and cuDNN is that both are new enough for all that XLA may want of them.
-    """
+    """Return XLA's `GpuTargetConfig` as text; empty for hardware other than GPUs."""
     if device.platform not in ("cuda", "rocm"):
         return ""
     figures = device.compiler
@@ -103,7 +97,7 @@ def target_config(device: Hardware) -> str:
         parts.append(f"matrix_unit_description {{ {_rates(figures['matrix'], figures['clock'], 0)} }}")
     if figures["active_links"]:
         parts.append(f"device_interconnect_info {{ active_links: {figures['active_links']} }}")
-    if is_cuda:
+    if is_cuda:  # new enough for everything that XLA may want of the driver and cuDNN
         versions = {"driver": "13.0.0", "runtime": "12.8.0", "compile_time_toolkit": "12.8.0", "dnn": "9.10.0"}
         parts += [f'{name}_version: "{version}"' for name, version in versions.items()]
     dnn = "dnn_version_info { major: 9 minor: 10 }" if is_cuda else ""
@@ -118,13 +112,14 @@ def _capability(device: Hardware) -> str:
     if device.platform == "rocm":
         return f'rocm_compute_capability {{ gcn_arch_name: "{text}" }}'
     major, _, minor = text.rstrip("a").partition(".")
-    # sm_90a and sm_100a: instructions of this generation only, which XLA's matrix products use.
+    # sm_90a and sm_100a have instructions of this generation only, which XLA's matrix products use.
     feature = "ACCELERATED_FEATURES" if text.endswith("a") else "NONE"
     return f"cuda_compute_capability {{ major: {major} minor: {minor} feature_extension: {feature} }}"
 
 
 def _rates(table: Mapping[str, Any], clock: float, fixed: int) -> str:
-    """Of a scalar unit, `fixed` operations a clock in as many units as the table says; else the other way round."""
+    # A scalar unit has `fixed` operations per clock in as many units as the table says, a matrix unit (`fixed` 0) the
+    # reverse.
     infos: list[str] = []
     for dtype, rate in table.items():
         for number in _TYPES.get(dtype, ()):

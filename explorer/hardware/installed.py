@@ -1,8 +1,8 @@
-"""The compilers of other hardware, each in a folder of Explorer's own that the user's JAX never sees.
+"""Compilers of other hardware, each in a folder of Explorer's own that the user's JAX never sees.
 
-Beside JAX, a GPU's wheel prints a traceback at each start where there is no GPU, and a `libtpu` that is newer than
-jaxlib ends the process. So pip puts the wheel that fits this jaxlib, without what it depends on, where only the process
-that compiles looks.
+In JAX's environment, a GPU's wheel prints a traceback at each start without a GPU, and a `libtpu` newer than jaxlib
+ends the process. So pip installs the wheel that fits this jaxlib, without dependencies, where only the compiler
+process looks.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -24,21 +25,19 @@ from explorer.errors import MissingCompilerError, MissingPackageError
 from explorer.files.disk import cache_folder, write_text
 from explorer.hardware.names import parse_target
 
-_DONE = "installed-by-explorer"  # written last: a folder without it is half of one
+_DONE = "installed-by-explorer"  # written last: a folder without this file is incomplete
 _PATIENCE = 1800.0  # seconds for 200 MB over a slow line
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether `install_into` has filled it."""
+    """Return True if `install_into` has filled the folder."""
     return (folder / _DONE).is_file()
 
 
 def distrust(folder: Path) -> str:
-    """Return why code in a folder may not run: another user can put code there. Empty if only this user and root can.
-
-    The folder and those of Explorer's cache above it belong to this user or root, who alone can write there; above them
-    nothing may be writable for all, as in a shared folder where another user can exchange the next one.
-    """
+    """Return why code in a folder may not run, because another user can put code there; empty if it may."""
+    # The folder and those of Explorer's cache above it must belong to this user or root, and be writable only for them.
+    # Above the cache nothing may be writable for all, as in a shared folder where another user can swap the next one.
     if not hasattr(os, "getuid"):
         return ""  # Windows, where the user's profile is private
     folder, own = folder.resolve(), cache_folder().resolve()
@@ -54,7 +53,7 @@ def distrust(folder: Path) -> str:
 
 
 def _is_shared(group: int) -> bool:
-    """Return False for a user's private group, by which Linux lets nobody else write."""
+    """Return False for a user's private group, which Linux gives to each user."""
     import grp
     import pwd
 
@@ -66,19 +65,16 @@ def _is_shared(group: int) -> bool:
 
 
 def install_into(folder: Path, requirement: str, *options: str, needs: str = "") -> None:
-    """Install a package where only those look who know the folder; what is there already stays.
-
-    pip does it, or uv where there is no pip, with the index, proxy and cache that it is configured for.
+    """Install a package into a folder, with pip or else uv as configured; an existing install stays.
 
     Args:
-        folder: Where to.
+        folder: Target folder.
         requirement: As pip takes it: `jax==0.11.0`.
-        options: Of pip's and uv's, as `--no-deps`; and further packages.
-        needs: What must be in the folder then.
+        options: Options of pip and uv, such as `--no-deps`, and further packages.
+        needs: File or folder that the install must have.
 
     Raises:
-        MissingPackageError: It failed; says why in a line. Nothing is left behind. Or it is there, and another user can
-            write to it.
+        MissingPackageError: The install failed and was removed, or another user can write to the existing one.
     """
     if is_whole(folder):
         if reason := distrust(folder):
@@ -91,7 +87,7 @@ def install_into(folder: Path, requirement: str, *options: str, needs: str = "")
         if not (unfinished / needs).exists():
             raise MissingPackageError(f"{requirement} was installed and has no {needs}.")
         write_text(unfinished / _DONE, f"{requirement}\n")
-        shutil.rmtree(folder, ignore_errors=True)  # half of one, as an interrupted removal leaves it
+        shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted removal
         unfinished.rename(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -122,16 +118,16 @@ def _pip(folder: Path, requirement: str, options: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Compiler:
-    """The wheel with one platform's compiler.
+    """Wheel with one platform's compiler.
 
     Args:
         platform: `cuda`, `rocm`, `tpu`.
-        requirement: What pip is asked for: the release that this jaxlib was built with.
-        size: Bytes to download, about; unpacked it takes three times as much.
-        module: What stands in the folder where it is there.
-        lacks: What it needs besides, that no wheel has; empty where nothing.
-        routines: The wheel with what programs call of the maker's libraries, as cuSOLVER for linear algebra: a compiler
-            refuses a call of what isn't registered, though the libraries themselves needn't be here. Empty for none.
+        requirement: For pip: the release that fits this jaxlib.
+        size: Approximate bytes to download; unpacked, three times as much.
+        module: Path in the folder that an install has.
+        lacks: Requirement that no wheel has; may be empty.
+        routines: Wheel that registers the vendor's library calls, such as cuSOLVER: a compiler refuses unregistered
+            calls, though it doesn't need the libraries. May be empty.
     """
 
     platform: str
@@ -143,34 +139,24 @@ class Compiler:
 
     @property
     def folder(self) -> Path:
-        """Where it is installed: a compiler for each jaxlib and each Python."""
+        """Return the install folder, separate for each jaxlib and Python."""
         python = f"py{sys.version_info.major}{sys.version_info.minor}"
         name = self.requirement.replace("==", "-").replace(".*", "")
-        return compilers_folder() / f"{name}-{python}"
+        return cache_folder() / "compilers" / f"{name}-{python}"
 
     @property
     def is_installed(self) -> bool:
-        """Whether it is in its folder, whole."""
         return is_whole(self.folder)
 
     @property
     def lacks_routines(self) -> bool:
-        """Whether its folder is of a time when the routines weren't installed with it."""
+        """Return True if the install is from an older Explorer, without the routines."""
         module = self.routines.partition("==")[0].replace("-", "_")
         return self.is_installed and bool(module) and not (self.folder / module).is_dir()
 
 
-def compilers_folder() -> Path:
-    """Where all of them are."""
-    return cache_folder() / "compilers"
-
-
 def compiler_of(platform: str) -> Compiler:
-    """The compiler of a platform that fits this jaxlib.
-
-    Raises:
-        MissingCompilerError: There is none.
-    """
+    """Return the compiler of a platform that fits this jaxlib, or raise MissingCompilerError."""
     jaxlib = version("jaxlib")
     match platform:
         case "cuda":
@@ -189,22 +175,20 @@ def compiler_of(platform: str) -> Compiler:
 
 
 def _libtpu() -> str:
-    """The release that JAX itself was tested with: its extra `tpu` says it. A newer one ends the process."""
-    try:
+    """Return the requirement in JAX's extra `tpu`; a newer libtpu would end the process."""
+    with suppress(PackageNotFoundError):  # JAX may run from a checkout
         for line in requires("jax") or ():
             requirement, _, marker = line.partition(";")
             if requirement.startswith("libtpu") and "tpu" in marker:
                 return requirement.replace(" ", "")
-    except PackageNotFoundError:  # a JAX that is no installed distribution, as a checkout
-        pass
     return "libtpu"
 
 
 def path_of(compiler: Compiler) -> Sequence[str]:
-    """What the process that compiles needs on its path: nothing where the compiler stands beside JAX already.
+    """Return the compiler's folder for the path of the compiler process; empty if JAX's environment has the compiler.
 
     Raises:
-        MissingCompilerError: It is not installed, or another user can write to its folder.
+        MissingCompilerError: The compiler is not installed, or another user can write to its folder.
     """
     if compiler.is_installed:
         if reason := distrust(compiler.folder):
@@ -228,19 +212,17 @@ def _stands_beside_jax(compiler: Compiler) -> bool:
 
 
 def is_available(platform: str) -> bool:
-    """Whether a platform can be compiled for without installing anything."""
+    """Return True if a platform can be compiled for without installing anything."""
     compiler = compiler_of(platform)
     return (compiler.is_installed and not distrust(compiler.folder)) or _stands_beside_jax(compiler)
 
 
 def install(platform: str, say: Callable[[str], None] = print) -> Path:
-    """Install a platform's compiler where only Explorer finds it, and return its folder.
-
-    pip does it, with the index, proxy and cache that it is configured for. What is there already stays.
+    """Install a platform's compiler into Explorer's own folder with pip as configured, and return the folder.
 
     Args:
         platform: `cuda`, `rocm`, `tpu`.
-        say: Is told what happens: the size first.
+        say: Receives progress messages, the size first.
 
     Raises:
         MissingCompilerError: pip failed; nothing is left behind.
@@ -267,7 +249,7 @@ def install(platform: str, say: Callable[[str], None] = print) -> Path:
 
 
 def remove(platform: str) -> bool:
-    """Remove a platform's compiler; whether there was one."""
+    """Remove a platform's compiler; return True if there was one."""
     folder = compiler_of(platform).folder
     was_there = folder.exists()
     shutil.rmtree(folder, ignore_errors=True)
@@ -275,10 +257,6 @@ def remove(platform: str) -> bool:
 
 
 def platform_of(text: str) -> str:
-    """Whose compiler is meant: by its own name, `cuda`, or that of a device.
-
-    Raises:
-        UnknownTargetError: It names neither.
-    """
+    """Return the platform of a compiler's or a device's name; UnknownTargetError if it names neither."""
     name = text.strip().lower()
     return name if name in ("cuda", "rocm", "tpu") else parse_target(name).platform

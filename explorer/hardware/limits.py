@@ -1,4 +1,4 @@
-"""How much a process may take: of a compile for other hardware what its target says, else what the environment does."""
+"""Limits of a compile for other hardware, and memory limits of the hardware itself."""
 
 from __future__ import annotations
 
@@ -16,25 +16,21 @@ _SECONDS, _MEMORY = "EXPLORER_TARGET_SECONDS", "EXPLORER_TARGET_MEMORY"
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds and bytes that one compile may take; 0 for as many as it likes."""
+    """Seconds and bytes that one compile may take; 0 for no limit."""
 
     seconds: float = 0.0
     memory: int = 0
 
 
 def limits_of(target: Target) -> Limits:
-    """Those of a target, which are given with it; else those of the environment.
-
-    Raises:
-        OptionError: The environment has no number there.
-    """
+    """Return a target's limits, or else those of the environment; OptionError if these are no numbers."""
     return Limits(
         target.compile_seconds or _number(_SECONDS, "seconds"), target.compile_memory or int(_number(_MEMORY, "bytes"))
     )
 
 
 def limit_memory(most: int) -> None:
-    """Have what would take more bytes fail in this process, rather than the system end another; 0 takes it back."""
+    """Limit this process's data in bytes (0 for no limit), so that large allocations fail in Python."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -53,7 +49,7 @@ def _number(name: str, unit: str) -> float:
     return value
 
 
-_FRACTION = 0.75  # what XLA's allocator takes of a GPU's memory, unless it is told otherwise
+_FRACTION = 0.75  # of a GPU's memory, XLA's default
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = r"(\d+(?:\.\d+)?)([KMGT]?)"
 _TPU = re.compile(rf"(?s)Ran out of memory on HBM.*?required.*?\({_SIZE}\) exceeds available \w+ \({_SIZE}\)")
@@ -62,12 +58,12 @@ _USED = re.compile(rf"(?s)Ran out of memory in memory space hbm.*?Used {_SIZE} o
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a program may take of one device.
+    """Memory for a program on one device.
 
     Args:
-        bytes: How many; 0 where that isn't known.
-        basis: Who says so, as the rest of a sentence.
-        is_compilers: Whether the compiler itself refuses what doesn't fit: then that decides, and not the figure.
+        bytes: Size; 0 if unknown.
+        basis: Source of the figure, as the end of a sentence.
+        is_compilers: Whether the compiler itself refuses larger programs, which then decides.
     """
 
     bytes: int
@@ -76,18 +72,13 @@ class Capacity:
 
 
 def capacity_of(target: Target) -> Capacity:
-    """What a program may take of each of a target's devices.
-
-    A TPU's compiler lays out the whole of its memory, and refuses a program that needs more. A GPU's compiler compiles
-    whatever it is given; when it runs, XLA's allocator has three quarters of the memory, or what
-    `XLA_PYTHON_CLIENT_MEM_FRACTION` says.
-    """
+    """Return the memory for a program on each of a target's devices."""
     device = target.device
-    if target.platform == "tpu":
+    if target.platform == "tpu":  # the compiler allocates all memory, and refuses a program that needs more
         return Capacity(device.memory, "the compiler's own error where it doesn't fit", True)
     if target.platform == "cpu":
         return Capacity(0, "a CPU's memory is that of its machine")
-    fraction = _fraction()
+    fraction = _fraction()  # a GPU's compiler takes any program; XLA's allocator then has a fraction of the memory
     basis = f"{fraction:.0%} of the {bytes_text(device.memory)} published, which XLA's allocator takes"
     return Capacity(int(fraction * device.memory), basis)
 
@@ -103,14 +94,14 @@ def _fraction() -> float:
 
 @dataclass(frozen=True)
 class Overflow:
-    """A compiler's statement that a program doesn't fit into a device: bytes that it needs, at least, and has."""
+    """Least bytes of a program, and bytes of the device, from a compiler's error."""
 
     needed: int
     available: int
 
 
 def read_overflow(message: str) -> Overflow | None:
-    """The figures of a TPU compiler's error; None of any other.
+    """Return the figures of a TPU compiler's out-of-memory error; None for any other text.
 
     Example:
         >>> read_overflow("Ran out of memory on HBM, the total memory required for HLO temporaries (32.00G) exceeds "

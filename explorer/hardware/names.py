@@ -1,4 +1,4 @@
-"""`"8xh100"`, `"v5e:4x4"` → the devices that are meant."""
+"""Names of hardware: `"8xh100"`, `"v5e:4x4"`; estimates by its published figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from explorer.errors import UnknownTargetError
 from explorer.files.disk import parse_toml, read_text
 from explorer.hardware.cpu_features import ARM
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph, Node
+from explorer.model.graph import Node
 from explorer.model.results.estimates import PEAKS, Collectives, Estimate, Estimates
 from explorer.model.results.roofline import Peaks
 from explorer.model.target import Hardware, Target
@@ -30,17 +30,16 @@ _FILE = Path(__file__).with_name("figures.toml")
 
 @cache
 def all_hardware() -> Mapping[str, Hardware]:
-    """All of them by key, in the order of the file."""
+    """Return all devices by key, in the order of `figures.toml`."""
     return {key: _hardware(key, table) for key, table in _tables().items()}
 
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """The key of each other name."""
+    """Return the key of each alias."""
     return {alias: key for key, table in _tables().items() for alias in table.get("aliases", ())}
 
 
-@cache
 def _tables() -> Mapping[str, Mapping[str, Any]]:
     return {key: table for key, table in _contents().items() if key != "source"}
 
@@ -70,16 +69,16 @@ def _hardware(key: str, table: Mapping[str, Any]) -> Hardware:
     )
 
 
-_MOST = 1 << 16  # devices: eight times the largest pod there is
+_MAX_DEVICES = 1 << 16  # eight times the largest pod
 _ARM = {"arm", "arm64", "aarch64", "neoverse", "neoverse-n1", "neoverse-v1", "neoverse-v2", "graviton", "grace", "sve"}
 _NAME = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<key>[a-z][\w.\-]*?|\d[\w.\-]*?)(?:\s*:\s*(?P<sides>[\dx×]+))?")
 
 
 def parse_target(text: str | Target) -> Target:
-    """The devices that a name means.
+    """Return the devices of a name.
 
     Args:
-        text: A device of `explorer.targets()`; several as `8xh100`, or `v5e:4x4` in the topology of a TPU's pod.
+        text: A device of `explorer.targets()`; several as `8xh100`; a TPU pod with its topology as `v5e:4x4`.
 
     Raises:
         UnknownTargetError: There is no such device, or no such number or topology of it.
@@ -119,8 +118,8 @@ def _device(key: str, text: str) -> Hardware:
 
 def _counted(device: Hardware, count: int, text: str) -> Target:
     __tracebackhide__ = True
-    if not 0 < count <= _MOST:
-        raise UnknownTargetError(f"{text!r} is no number of devices: 1 to {_MOST:,}.")
+    if not 0 < count <= _MAX_DEVICES:
+        raise UnknownTargetError(f"{text!r} is no number of devices: 1 to {_MAX_DEVICES:,}.")
     if device.platform == "tpu" and count > 1:
         raise UnknownTargetError(
             f"{text!r}: how TPUs are wired decides what is compiled.\n"
@@ -134,7 +133,7 @@ def _arranged(device: Hardware, sides: list[int], text: str) -> Target:
     if device.platform != "tpu":
         raise UnknownTargetError(f"{text!r}: only TPUs have a topology.\n  Hint: '{prod(sides)}x{device.key}'.")
     needed = len(_sides(device.topology))
-    if len(sides) != needed or not 0 < prod(sides) <= _MOST:
+    if len(sides) != needed or not 0 < prod(sides) <= _MAX_DEVICES:
         raise UnknownTargetError(
             f"{text!r}: a {device.name}'s topology has {needed} sides, as '{device.key}:{device.topology}'."
         )
@@ -146,18 +145,15 @@ def _sides(topology: str) -> list[int]:
 
 
 def target_of(capture: Capture) -> Target | None:
-    """The hardware that a capture was made for; None where that was what is here."""
+    """Return the hardware that a capture was compiled for; None for this machine."""
     try:
         return parse_target(capture.environment["target"])
-    except (KeyError, UnknownTargetError):  # of a file: another Explorer may know other hardware
+    except (KeyError, UnknownTargetError):  # a file from another Explorer may name other hardware
         return None
 
 
 def collectives(capture: Capture) -> Collectives:
-    """What the devices of a program send each other, with the time that its links need for that at the least.
-
-    That is the bytes over the links' bandwidth; their latency, most of the time of a small message, isn't in it.
-    """
+    """Return a program's collectives with their least time: bytes over the links' bandwidth, without latency."""
     rows, target = all_collectives(capture), target_of(capture)
     if target is None or not target.device.links:
         return rows
@@ -165,21 +161,17 @@ def collectives(capture: Capture) -> Collectives:
 
 
 def estimates(capture: Capture) -> Estimates:
-    """What each kernel of a program is expected to take, by its compiler or else by published peaks."""
+    """Return each kernel's expected time, by its compiler or else by published peaks."""
     target = target_of(capture)
     graph = next((stage.graph for stage in capture.stages if stage.name == "hlo"), None)
-    if target is None or graph is None or not target.device.bandwidth:  # of a CPU: its machine's
+    if target is None or graph is None or not target.device.bandwidth:  # a CPU's depends on its machine
         return Estimates()
     least = least_times(graph, peaks_of(target.device))
-    nodes = [int(node) for node in running_nodes(graph) if not _is_free(graph, int(node))]
+    # The "-start" instruction of a pair takes the time.
+    nodes = [node for node in running_nodes(graph).tolist() if not graph.ops[int(graph.op[node])].endswith("-done")]
     rows = [_estimate(Node(graph, node), target.device.clock, float(least[node])) for node in nodes]
     finite = [row for row in rows if not np.isnan(row.seconds)]
     return Estimates(tuple(sorted(finite, key=lambda row: -row.seconds)), len(rows) - len(finite))
-
-
-def _is_free(graph: Graph, node: int) -> bool:
-    """Whether an instruction only ends what another began, which takes the time."""
-    return graph.ops[int(graph.op[node])].endswith("-done")
 
 
 def _estimate(node: Node, clock: float, least: float) -> Estimate:
@@ -195,9 +187,7 @@ def _estimate(node: Node, clock: float, least: float) -> Estimate:
 
 
 def peaks_of(device: Hardware) -> Peaks:
-    """Published figures as the peaks that a roofline stands under: what no program gets beyond.
-
-    Of functions that take longer than a multiply-add nothing is published, so they count as one.
-    """
+    """Return published figures as the peaks of a roofline."""
+    # Nothing is published about functions slower than a multiply-add, so they count as one.
     note = f"published figures of {device.name}: estimates, not measured, and without the latency of launches"
     return Peaks(device.name, bandwidth=device.bandwidth, matmul=device.flops, fma=device.vector, notes=(note,))

@@ -1,7 +1,7 @@
-"""A process for each platform that compiles for it, kept between compiles: its start takes a second.
+"""Compiler processes for other hardware, one for each platform, kept between compiles because a start takes a second.
 
-A plugin prints to file descriptors, sets signal handlers, and ends the process where a version doesn't fit: none of
-that may happen to the user's session. Ending the process is also how a compile is cancelled.
+A plugin prints to file descriptors, sets signal handlers, and ends its process if a version doesn't fit, so it must
+not run in the user's session. Ending the process also cancels a compile.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from explorer.hardware.limits import Limits, limits_of, read_overflow
 from explorer.model.target import Target
 from explorer.model.units import bytes_text
 
-_STEP = 0.2  # seconds between two looks at a compile that is under way
+_STEP = 0.2  # seconds between two looks at a running compile
 _START = 60.0  # seconds for a start
-_LONGEST = 300  # characters of what a compiler printed last that an error repeats
-# The TPU's library asks Google's metadata server which machine this is, and waits for it; and it takes a lock, for the
-# chips' sake, that would let one notebook of a machine compile and refuse all others. JAX's own CPU is enough here.
+_MAX_REASON = 300  # characters of the compiler's output in an error
+# The TPU's library queries Google's metadata server, and waits for it; and it locks the machine's chips, so that only
+# one notebook could compile. The process itself needs only JAX's CPU backend.
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
-# A log's head, a crash's table of addresses, and what the GPU's plugin says at each start where it is alone.
+# A log's head, a crash's table of addresses, and the GPU plugin's message at each start without jax-cuda-plugin.
 _NOISE = re.compile(r"^[IWEF]\d{4} .*?\] |^\*\*\* .*|^\s*@ +0x.*|^\w*cuda_plugin_extension is not found\.$")
-_BINARY = " [type.googleapis.com/"  # what a TPU's compiler says, once more, as an escaped message for programs
+_BINARY = " [type.googleapis.com/"  # a TPU's compiler repeats its message as an escaped proto
 _UNKNOWN_ROUTINE = re.compile(r"No FFI handler registered for (\S+)")
 
 
 @dataclass(frozen=True)
 class TargetProgram:
-    """What a compiler of other hardware made of a program.
+    """Program compiled for other hardware.
 
     Args:
-        text: The optimised HLO.
+        text: Optimized HLO.
         memory: Bytes by use, of one device.
-        cost: What the compiler estimates; empty where it doesn't.
-        device: The kind of device, as JAX calls it.
-        seconds: That the compiler took, without what it takes to reach it.
+        cost: The compiler's estimates; may be empty.
+        device: Kind of device, as JAX calls it.
+        seconds: Compile time, without reaching the process.
     """
 
     text: str
@@ -69,20 +69,18 @@ class TargetProgram:
 def compile_apart(
     target: Target, program: bytes, count: int, options: Mapping[str, Any], code: Path | None = None
 ) -> TargetProgram:
-    """Compile a module for a target, in a process of its own.
-
-    Interrupting it ends the compile, and the process with it; so does a limit of the target's.
+    """Compile a module for a target in another process; an interrupt or a limit ends that process.
 
     Args:
-        target: What for, and how long and large the compile may get.
-        program: StableHLO, as MLIR bytecode.
-        count: Of how many devices one program is made.
+        target: The hardware, with limits for the compile.
+        program: StableHLO as MLIR bytecode.
+        count: Number of devices of the program.
         options: XLA's compiler options.
-        code: A folder for what lies below HLO, where somebody wants it.
+        code: Folder for representations below HLO; None to skip them.
 
     Raises:
         MissingCompilerError: The compiler is not installed, or can't be started.
-        TargetCompileError: It refused the program, ended, or came to a limit.
+        TargetCompileError: The compiler refused the program, ended, or reached a limit.
     """
     __tracebackhide__ = True
     limits = limits_of(target)
@@ -110,7 +108,7 @@ def compile_apart(
 
 
 def refusal(platform: str, error: str) -> str:
-    """Why a compiler refuses a program, and what to do about it."""
+    """Return a compiler's error with a hint."""
     compiler = compiler_of(platform)
     error = error.partition(_BINARY)[0]
     if read_overflow(error) is not None:
@@ -128,15 +126,13 @@ def refusal(platform: str, error: str) -> str:
 
 
 def start(target: Target) -> _Process:
-    """The process of a target's platform, started if there is none; it gets ready while the caller goes on.
-
-    CPUs have one for each kind and number of them: their compiler reads that once in a process.
+    """Return the process of a target's platform, started in the background if necessary.
 
     Raises:
         MissingCompilerError: The compiler is not installed, or no process can be started.
     """
     flags, platform = xla_flags(target), target.platform
-    key = f"{platform} {flags}" if flags else platform
+    key = f"{platform} {flags}" if flags else platform  # a CPU's compiler reads its flags once in a process
     with _starting:
         process = _processes.get(key)
         if process is not None and not process.is_alive:
@@ -148,11 +144,9 @@ def start(target: Target) -> _Process:
 
 
 def _bundles_to(folder: Path) -> dict[str, str]:
-    """The environment in which a TPU's compiler writes its last representation of each kernel.
-
-    It takes no such option with a program. All that it can write would be 80 MB for an attention, and six times the
-    time; these bundles cost nothing that could be measured.
-    """
+    """Return the environment in which a TPU's compiler dumps the bundles of each kernel."""
+    # libtpu has no such option for a single program. A full dump would take 80 MB for an attention and six times the
+    # time; the bundles alone cost nothing measurable.
     passes = "--xla_jf_dump_llo_pass_label_regex=.*final_bundles.*"
     own = os.environ.get("LIBTPU_INIT_ARGS", "")
     return {"LIBTPU_INIT_ARGS": f"{own} --xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true {passes}".strip()}
@@ -165,7 +159,7 @@ def _topology(target: Target) -> str:
 
 
 class _Process:
-    """One process with one platform's compiler; one compile at a time."""
+    """Process with one platform's compiler, for one compile at a time."""
 
     def __init__(self, platform: str, besides: Mapping[str, str] | None = None) -> None:
         self.platform = platform
@@ -174,7 +168,7 @@ class _Process:
         self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - as long as the process
         path = [*path_of(compiler_of(platform)), *filter(None, sys.path)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
-        # XLA_FLAGS may name options that this compiler doesn't know, which would end the process.
+        # An option in XLA_FLAGS that this compiler doesn't know would end the process.
         environment.pop("XLA_FLAGS", None)
         environment |= _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(path), **(besides or {})}
         try:
@@ -184,7 +178,7 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env=environment,
-                start_new_session=True,  # an interrupt of the notebook's is for the session to answer
+                start_new_session=True,  # the notebook's interrupts must not reach it
             )
         except OSError as error:
             raise MissingCompilerError(f"no process can be started for {platform}: {error}.") from error
@@ -197,16 +191,15 @@ class _Process:
         return self._child.poll() is None
 
     @property
-    def number(self) -> int:
-        """Of the process, as the system counts it."""
+    def pid(self) -> int:
         return self._child.pid
 
     def request(self, head: Mapping[str, Any], body: bytes, limits: Limits) -> tuple[dict[str, Any], bytes]:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Raises:
-            MissingCompilerError: The process, which this is the first request of, didn't get ready.
-            TargetCompileError: It ended, or came to a limit.
+            MissingCompilerError: The process didn't get ready.
+            TargetCompileError: The process ended, or reached a limit.
         """
         __tracebackhide__ = True
         with self._lock:
@@ -218,7 +211,7 @@ class _Process:
                 return self._next(limits)
             except BrokenPipeError:
                 raise TargetCompileError(self._ended(limits)) from None
-            except BaseException:  # an interrupt too: what would answer this request must not answer the next
+            except BaseException:  # also an interrupt: a late answer must not be taken for the next request's
                 self.end()
                 raise
 
@@ -253,43 +246,42 @@ class _Process:
         self._answers.put(None)
 
     def _ended(self, limits: Limits) -> str:
-        """Why there is no answer, in a line, and what to do about it."""
+        """Return why there is no answer, with a hint."""
         status = self._child.wait()
         by = f"by {signal.Signals(-status).name}" if -status in {*signal.Signals} else f"with status {status}"
         if status == -signal.SIGKILL:
             return f"its compiler was ended {by}, as a system does that is out of memory.{_MORE}"
-        reason = self._last_words()
+        reason = self._crash_reason()
         if limits.memory and re.search(_NO_MEMORY, reason):
             return f"its compiler came to its limit of {bytes_text(limits.memory)}, and ended {by}.{_MORE}"
         if limits.memory:
             return f"its compiler ended {by}, perhaps at its limit of {bytes_text(limits.memory)}.{_MORE}"
         return (
             f"its compiler crashed, and ended {by}{f': {reason}' if reason else '.'}\n"
-            "  Hint: nothing of this session is lost, and the next compile starts another; without part of the "
-            "function it may say what it can't do."
+            "  Hint: your session is unaffected, and the next compile starts a new process. Compile parts of the "
+            "function to find the one that fails."
         )
 
-    def _last_words(self) -> str:
-        """The line in which a crashed process says why: LLVM's and XLA's begin with one, and a table follows."""
+    def _crash_reason(self) -> str:
+        """Return the log's line about the crash; a table of addresses may follow it."""
         self._log.seek(0)
         lines = [_NOISE.sub("", line).strip() for line in self._log.read().decode(errors="replace").splitlines()]
         lines = [line for line in lines if line]
         why = [line for line in lines if re.search(rf"(?i)check failed|fatal|assert|error|{_NO_MEMORY}", line)]
-        return (why or lines or [""])[-1][:_LONGEST]
+        return (why or lines or [""])[-1][:_MAX_REASON]
 
     def end(self) -> None:
-        """End the process, whatever it does."""
         self._child.kill()
         self._child.wait()
         self._listener.join()
         for file in (self._child.stdin, self._child.stdout, self._log):
-            with suppress(BrokenPipeError):  # what it was told last and didn't read
+            with suppress(BrokenPipeError):  # of an unread request
                 cast("IO[bytes]", file).close()
 
 
 _NO_MEMORY = "(?i:bad_alloc|out of memory|cannot allocate|MemoryError|RESOURCE_EXHAUSTED)"
 _MORE = (
-    "\n  Hint: explorer.target(…, compile_seconds=, compile_memory=) says how much a compile may take, and so do "
+    "\n  Hint: explorer.target(…, compile_seconds=, compile_memory=) sets the limits of a compile, and so do "
     "EXPLORER_TARGET_SECONDS and EXPLORER_TARGET_MEMORY."
 )
 _processes: dict[str, _Process] = {}
@@ -298,11 +290,11 @@ _starting = Lock()
 
 @atexit.register
 def end_processes() -> None:
-    """End all of them: they would end with the session too, once their compile is done."""
+    """End all compiler processes at once; at exit they would first finish their compile."""
     while _processes:
         _processes.popitem()[1].end()
 
 
 def running() -> Mapping[str, int]:
-    """The process of each platform that has one, by its number."""
-    return {platform: process.number for platform, process in _processes.items() if process.is_alive}
+    """Return the process id of each platform's running compiler."""
+    return {platform: process.pid for platform, process in _processes.items() if process.is_alive}

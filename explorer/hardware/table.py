@@ -1,4 +1,4 @@
-"""targets() and target(): the hardware that a program can be compiled for, and one piece of it with its limits."""
+"""targets() and target(): hardware to compile for."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from explorer.model.target import Target
 
 
 def targets() -> Targets:
-    """The hardware that `target=` takes, with its published figures, and whether its compiler is installed.
+    """List the hardware that `target=` takes, with published figures, and whether its compiler is installed.
 
-    None of it need be here: the compiler is, in a folder of Explorer's own, `python -m explorer targets install cuda`.
+    The hardware itself need not be here. `python -m explorer targets install cuda` installs a compiler into Explorer's
+    own folder.
 
     Example:
         >>> import explorer
@@ -36,15 +37,15 @@ def targets() -> Targets:
 
 
 def target(text: str | Target, *, compile_seconds: float = 0.0, compile_memory: int = 0) -> Target:
-    """Hardware to compile for, as every `target=` takes it, with what a compile may take of this machine.
+    """Return hardware for `target=`, with limits for the compile.
 
-    Without limits the name alone does the same: `target="8xh100"`.
+    Without limits, the name alone does the same: `target="8xh100"`.
 
     Args:
-        text: A device of `explorer.targets()`; several as `8xh100`, or `v5e:4x4` in the topology of a TPU's pod.
-        compile_seconds: After how many a compile is given up; 0 for never, or for `EXPLORER_TARGET_SECONDS`.
-        compile_memory: Bytes that the compiler may take of this machine; 0 for all, or for `EXPLORER_TARGET_MEMORY`.
-            On Linux it is held.
+        text: A device of `explorer.targets()`; several as `8xh100`; a TPU pod with its topology as `v5e:4x4`.
+        compile_seconds: Time limit for a compile; 0 for none, or for `EXPLORER_TARGET_SECONDS`.
+        compile_memory: Memory limit for the compiler in bytes; 0 for none, or for `EXPLORER_TARGET_MEMORY`. Enforced
+            on Linux.
 
     Raises:
         UnknownTargetError: There is no such device, or no such number or topology of it.

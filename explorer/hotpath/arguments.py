@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
-from explorer._jax.array_types import Array, KeyArray
+from explorer._jax.arguments import Array, KeyArray
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import Refusal
 from explorer.runtime.generated import Unpack, unpacker

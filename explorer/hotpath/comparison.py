@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.capture.differences import difference_of
+from explorer.capture.agreement import difference_of
 from explorer.hotpath.arguments import ARRAYS, Call, Parameters, separated
 from explorer.hotpath.compiled import Compiled, OtherSettings
 from explorer.hotpath.guards import Guards

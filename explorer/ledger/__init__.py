@@ -1,1 +1,1 @@
-"""Watches what JAX traces, lowers and compiles in this process, and says why."""
+"""Records the programs that JAX traces, lowers and compiles in this process, with reasons."""

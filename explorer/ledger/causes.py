@@ -1,4 +1,4 @@
-"""Calls that leave the fast path while they go on, and why each was compiled: its key, held against those before it."""
+"""Calls that leave JAX's fast path, and the reason for each compile: its key compared with earlier ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from explorer.model.events.key import Function, Key, Leaf
 
 
 class Stage(Enum):
-    """Where a call is."""
+    """State of a call."""
 
     TRACE = "its jaxpr is looked up or traced"
     WAITING = "its jaxpr is there"
@@ -30,7 +30,7 @@ TRACE, WAITING, RUN, OVER = Stage  # an attribute of an Enum takes its time
 
 
 class Step(NamedTuple):
-    """One thing that JAX did for a call; `end` is of `perf_counter`."""
+    """A step that JAX did for a call; `end` is a `perf_counter`."""
 
     kind: str
     seconds: float
@@ -39,11 +39,11 @@ class Step(NamedTuple):
 
 
 class Call:
-    """What JAX was called with, for as long as the call goes on.
+    """A call of a compiled function while it runs.
 
     Args:
-        function, wrapper: What is compiled, and its `jax.jit`; None for a jaxpr that is no function of Python's.
-        runs: It will be run, and is not only traced.
+        function, wrapper: The compiled function and its `jax.jit`; None for a jaxpr without a Python function.
+        runs: True if it will run; False if it is only traced.
         outer: The call that this one is inside of, on the same thread.
     """
 
@@ -82,7 +82,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """As JAX prints it."""
+        """Return the name that JAX prints."""
         if self.key is not None:
             return self.key.function.name
         params = self.derived or (self.program.params if self.program is not None else {})
@@ -90,24 +90,24 @@ class Call:
 
     @property
     def device(self) -> str:
-        """What it was compiled for, once it has run."""
+        """Return the device that it was compiled for; the device of its arguments or the default before it has run."""
         return device_of(self.key, self.executable)
 
     @property
     def doing_now(self) -> str:
-        """`trace`, `lower` or `compile`; empty if none: it runs, or it was known."""
+        """Return `trace`, `lower` or `compile`; empty while it runs."""
         if self.stage is TRACE:
             return "trace"
         return self.doing if self.stage is RUN else ""
 
     @property
     def since(self) -> float:
-        """When it began, in seconds since 1970."""
+        """Return the time when it began, in seconds since 1970."""
         return self.clock(self.began)
 
     @staticmethod
     def clock(moment: float) -> float:
-        """Seconds since 1970 for a `perf_counter`."""
+        """Convert a `perf_counter` to seconds since 1970."""
         return time() - (perf_counter() - moment)
 
 
@@ -116,7 +116,7 @@ def thread_name() -> str:
 
 
 def device_of(key: Key | None, executable: Any = None) -> str:
-    """Where a call runs, as far as that is known."""
+    """Return the devices of a call as text, as far as they are known."""
     devices = devices_of(executable) if executable is not None else ()
     if not devices and key is not None:
         devices = next((leaf.devices for leaf in key.leaves if leaf.devices), ())
@@ -124,7 +124,7 @@ def device_of(key: Key | None, executable: Any = None) -> str:
 
 
 def _joined(devices: tuple[str, ...]) -> str:
-    """`cpu:0`; `gpu:0-7` for several."""
+    """Return `cpu:0` for one device, `gpu:0-7` for several."""
     if len(devices) < 2:
         return "".join(devices)
     kind, _, first = devices[0].partition(":")
@@ -146,7 +146,7 @@ _MANY_AHEAD = 256  # functions traced ahead of time that are remembered until th
 
 
 class CallCause(NamedTuple):
-    """What the events of one call share: see `Event`."""
+    """The cause that the events of one call share: see `Event`."""
 
     key: Key | None
     reason: Reason
@@ -156,7 +156,7 @@ class CallCause(NamedTuple):
 
 
 class _Ahead(NamedTuple):
-    """A function that was traced ahead of time, and which of the steps were done since."""
+    """A function traced ahead of time, and the steps done since."""
 
     cause: CallCause
     done: set[str]
@@ -166,7 +166,7 @@ class Causes:
     """Numbers and explains calls, in the order in which they end.
 
     Args:
-        fault: Told of an explanation that failed.
+        fault: Called with the error of an explanation that failed.
     """
 
     def __init__(self, fault: Callable[[BaseException], None]) -> None:
@@ -179,7 +179,7 @@ class Causes:
         self._lock = RLock()
 
     def renew(self, number: Callable[[Any], int]) -> None:
-        """A new session of watching; `number` gives a function's `Function.identity`."""
+        """Begin a new session of watching; `number` returns a function's `Function.identity`."""
         with self._lock:
             self._history.renew()
             self._ahead.clear()
@@ -187,17 +187,16 @@ class Causes:
             self._unwatched.snapshot(number)
 
     def forget(self) -> None:
-        """Nobody watches any more."""
         with self._lock:
             self._unwatched.forget()
 
     def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
-        """What made a call trace, lower or compile.
+        """Return why a call traced, lowered or compiled.
 
         Args:
-            key, name: Of the call; None where it could not be seen.
-            happened: What it caused.
-            error: The type of the error that stopped it. No cache keeps such a one: it is nobody's earlier call.
+            key, name: Of the call; the key is None if the call is not visible.
+            happened: Steps that it caused.
+            error: Type of the error that stopped it. JAX caches no such call, so later calls are not compared with it.
         """
         happened = frozenset(happened)
         with self._lock:
@@ -219,7 +218,7 @@ class Causes:
             return CallCause(key, reason, number, self._calls)
 
     def explain_miss(self, key: Key) -> CallCause:
-        """What made a call leave the fast path."""
+        """Return why a call left the fast path."""
         with self._lock:
             earlier = self._history.earlier(key)
             self._history.add(key)
@@ -228,7 +227,7 @@ class Causes:
             return CallCause(key, reason, "", self._calls)
 
     def explain_step(self, kind: str, name: str) -> CallCause:
-        """What made a step that is of no call: of a function traced ahead of time, or without a part of `jax.jit`'s."""
+        """Return why a step without a call ran: of a function traced ahead of time, or if calls are not visible."""
         stage = "compile" if kind == "cache-hit" else kind
         with self._lock:
             ahead = self._ahead.get(name)
@@ -242,11 +241,12 @@ class Causes:
             return cause
 
     def traced_ahead(self, name: str, cause: CallCause | Key, done: Iterable[str] = _STEPS) -> None:
-        """A function has its jaxpr and is not run: the steps that come under its name are of it.
+        """Record that a function has its jaxpr but does not run: later steps of this name belong to it.
 
         Args:
-            cause: What the events of its trace have in common; a key, if JAX had its jaxpr.
-            done: Steps that were its own.
+            name: The function's name.
+            cause: The cause of its trace; its key, if JAX had the jaxpr already.
+            done: Steps that are done.
         """
         if isinstance(cause, Key):
             cause = CallCause(cause, Reason("unknown"), "", 0)
@@ -272,7 +272,7 @@ def _keep(where: OrderedDict[_Name, _Ahead], name: _Name, ahead: _Ahead) -> None
 
 
 def _traced(key: Key) -> int:
-    """Equal for calls that have one jaxpr: arrays, and what merely stands for them."""
+    """Return a hash that is equal for calls with the same jaxpr, whether of arrays or of descriptions."""
     leaves = tuple([leaf[:_TYPED] for leaf in key.leaves])
     return hash((key.function.identity, key.structure, key.statics, leaves, key.context))
 
@@ -293,7 +293,7 @@ class MissCounter:
         self.first_event: Event | None = None  # of the first
 
     def event(self, seconds: float) -> Event:
-        """The event for all calls since the last report; `seconds` of the last of them."""
+        """Return an event for all calls since the last report; `seconds` are those of the last call."""
         new, self.reported = self.calls - self.reported, self.calls
         self.due = self.calls * 10
         assert self.first_event is not None
@@ -301,13 +301,13 @@ class MissCounter:
 
 
 class Misses:
-    """Counts misses. The 1st of a wrapper, 10th, 100th, … is reported, each for all since the one before."""
+    """Counter of misses. It reports the 1st, 10th, 100th, … of a wrapper, each for all since the previous one."""
 
     def __init__(self) -> None:
         self._missed: OrderedDict[int, MissCounter] = OrderedDict()
 
     def count(self, wrapper: Any) -> MissCounter | None:
-        """Count a call. Return the counter if an event is due, else None."""
+        """Count a call; return the counter if an event is due, else None."""
         missed = self._missed.get(id(wrapper))
         if missed is None:
             missed = self._missed[id(wrapper)] = MissCounter(wrapper)
@@ -317,7 +317,7 @@ class Misses:
         return missed if missed.calls >= missed.due else None
 
     def rest(self) -> Iterator[MissCounter]:
-        """The counters with calls that no event has reported."""
+        """Return the counters with unreported calls."""
         return (
             missed
             for missed in self._missed.values()
@@ -333,7 +333,7 @@ _MANY_SIGNATURES = 48  # signatures of one function
 
 
 class Unwatched:
-    """The functions that had compiled when watching began, and what for."""
+    """Functions that were compiled before watching began, with their signatures."""
 
     def __init__(self) -> None:
         self._read: Callable[[], list[tuple[Any, list[Signature]]]] = list
@@ -341,11 +341,10 @@ class Unwatched:
         self._signatures: dict[int, Sequence[Signature]] | None = None
 
     def snapshot(self, number: Callable[[Any], int]) -> None:
-        """Remember what has compiled up to now; `number` gives a function's `Function.identity`."""
+        """Remember what is compiled now; `number` returns a function's `Function.identity`."""
         self._read, self._number, self._signatures = compiled_by_now(), number, None
 
     def forget(self) -> None:
-        """Let go of what JAX's caches held."""
         self._read, self._signatures = list, {}
 
     def _known_signatures(self) -> dict[int, Sequence[Signature]]:
@@ -358,9 +357,9 @@ class Unwatched:
         return self._signatures
 
     def explain(self, key: Key, happened: frozenset[str]) -> Reason | None:
-        """Why a call compiled that is the first to be seen of its function; None if it really is the first.
+        """Return why a call compiled that is the first one recorded of its function; None if it really is the first.
 
-        Shapes, dtypes and the paths of arguments can be compared with, but neither static arguments nor settings.
+        Shapes, dtypes and paths of arguments can be compared, but neither static arguments nor settings.
         """
         if key.function.eager or key.function.is_hot:
             return None
@@ -374,7 +373,7 @@ class Unwatched:
 
 
 def _key(key: Key, paths: Sequence[str | None], avals: Sequence[Any]) -> Key:
-    """An earlier key: what isn't known of it is as in `key`."""
+    """Return an earlier key; its unknown parts are those of `key`."""
     like = {leaf.path: leaf for leaf in key.leaves}
     named = [path or f"arg{i}" for i, path in enumerate(paths)]
     leaves = tuple(_leaf(path, aval, like) for path, aval in zip(named, avals, strict=True))

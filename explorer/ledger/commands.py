@@ -1,4 +1,4 @@
-"""`python -m explorer recompiles script.py` and `python -m explorer ledger FILE…`: the ledger on the command line."""
+"""`python -m explorer recompiles script.py` and `python -m explorer ledger FILE…`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDE = 120  # characters, where no terminal says how many there are
 
 
 def add_recompiles(verbs: Any) -> None:
-    """Add the verb that runs a script and shows what it compiled."""
+    """Add `recompiles` to the command line."""
     about = "Run a script as Python would, and show what it compiled, why again, what it cost, and what would stop it."
     verb = verbs.add_parser("recompiles", help="run a script, show what it compiled and why", description=about)
     verb.add_argument(
@@ -32,7 +32,7 @@ def add_recompiles(verbs: Any) -> None:
 
 
 def add_ledger(verbs: Any) -> None:
-    """Add the verb that shows saved ledgers."""
+    """Add `ledger` to the command line."""
     about = "Show a saved ledger, or several processes' ledgers as one."
     verb = verbs.add_parser("ledger", help="show a saved ledger, or several as one", description=about)
     verb.add_argument("paths", metavar="FILE", nargs="+", help="what ledger.save, --save or a spill wrote; or a folder")
@@ -100,6 +100,6 @@ def _show(ledger: Ledger | ProcessLedger, file: Any) -> None:
 
 
 def _names(paths: Sequence[str]) -> list[str] | None:
-    """What to call the processes: as their files; None where those don't tell them apart."""
+    """Return the names of the files as names of processes; None if two are equal."""
     names = [Path(path).stem for path in paths]
     return names if len(set(names)) == len(names) else None

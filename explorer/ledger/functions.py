@@ -1,4 +1,4 @@
-"""What is compiled: the name and the place of a function, and how the object came about."""
+"""The name and place of a compiled function, and how the function object was made."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from explorer.model.events.key import AHEAD, HOT, Function
 
 
 class Identities:
-    """A number for each object, the same as long as it lives, and never another's.
+    """Unique number for each object, for as long as the object exists.
 
-    Objects that can't be held weakly are held, the most recent `limit` of them.
+    Objects without weak references are kept alive, the most recent `limit` of them.
     """
 
     def __init__(self, limit: int = 4_096) -> None:
@@ -59,7 +59,7 @@ class Identities:
 
 
 class Equals:
-    """A number for each value that is not equal to another: the most recent `limit` of them are held."""
+    """Equal numbers for equal values; the most recent `limit` values are kept."""
 
     def __init__(self, limit: int = 1_024) -> None:
         self._numbers: OrderedDict[Any, int] = OrderedDict()
@@ -68,7 +68,7 @@ class Equals:
         self._lock = RLock()
 
     def of(self, value: Any) -> int:
-        """0 where it can't be compared."""
+        """Return the value's number; 0 if it can't be compared."""
         try:
             with self._lock:
                 number = self._numbers.get(value)
@@ -87,7 +87,7 @@ _MANY = 4_096
 
 
 class Functions:
-    """`Function` of a function object and of the `jax.jit` around it."""
+    """Cache of `Function` by function object and the `jax.jit` around it."""
 
     def __init__(self) -> None:
         self._numbers = Identities()
@@ -154,18 +154,18 @@ def read_function(function: Any, identity: int, wrapper: int) -> Function:
 
 
 def is_primitive(function: Any) -> bool:
-    """Whether it is what JAX makes to run one operation outside of any `jit`."""
+    """Return True for a function that JAX makes to run one operation outside of any `jit`."""
     return getattr(function, "_apply_primitive", False) is True
 
 
 def parameters_of(function: Any) -> dict[str, Any]:
-    """The parameters of such an operation: static arguments, but for the name."""
+    """Return the parameters of such an operation: its static arguments."""
     parameters = inspect.getclosurevars(function).nonlocals.get("params")
     return cast("dict[str, Any]", parameters) if isinstance(parameters, dict) else {}
 
 
 def argument_name(parameters: Sequence[inspect.Parameter], at: int) -> str:
-    """What an author calls the positional argument `at`: `x`, `rest[1]`; `args[3]` where that can't be known."""
+    """Return the name of positional argument `at`: `x`, `rest[1]`; `args[3]` if unknown."""
     for i, parameter in enumerate(parameters[: at + 1]):
         if parameter.kind is parameter.VAR_POSITIONAL:
             return f"{parameter.name}[{at - i}]"
@@ -175,7 +175,7 @@ def argument_name(parameters: Sequence[inspect.Parameter], at: int) -> str:
 
 
 def name_of(function: Any) -> str:
-    """As JAX prints it."""
+    """Return the name that JAX prints."""
     for layer in _layers(function):
         name = getattr(layer, "__name__", None)
         if isinstance(name, str):
@@ -186,7 +186,7 @@ def name_of(function: Any) -> str:
 
 
 def _layers(function: Any) -> Iterator[Any]:
-    """A function, what it wraps, what that wraps, and so on."""
+    """Yield a function, the function that it wraps, and so on."""
     for _ in range(_DEEPEST):
         yield function
         if isinstance(function, partial):
@@ -200,7 +200,7 @@ def _layers(function: Any) -> Iterator[Any]:
 
 
 def _wrapped_by(function: Any) -> Any:
-    """What a function says it wraps, without running any code of an object's."""
+    """Return the function's `__wrapped__` without running any code of the object."""
     if type(function) is FunctionType:  # mostly, and much sooner looked up
         return function.__dict__.get("__wrapped__")
     return inspect.getattr_static(function, "__wrapped__", None)
@@ -237,7 +237,7 @@ def _is_eager(function: Any, innermost: CodeType | None) -> bool:
 
 
 def clean(text: str, longest: int = 400) -> str:
-    """Without addresses, and not too long."""
+    """Return the text without addresses, cut to `longest` characters."""
     if " at 0x" in text:
         parts = text.split(" at 0x")
         text = parts[0] + "".join(part.lstrip("0123456789abcdef") for part in parts[1:])
@@ -245,7 +245,7 @@ def clean(text: str, longest: int = 400) -> str:
 
 
 class Wrapper:
-    """What a `jax.jit` was given, printed; only what isn't the default."""
+    """Options of a `jax.jit` as text; only those that are not the default."""
 
     __slots__ = ("options", "wrapping")
 
@@ -277,9 +277,9 @@ Parts = tuple[str, str, str]
 
 
 def sharding_parts(sharding: Any, memory: str = "") -> Parts:
-    """The partition (`P('data', None)`), the mesh (`data=4`) and the memory, where that isn't the device's usual one.
+    """Return partition (`P('data', None)`), mesh (`data=4`) and memory kind, each empty if it is the default.
 
-    Empty is what it has not: a single device has neither of the first two.
+    A single device has neither partition nor mesh.
     """
     if not isinstance(sharding, NamedSharding):
         return "", "", memory
@@ -295,5 +295,5 @@ def _spec_text(spec: Any) -> str:
 
 
 def sharding_text(sharding: Any) -> str:
-    """In one line, for a setting of `jax.jit`."""
+    """Return a sharding in one line, for an option of `jax.jit`."""
     return spread_text(sharding_parts(sharding)) or clean(str(sharding))

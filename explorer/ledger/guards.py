@@ -1,4 +1,4 @@
-"""Guards for tests and CI: a block in which nothing may compile again, or only so often."""
+"""Guards for tests and CI: blocks in which nothing may recompile, or only a number of times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a guard allows: `limit` compiles, of the first of each function besides if `first` is set."""
+    """Limit of a guard: `limit` compiles; with `first`, the first compile of each function is free."""
 
     functions: tuple[Which, ...]
     limit: int
@@ -66,7 +66,7 @@ def _named(function: Which, families: set[FamilyKey]) -> set[FamilyKey]:
 
 
 class Guard:
-    """A context manager and decorator that watches a block, and fails at its end if too much was compiled in it.
+    """A context manager and decorator that watches a block and fails at its end if too much was compiled.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -102,7 +102,7 @@ class Guard:
             error.add_note(f"Besides, {message}")
 
     def __call__(self, function: _F) -> _F:
-        """The function, each of whose calls is such a block: a plain one, a coroutine or a generator.
+        """Return the function with each of its calls guarded: a plain function, a coroutine or a generator.
 
         Example:
             >>> import explorer, jax, jax.numpy as jnp
@@ -134,20 +134,20 @@ class Guard:
 
 
 def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool = True, eager: bool = False) -> Guard:
-    """Fail at the end of a block, or of each call of a decorated function, if something compiled again in it.
+    """Fail at the end of a block, or of each call of a decorated function, if a function compiled again in it.
 
-    *Again* is what had compiled before: earlier in the block, or before it, watched or not (of `equinox.filter_jit`
-    only what was watched is known). All threads count, and a call that traces or lowers again counts as one that
-    compiles. If the block raises, its error is what is seen, with the guard's text as a note.
+    *Again* means that it had compiled before: earlier in the block, or before it, watched or not. For
+    `equinox.filter_jit` only watched compiles are known. All threads count. A call that traces or lowers again counts
+    as a compile. If the block raises, its own error propagates, with the guard's text as a note.
 
     Args:
-        functions: Those that are guarded, jitted or not, or their names; all, if none are given.
-        allow_first: Let a function compile that had never compiled. Without, nothing may compile at all: the block
-            is one that was warmed up.
-        eager: Also count what JAX compiles for operations outside of any `jit`.
+        functions: Functions to guard, jitted or not, or their names; none guards all.
+        allow_first: Allow the first compile of a function. False allows no compile at all, for a block that was warmed
+            up.
+        eager: Also count compiles of operations outside of any `jit`.
 
     Returns:
-        A context manager, whose `as` is the block's ledger, and a decorator, of coroutines and generators too.
+        A context manager, whose `as` is the block's ledger, and a decorator, also for coroutines and generators.
 
     Raises:
         RecompilationError: At the end of the block: what compiled, where it was called, what changed, and the fix.
@@ -163,7 +163,7 @@ def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool
         ...     with ex.assert_no_recompiles(double):
         ...         for batch in batches:
         ...             _ = double(batch)
-        ... except ex.RecompilationError as error:
+        ... except ex.errors.RecompilationError as error:
         ...     print(str(error).splitlines()[0])
         double compiled again; no recompile is allowed here.
     """
@@ -173,14 +173,14 @@ def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool
 def max_compiles(function: Callable[..., Any] | str, n: int) -> Guard:
     """Fail at the end of a block, or of each call of a decorated function, if a function compiled more than `n` times.
 
-    The first compile counts too: with `n=1` it may compile once and never again.
+    The first compile counts: with `n=1` it may compile once and never again.
 
     Args:
-        function: The one that is guarded, jitted or not, or its name.
-        n: How many calls of it may trace, lower or compile; at least 0.
+        function: The function to guard, jitted or not, or its name.
+        n: Number of its calls that may trace, lower or compile; at least 0.
 
     Returns:
-        A context manager, whose `as` is the block's ledger, and a decorator, of coroutines and generators too.
+        A context manager, whose `as` is the block's ledger, and a decorator, also for coroutines and generators.
 
     Raises:
         RecompilationError: At the end of the block: each compile, where it was called, what changed, and the fix.
@@ -203,7 +203,7 @@ _ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Compile:
-    """One call that had to trace, lower or compile: its events, and whether that was not the first time."""
+    """One call that traced, lowered or compiled: its events, and `again` if it was not the first of its function."""
 
     events: tuple[Event, ...]
     again: bool
@@ -214,7 +214,7 @@ class Compile:
 
     @property
     def eager(self) -> bool:
-        """Whether it was for one of JAX's own operations, outside of any `jit`."""
+        """Return True for one of JAX's own operations outside of any `jit`."""
         key = self.last.key
         return key is not None and key.function.eager
 
@@ -228,7 +228,7 @@ class Compile:
 
 
 def group_compiles(events: Iterable[Event]) -> list[Compile]:
-    """The calls that had to trace, lower or compile, in their order."""
+    """Return the calls that traced, lowered or compiled, in order."""
     calls: dict[int, list[Event]] = {}
     for event in events:
         if event.kind != "miss" and not event.error:
@@ -245,7 +245,7 @@ def group_compiles(events: Iterable[Event]) -> list[Compile]:
 
 
 def format_compiles(compiles: Sequence[Compile]) -> str:
-    """One paragraph per function, call site and changed leaf: what it was, what it became, and the fix."""
+    """Return a paragraph per function, call site and changed leaf: before, after, and the fix."""
     groups: dict[object, list[Compile]] = {}
     for compile_ in compiles:
         event, reason = compile_.last, compile_.reason
@@ -275,7 +275,7 @@ def _row(group: Sequence[Compile]) -> str:
 
 
 def format_change(reason: Reason) -> str:
-    """What changed, in one line: `batch['x'].shape[0]: 32 → 33`, or the reason's sentence."""
+    """Return the change in one line: `batch['x'].shape[0]: 32 → 33`, or the reason's sentence."""
     if reason.leaf and reason.change:
         return f"{reason.leaf}: {reason.change} ({reason.kind})"
     return reason.text or reason.kind

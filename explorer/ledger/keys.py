@@ -1,6 +1,7 @@
-"""From a live call to its `Key`: plain data that says everything JAX's caches compare.
+"""The `Key` of a live call: plain data with everything that JAX's caches compare.
 
-A key is made in the user's time, for each call that compiles, so what repeats is read once.
+A key is made in the user's time for each call that compiles. Therefore repeated parts are read once. If all arrays are
+in one place, only their types are looked at one by one.
 """
 
 from __future__ import annotations
@@ -8,17 +9,25 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from operator import attrgetter
+from typing import Any, cast
 
 import jax
+import numpy as np
+from jax.core import Tracer
 
 from explorer._jax.arguments import (
+    common_placement,
     dynamic_arguments,
     jaxpr_place,
+    placement_of,
     pmapped,
+    quick,
     trace_context,
+    value_below,
 )
 from explorer._jax.traces import is_uncached_mark
 from explorer.analysis.recompiles.reasons import Part, predictions
@@ -26,18 +35,20 @@ from explorer.ledger.functions import (
     Equals,
     Functions,
     Identities,
+    Parts,
     Wrapper,
     argument_name,
     clean,
     is_primitive,
     parameters_of,
     read_wrapper,
+    sharding_parts,
 )
-from explorer.ledger.leaf_reader import LeafReader
 from explorer.ledger.trees import argument_paths, filtered_call, named_paths, read_tree
 from explorer.model.events.event import WrittenCall, hot_copy_of
 from explorer.model.events.family_counts import Prediction
 from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode
+from explorer.model.events.leaves import Content, Contents, LeafColumns
 
 _MANY = 5_000  # wrappers that are remembered
 _TREES = 1_024
@@ -47,7 +58,7 @@ _SHORT = 80  # characters of a static argument's
 
 
 class Keys:
-    """Makes keys, and knows what it made: equal leaves, settings and functions are one object."""
+    """Maker of keys; equal leaves, settings and functions are shared objects."""
 
     def __init__(self) -> None:
         self._functions = Functions()
@@ -63,11 +74,11 @@ class Keys:
         return self._functions.of(function, wrapper)
 
     def number(self, function: Any) -> int:
-        """Its `Function.identity`."""
+        """Return the function's `Function.identity`."""
         return self._functions.number(function)
 
     def of_call(self, function: Any, wrapper: Any, args: Any, kwargs: Any, program: Any, values: Sequence[Any]) -> Key:
-        """The key of a call whose jaxpr is there: `program`, with the values that it takes."""
+        """Return the key of a call whose jaxpr is known: `program`, with the values that it takes."""
         captured = len(program.consts)  # values of outer traces that were made arguments; nobody passed them
         paths = getattr(function, "__dict__", {}).get("explored_names") or tuple(program.arg_names)
         given = program.params["donated_invars"][captured:]
@@ -126,7 +137,7 @@ class Keys:
         )
 
     def of_failed(self, function: Any, wrapper: Any, args: Any, kwargs: Any) -> Key:
-        """The key of a call whose trace failed."""
+        """Return the key of a call whose trace failed."""
         paths, values, given = dynamic_arguments(function, wrapper, args, kwargs)
         wrapped = self._wrapper(wrapper)
         tree, structure = self._tree(given, paths)
@@ -143,7 +154,7 @@ class Keys:
         )
 
     def of_jaxpr(self, params: dict[str, Any], values: Sequence[Any]) -> Key:
-        """The key of a jaxpr that JAX made itself of a function of the user's, such as its derivative's."""
+        """Return the key of a jaxpr that JAX derived from a user's function, such as its gradient."""
         jaxpr = params["jaxpr"]
         place, names = jaxpr_place(jaxpr)
         match = re.fullmatch(r"(.*) at (.+):(\d+)", place, re.DOTALL)
@@ -164,7 +175,7 @@ class Keys:
         )
 
     def _tree(self, treedef: Any, paths: Sequence[str]) -> tuple[TreeNode, int]:
-        """The structure of the arguments with its number; it is read once for all calls of an equal one."""
+        """Return the structure of the arguments with its number; equal ones are read once."""
         structure = self._structures.of(treedef)
         tree = self._trees.get(structure)
         if tree is None:
@@ -225,7 +236,7 @@ def _donated(paths: Sequence[str], given: Sequence[bool]) -> tuple[str, ...]:
 
 
 def _grown(paths: Sequence[str], program: Any) -> tuple[str, ...]:
-    """The leaves that come back a little longer; of a small program, for each is held against each result."""
+    """Return the leaves that a result could replace but for a slightly larger axis; only for small programs."""
     results = getattr(program.params.get("jaxpr"), "out_avals", ())
     if not 0 < len(paths) * len(results) <= _PAIRS:
         return ()
@@ -257,7 +268,7 @@ def _static_values(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _setting(value: Any) -> str:
-    """Printed; of an object that prints as its address, what it holds."""
+    """Return the value as text; of an object that prints as its address, its fields."""
     text = str(value)
     if " object at 0x" in text:
         slots: tuple[str, ...] = getattr(value, "__slots__", ())
@@ -291,11 +302,11 @@ _NAME = re.compile(r"\w+")
 
 
 def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
-    """What will compile again if the results of `program` are passed in where they fit.
+    """Return what will compile again if results of `program` are passed back as arguments.
 
     Args:
-        program: What JAX knows of a traced call: `in_tree`, `out_tree`, and its jaxpr.
-        key: The call's.
+        program: A traced call of JAX's, with `in_tree`, `out_tree` and jaxpr.
+        key: The call's key.
     """
     if key.function.eager or key.function.is_hot or not key.leaves:
         return ()
@@ -332,3 +343,147 @@ def _leaf(path: str, aval: Any) -> Leaf:
 def _is_sequence(tree: Any) -> bool:
     kind = tree.node_data()
     return kind is not None and kind[0] in (tuple, list)
+
+
+_MANY_CONTENTS = 50_000  # contents and shardings that are remembered
+_MANY_PATHS = 1_024  # and the paths of so many calls
+_Spread = tuple[str, tuple[str, ...], Parts | tuple[()]]
+_NOWHERE: _Spread = ("", (), ())
+_Type = tuple[Any, Any, Any]  # of an aval: shape, dtype and weakness
+_Rest = tuple[str, bool | None, _Spread, str]  # what else a leaf is: as what it was given, committed, where, layout
+_TYPE = cast("Callable[[Any], _Type]", attrgetter("shape", "dtype", "weak_type"))
+_PLAIN = {bool: "bool", int: "int", float: "float", complex: "complex", np.ndarray: "numpy"}
+
+
+class _OfRest(dict[_Type, int]):
+    """Numbers of contents that differ in their types only; a new type gets a number when it is looked up."""
+
+    def __init__(self, rest: _Rest, contents: Contents) -> None:
+        super().__init__()
+        self._rest = rest
+        self._contents = contents
+
+    def __missing__(self, of: _Type) -> int:
+        (shape, dtype, weak), (given, committed, (sharding, devices, spread), layout) = of, self._rest
+        content = Content(
+            tuple([size if isinstance(size, int) else str(size) for size in shape]),
+            _dtype_name(dtype),
+            bool(weak),
+            given,
+            committed,
+            sharding,
+            devices,
+            _layout(layout, len(shape)) if layout else "",
+            spread,
+        )
+        number = self[of] = self._contents.number(content)
+        return number
+
+
+class _Numbering(dict[_Rest, _OfRest]):
+    """Numbers of contents, by everything but the type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.contents = Contents()
+
+    def __missing__(self, rest: _Rest) -> _OfRest:
+        of_rest = self[rest] = _OfRest(rest, self.contents)
+        return of_rest
+
+
+class LeafReader:
+    """Reader of the arguments of calls; equal contents share one number, equal paths one tuple."""
+
+    def __init__(self) -> None:
+        self._numbering = _Numbering()
+        self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._spreads: dict[Any, _Spread] = {}
+
+    def read(self, paths: Sequence[str], values: Sequence[Any], avals: Sequence[Any]) -> LeafColumns:
+        """Return the columns of one call's arguments, as far as there are paths, values and types."""
+        numbering = self._numbering  # another thread may begin the next one
+        if len(numbering.contents) > _MANY_CONTENTS:
+            numbering = self._numbering = _Numbering()
+        if len(paths) < len(values):
+            paths = (*paths, *(f"arg{i}" for i in range(len(paths), len(values))))
+        count = min(len(paths), len(values), len(avals))
+        values, avals = values[:count], avals[:count]
+        placed = common_placement(values)
+        if placed is not None:  # most arrays lie in one place, and have the default layout there
+            of_rest = numbering["jax", False, self._spread_of(placed), ""]
+            numbers = tuple(map(of_rest.__getitem__, map(_TYPE, avals)))
+        else:
+            pairs = zip(values, avals, strict=True)
+            numbers = tuple([self._read_leaf(numbering, value, aval) for value, aval in pairs])
+        return LeafColumns(self._shared(tuple(paths[:count])), numbers, numbering.contents)
+
+    def _read_leaf(self, numbering: _Numbering, value: Any, aval: Any) -> int:
+        shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)
+        return numbering[given, committed, self._spread_of(sharding), layout][shape, dtype, weak]
+
+    def _shared(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        if len(self._paths) > _MANY_PATHS:
+            self._paths.clear()
+        return self._paths.setdefault(paths, paths)
+
+    def _spread_of(self, sharding: Any) -> _Spread:
+        # What a sharding says stands for it: that is quick to look up, and the sharding is not.
+        return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
+
+    def _spread(self, sharding: Any) -> _Spread:
+        """Return how a sharding partitions an array, and over which devices."""
+        if len(self._spreads) > _MANY_CONTENTS:
+            self._spreads.clear()
+        devices = sorted(sharding.device_set, key=lambda device: device.id)
+        names = tuple(f"{device.platform}:{device.id}" for device in devices)
+        memory = _memory_of(sharding, devices[0])
+        spread: _Spread = "", names, ()
+        if len(names) > 1 or memory:
+            spread = clean(str(sharding)), names, sharding_parts(sharding, memory)
+        self._spreads[quick(sharding)] = spread
+        return spread
+
+
+def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
+    """Return everything about a leaf except its path, if it is not one of many arrays in one place."""
+    shape, dtype, weak = aval.shape, aval.dtype, getattr(aval, "weak_type", False)
+    # A tracer also says it is an array, and takes its time to say where it is.
+    if isinstance(value, Tracer):
+        inner = value_below(value)  # of vmap or grad: what is compiled is for the whole batch
+        if inner is not None and inner is not value:
+            return _leaf_content(inner, jax.typeof(inner))
+        return shape, dtype, weak, "jax", None, None, ""
+    if isinstance(value, jax.Array):
+        return shape, dtype, weak, "jax", *placement_of(value, len(shape))
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return shape, dtype, weak, "struct", None, value.sharding, ""
+    given = _PLAIN.get(cast("type[Any]", type(value))) or (
+        "numpy" if isinstance(value, (np.generic, np.ndarray)) else type(value).__name__
+    )
+    return shape, dtype, weak, given, None, None, ""
+
+
+def _layout(layout: str, rank: int) -> str:
+    """Return the layout's order if it is not the default. Its tiling is the device's own and is left out."""
+    order = layout.partition(":")[0].rstrip("}")
+    return "" if order == _plain(rank) else order + "}"
+
+
+@cache
+def _dtype_name(dtype: Any) -> str:
+    return str(getattr(dtype, "name", dtype))  # which NumPy puts together each time
+
+
+@cache
+def _plain(rank: int) -> str:
+    return "{" + ",".join(map(str, range(rank - 1, -1, -1)))  # XLA counts from the minor dimension
+
+
+def _memory_of(sharding: Any, device: Any) -> str:
+    """Return the memory kind; empty for the device's default."""
+    try:
+        kind = sharding.memory_kind
+        return "" if kind is None or kind == device.default_memory().kind else str(kind)
+    except Exception:  # a backend without memories
+        return ""

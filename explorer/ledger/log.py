@@ -1,4 +1,4 @@
-"""What compiles, line by line while it happens: to a file, and to stderr for a person.
+"""Compiles as lines, while they happen: to a file, and to stderr.
 
 `EXPLORER_INSTRUCTION_LOG=path` and `EXPLORER_DEBUG_COMPILE=1` turn these on for a session, from the import on.
 """
@@ -19,22 +19,22 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 class EventListener(Protocol):
-    """Called at once with what compiles, in the user's time; its methods raise nothing."""
+    """Listener that is called at once, in the user's time; its methods raise nothing."""
 
     def starting(self, done: tuple[Event, ...], event: Event) -> None:
-        """XLA begins to compile, on this thread: what is known of the event so far, and the call's earlier ones."""
+        """XLA begins to compile on this thread: the call's earlier events, and the event so far."""
 
     def ended(self, events: tuple[Event, ...]) -> None:
-        """A call that had to be traced, lowered or compiled is over."""
+        """A call that traced, lowered or compiled has ended."""
 
     def close(self) -> None:
-        """The watch is over."""
+        """The watch has ended."""
 
 
 class LineLog:
-    """Writes one line per event, each at once on disk.
+    """Writes one line per event, each at once to disk.
 
-    A file that is there already is written on: the processes that a program starts write to the one log of theirs.
+    An existing file is appended to: the processes that a program starts share one log.
 
     Args:
         path: The file.
@@ -58,7 +58,6 @@ class LineLog:
         self._written.pop(events[0].call, None)
 
     def close(self) -> None:
-        """Nothing is written any more."""
         if self._is_open:
             self._is_open = False
             self._log.close()
@@ -71,9 +70,9 @@ class LineLog:
 
 
 class DebugLines:
-    """Tells a person on stderr: `[COMPILE] Recompiling step: x.shape[0] 32 → 33 (train.py, line 12)`.
+    """Prints lines to stderr: `[COMPILE] Recompiling step: x.shape[0] 32 → 33 (train.py, line 12)`.
 
-    What JAX compiles for operations outside of any `jit` is left out.
+    Operations outside of any `jit` are left out.
     """
 
     def __init__(self, file: IO[str] | None = None) -> None:
@@ -109,10 +108,7 @@ class DebugLines:
 
 
 def from_environment() -> list[EventListener]:
-    """What the environment asks for.
-
-    A log that can't be written is reported on stderr, and is no reason for the user's program to fail.
-    """
+    # A log that can't be written is reported on stderr: the user's program must not fail because of it.
     listeners: list[EventListener] = []
     path = os.environ.get(LOG, "")
     if path.lower() not in _OFF:

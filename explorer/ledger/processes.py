@@ -1,4 +1,4 @@
-"""One ledger of many processes: of saved files, of the processes of `jax.distributed`, and a warning as they differ."""
+"""Ledgers of many processes: merged from files, gathered by `jax.distributed`, and compared while they compile."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ Source = Ledger | ProcessLedger | str | PathLike[str]
 
 
 def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str] | None = None) -> ProcessLedger:
-    """What many processes compiled, each program once, and who compiled another one than most.
+    """Merge the ledgers of many processes: each program once, with the processes that compiled another one than most.
 
-    Files are read one after another and not kept: memory is that of the distinct programs, however many events there
-    are.
+    Files are read one after another and not kept. Memory grows with the distinct programs, not with the events.
 
     Args:
-        ledgers: One for each process: a `Ledger`, what `Ledger.save` or a spill wrote, a folder of such files; or what
-            this returned before, also saved.
-        names: What to call the processes; without it as their files are called, or 0, 1, ….
+        ledgers: One per process: a `Ledger`, a file of `Ledger.save` or of a spill, or a folder of such files; or
+            results of this function, also saved ones.
+        names: Names of the processes; by default the file names, or 0, 1, ….
 
     Raises:
-        OptionError: There is nothing to merge, or not a name for each.
-        LedgerFileError: A file is none of a ledger, was altered, or is of a newer Explorer.
+        OptionError: There is nothing to merge, or not one name per ledger.
+        LedgerFileError: A file is no ledger, was altered, or is from a newer Explorer.
         OSError: A file can't be read.
 
     Example:
         >>> import explorer
         >>> first, second = explorer.Ledger(), explorer.Ledger()
         >>> for ledger in (first, second):
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> explorer.merge_ledgers([first, second])
         ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled another program than the others)
     """
@@ -70,14 +70,14 @@ def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str]
 
 
 def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger:
-    """One ledger of all processes of `jax.distributed`: every one of them calls this, and each gets the whole.
+    """Return one ledger of all processes of `jax.distributed`; every process calls this, and each gets the whole.
 
     Args:
-        ledger: What this process saw: what `watch` gave.
+        ledger: The ledger of this process, returned by `watch`.
         seconds: How long to wait for the others.
 
     Raises:
-        NotRecordedError: There are no other processes; or some process didn't come in time.
+        NotRecordedError: There are no other processes, or a process didn't come in time.
 
     Example:
         >>> import explorer
@@ -115,13 +115,14 @@ def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger
 
 
 class _Sink:
-    """Takes a file's events for a fold."""
+    """Receiver of a file's events for a fold."""
 
     def __init__(self, fold: ProcessFold) -> None:
         self.add = fold.add
 
     def predict(self, predictions: Iterable[Prediction]) -> None:
-        """What one process foresees is not of interest here."""
+        # Predictions of one process are no part of the fold.
+        ...
 
 
 def _take(fold: ProcessFold, source: Ledger | ProcessLedger | Path, name: str) -> None:
@@ -149,10 +150,10 @@ def _take(fold: ProcessFold, source: Ledger | ProcessLedger | Path, name: str) -
 
 
 class ProcessComparison:
-    """Holds what this process compiles against what the first one does, as soon as either begins to compile it.
+    """Compares the programs of this process with those of the first one, as soon as either begins to compile.
 
-    Before the program runs, that is: two processes that run different programs over devices of both wait for each other
-    for ever, and no ledger is looked at any more. Only programs that are known to reach over several processes count.
+    That is before the program runs: two processes that run different programs over devices of both wait for each other
+    for ever, and then it is too late. Only programs that span several processes count.
     """
 
     def __init__(self, shared: Processes) -> None:
@@ -165,7 +166,6 @@ class ProcessComparison:
             threading.Thread(target=self._compare, name="explorer-processes", daemon=True).start()
 
     def starting(self, done: tuple[Event, ...], event: Event) -> None:
-        """XLA begins to compile, on this thread."""
         fold = ProcessFold(self._local_devices)
         fold.begin(str(self._shared.index))
         fold.add((event,))
@@ -182,10 +182,10 @@ class ProcessComparison:
             self._queue.put((key, ledger))
 
     def ended(self, events: tuple[Event, ...]) -> None:
-        """A call that had to be traced, lowered or compiled is over: it was looked at as it began."""
+        # The call was compared when its compile began.
+        ...
 
     def close(self) -> None:
-        """The watch is over."""
         self._queue.put(None)
 
     def _compare(self) -> None:

@@ -1,4 +1,4 @@
-"""From what JAX does on a thread to the events of each call: one recorder for the process, for all watches together."""
+"""The recorder of the process: turns what JAX does on each thread into events of calls, for all watches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
 from explorer._jax.distributed import processes
 from explorer._jax.traces import program_lines
-from explorer.capture.call_sites import user_places
+from explorer.capture.frames import user_places
 from explorer.ledger.causes import (
     OVER,
     RUN,
@@ -37,7 +37,7 @@ from explorer.model.events.family_counts import Prediction
 
 
 class Sink(Protocol):
-    """What gets the events: a watch."""
+    """Receiver of the events: a watch."""
 
     @property
     def event_listeners(self) -> tuple[EventListener, ...]: ...
@@ -52,7 +52,7 @@ class Sink(Protocol):
 
 
 class _Thread(threading.local):
-    """What this thread is at."""
+    """State of one thread."""
 
     def __init__(self) -> None:
         self.ident = get_ident()
@@ -62,10 +62,10 @@ class _Thread(threading.local):
 
 
 class Recorder:
-    """JAX calls it for each call that misses its caches (see `Observer`); it emits the events to all watches.
+    """Observer of the calls that miss JAX's caches (see `Observer`); it sends their events to all watches.
 
-    It works in the user's time and in the middle of JAX: no Exception of its own leaves it, each is noted by the
-    watches as a fault. KeyboardInterrupt does leave it, for that is the user's.
+    It runs in the user's time and in the middle of JAX. An Exception of its own becomes a fault of the watches and
+    never leaves it. KeyboardInterrupt is the user's and passes.
     """
 
     def __init__(self) -> None:
@@ -80,11 +80,10 @@ class Recorder:
 
     @property
     def watches(self) -> tuple[Sink, ...]:
-        """Those that are on."""
         return self._sinks
 
     def start(self, sink: Sink) -> None:
-        """Emit events to a watch from now on."""
+        """Send events to a watch from now on."""
         with self._lock:
             self._sinks = (*self._sinks, sink)
             if len(self._sinks) == 1:
@@ -93,7 +92,7 @@ class Recorder:
                 hooks.put(self)
 
     def stop(self, sink: Sink) -> None:
-        """Unsubscribe it. With the last one JAX is as it was."""
+        """Unsubscribe a watch; the last one restores JAX."""
         with self._lock:
             if not any(other is sink for other in self._sinks):
                 return
@@ -106,12 +105,12 @@ class Recorder:
 
     @property
     def sees_calls(self) -> bool:
-        """Whether this JAX lets its calls be seen; else only names and seconds are known."""
+        """Return True if this JAX shows its calls; else only names and seconds are known."""
         return hooks.sees_calls
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """What is traced, lowered or compiled right now, on any thread."""
+        """Return what is traced, lowered or compiled right now, on any thread."""
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - the only way to another thread's stack
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         running: list[Running] = []
@@ -197,7 +196,7 @@ class Recorder:
     # What becomes of it.
 
     def _outer(self) -> Call | None:
-        """The call that a new one is inside of. One that waits in vain was interrupted between its two halves."""
+        """Return the call that a new one is inside of, and end those that were interrupted between trace and run."""
         outer = self._thread.call
         while outer is not None and outer.stage in (WAITING, OVER):
             if outer.stage is WAITING:
@@ -224,7 +223,7 @@ class Recorder:
             self._emit_step_ahead(Step(kind, seconds, perf_counter(), saved), name)
 
     def _over(self, call: Call, error: BaseException | None) -> None:
-        """A call ended; what it was inside of goes on."""
+        """End a call; the call around it continues."""
         here = self._thread
         outer = here.call = call.outer
         if outer is None:
@@ -281,7 +280,7 @@ class Recorder:
             self._causes.traced_ahead(call.name, cause, happened)
 
     def _announce_compile(self, call: Call) -> None:
-        """XLA begins with a call: pass it to the listeners at once, with the steps before it."""
+        """Send the start of a compile to the listeners at once, with the steps before it."""
         event_listeners = [listener for sink in self._sinks for listener in sink.event_listeners]
         if not event_listeners:
             return
@@ -377,7 +376,7 @@ class Recorder:
 
 
 def _program_of(call: Call) -> str:
-    """What a call's program does, line by line; empty where it can't be seen, or no other process compiles."""
+    """Return the lines of a call's program; empty if they can't be read, or if no other process compiles."""
     if call.lines is None:
         call.lines = ""
         params: Any = call.derived or getattr(call.program, "params", None) or {}

@@ -1,7 +1,7 @@
-"""What an event compiled, to be looked at after: without the user's values, and mostly without their Python.
+"""Captures of what an event compiled, made later, without the user's values and mostly without running their Python.
 
-Nothing of a call is kept but what its programs were made for: the types of its arguments, where they lay, its static
-arguments, and the function as long as somebody else holds it. With these JAX finds its own jaxpr and program again.
+A replay keeps types, placement and static arguments of a call, and a weak reference to its function. With these JAX
+finds its own jaxpr and program again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MANY = 512  # calls of one watch
 
 
 class Replay:
-    """What is kept of one call."""
+    """Parts of one call that are kept."""
 
     def __init__(self, call: Call, key: Key) -> None:
         self.key = key
@@ -50,7 +50,7 @@ class Replay:
         self._captured = call.program is not None and len(call.program.consts) > 0
 
     def run(self) -> Capture:
-        """Raises NotRecordedError, and what `explore` does."""
+        """Return the capture; raise NotRecordedError, or the errors of `explore`."""
         if self._program is None:
             raise NotRecordedError(f"{self._called} was never traced to its end: there is no program to look at.")
         if self._captured:
@@ -126,7 +126,7 @@ class _Known:
 
 
 def _weakly(value: Any) -> Callable[[], Any]:
-    """What gives a value back; where it can't be held weakly it is held, as JAX's caches hold it too."""
+    """Return a callable that returns the value, from a weak reference if possible; JAX's caches hold others too."""
     try:
         return weakref.ref(value)
     except TypeError:
@@ -134,7 +134,7 @@ def _weakly(value: Any) -> Callable[[], Any]:
 
 
 def _placement(call: Call, key: Key) -> Sequence[Any]:
-    """For each argument, where it was bound to lie; None where it was free."""
+    """Return the sharding of each argument; None if the argument was free to move."""
     if call.program is None:
         return ()
     values = call.values[len(call.program.consts) :]
@@ -151,7 +151,7 @@ def _placed(value: Any) -> Any:
 
 
 class Replays:
-    """The calls of one watch that can be looked at again: the last few hundred."""
+    """The last few hundred calls of one watch."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, Replay] = OrderedDict()
@@ -164,7 +164,7 @@ class Replays:
                 self._kept.popitem(last=False)
 
     def capture(self, event: Event, events: Sequence[Event]) -> Capture:
-        """What the call of an event compiled, with the seconds that it took then."""
+        """Return what the call of an event compiled, with the seconds that it took then."""
         capture = self._of(event).run()
         of_call = [other for other in events if other.call == event.call]
         seconds = {other.kind: other.seconds for other in of_call}
@@ -178,7 +178,7 @@ class Replays:
         return replace(capture, durations=durations)
 
     def before(self, event: Event) -> int:
-        """The number of the nearest earlier call, which the event's reason compares with."""
+        """Return the number of the nearest earlier call, which the event's reason compares with."""
         replay = self._of(event)
         with self._lock:
             earlier = {id(other.key): number for number, other in self._kept.items() if number < event.call}

@@ -1,8 +1,7 @@
 """Arguments as their author wrote them: the tree of a call, with the names that classes and wrappers hide.
 
-JAX keeps what a class holds beside its arrays as one value, `aux_data`, that only the class can read, and
-`equinox.filter_jit` hands all of a call to a `jax.jit` of its own. Here both get back the names that the user wrote;
-neither Flax nor Equinox is needed.
+JAX keeps a class's fields that are no arrays as one opaque value, `aux_data`, and `equinox.filter_jit` passes all
+arguments to a `jax.jit` of its own. Both get the user's names back here, without importing Flax or Equinox.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ _values = Equals(4_096)  # what classes keep beside their arrays; JAX's own cach
 
 
 def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
-    """The structure of some arguments.
+    """Return the structure of some arguments.
 
-    Nothing of the user's runs but the `repr` of dictionary keys and of what classes keep beside their arrays, and no
-    error of those comes out.
+    The only user code that runs is the `repr` of dictionary keys and of static fields; its errors are caught.
 
     Args:
-        treedef: Its `PyTreeDef`.
-        paths: Of its leaves, in order: they alone say how a class names its children.
+        treedef: Their `PyTreeDef`.
+        paths: Paths of its leaves, in order: only they tell how a class names its children.
     """
     rest: list[Any] = [treedef]
     preorder: list[tuple[Any, int]] = []
@@ -60,10 +58,11 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
 
 
 def argument_paths(function: Any, treedef: Any, is_whole: bool) -> tuple[str, ...]:
-    """The paths of the leaves of (positional arguments, keyword arguments), with the names of `function`'s parameters.
+    """Return the paths of the leaves of (positional arguments, keyword arguments), named after `function`'s
+    parameters.
 
     Args:
-        is_whole: The arguments are all that the function takes; else it isn't known which of them they are.
+        is_whole: True if these are all arguments of the function; else their parameters are unknown.
     """
     parameters = _parameters(function) if is_whole else []
     leaves: list[tuple[Any, Any]] = _trees.tree_leaves_with_path(treedef.unflatten(range(treedef.num_leaves)))
@@ -83,7 +82,7 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 
 def named_paths(treedef: Any, paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths of leaves as their author wrote them: `model.layers[0].kernel`, for the n-th array of an nnx object."""
+    """Return the paths with the author's names, `model.layers[0].kernel`, for arrays that nnx only numbers."""
     renamed = list(paths)
     rest: list[tuple[Any, int]] = [(treedef, 0)]  # each with the index of its first leaf
     while rest:
@@ -106,7 +105,7 @@ def _graphdef(children: Sequence[Any]) -> Any:
 
 
 def _read_graph(node: Any, children: tuple[TreeNode, ...]) -> TreeNode | None:
-    """The node of an nnx object, whose arrays `nnx.jit` hands over as a list; None if it is none."""
+    """Return the node of an nnx object, whose arrays `nnx.jit` passes as a list; None for other nodes."""
     if len(children) != 2:
         return None
     graph = graph_states(node.node_data()[0], _graphdef(node.children()))
@@ -121,7 +120,7 @@ def _fields(values: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str, int], ..
 
 
 def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:
-    """The node of one container; `paths` begins with its own leaves'."""
+    """Return the node of one container; `paths` begins with the paths of its own leaves."""
     kind, data = node
     if kind is type(None):
         return NONE
@@ -152,7 +151,7 @@ def _keys(keys: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tuple[str, ...]:
-    """The step to each child, from the path of the first leaf below it; empty where there is none."""
+    """Return the step to each child, from the path of its first leaf; empty if it has none."""
     steps: list[str] = []
     at = 0
     for child in children:
@@ -164,7 +163,7 @@ def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tu
 
 
 def _print(value: Any) -> str:
-    """Its repr without addresses. Of a long one the start, and a digest: what differs in it still differs."""
+    """Return the repr without addresses; a long one as its start and a digest, so that differences remain visible."""
     try:
         text = clean(repr(value), len(repr(value)))
     except Exception:  # the user's own
@@ -179,12 +178,12 @@ _INTERNAL = "_pytree__"  # how nnx names what it keeps for itself
 
 
 class GraphStates(NamedTuple):
-    """An nnx object as `nnx.jit` hands it to `jax.jit`.
+    """An nnx object as `nnx.jit` passes it to `jax.jit`.
 
     Args:
-        name: Its class's.
-        paths: The way from the object to each of its arrays, in order: `.layers[0].kernel`.
-        fields: All else: (way, value).
+        name: Name of its class.
+        paths: Path from the object to each of its arrays, in order: `.layers[0].kernel`.
+        fields: Everything else: (path, value).
     """
 
     name: str
@@ -193,11 +192,11 @@ class GraphStates(NamedTuple):
 
 
 def static_fields(kind: type, data: Any, children: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """(step, value) of each field in `data`, which a class of `kind` keeps; empty where their names can't be known.
+    """Return (step, value) of each field in a class's `aux_data`; empty if their names are unknown.
 
     Args:
-        kind, data: As `PyTreeDef.node_data()` gives them.
-        children: The steps to its children.
+        kind, data: As `PyTreeDef.node_data()` returns them.
+        children: Steps to its children.
     """
     if isinstance(data, dict):
         named = list(cast("dict[Any, Any]", data).items())
@@ -227,7 +226,7 @@ def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list
 
 
 def _is_of(kind: type, library: str) -> bool:
-    """Whether it is a library's class or derived from one: in another's, pairs may be anything."""
+    # Only in a library's own classes, or those derived from them, is the meaning of pairs known.
     return any(base.__module__.startswith(library) for base in kind.__mro__)
 
 
@@ -240,10 +239,7 @@ def _is_static(metadata: Any) -> bool:
 
 
 def graph_states(kind: type, graphdef: Any) -> GraphStates | None:
-    """What `nnx.jit` made of an object: `kind` is the container's class, `graphdef` its first part.
-
-    None if it is no such thing, or of a Flax that does it differently.
-    """
+    """Return the parts of an object that `nnx.jit` split; None for other containers and unknown versions of Flax."""
     if kind.__name__ != "NodeStates" or not kind.__module__.startswith("flax."):
         return None
     try:
@@ -253,9 +249,9 @@ def graph_states(kind: type, graphdef: Any) -> GraphStates | None:
 
 
 class _Graph:
-    """Reads the nodes and the attributes of a `GraphDef`, which lists both in the order of a walk through the object.
+    """Reader of a `GraphDef`, which lists nodes and attributes in the order of a walk through the object.
 
-    A node's attributes follow it: a static value, or the next node in its place.
+    A node's attributes follow it: a static value, or the next node.
     """
 
     def __init__(self, graphdef: Any) -> None:
@@ -304,7 +300,7 @@ _MANY = 4_096  # leaves
 
 
 def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) -> WrittenCall | None:
-    """None if it is no such call, or of an Equinox that does it differently."""
+    """Return the call that the user wrote of an `equinox.filter_jit` function; None for others and unknown versions."""
     if not str(getattr(function, "__module__", "")).startswith("equinox.") or len(args) != 3 or len(paths) > _MANY:
         return None
     try:
@@ -338,7 +334,7 @@ def _read(function: Any, static: Any, paths: tuple[str, ...]) -> WrittenCall | N
 
 
 def _own_function(leaves: Any) -> Any:
-    """The function that is called, or that `filter_grad` or its like was given; None if that isn't clear.
+    """Return the function that is called, or that was passed to `filter_grad` or its like; None if that is ambiguous.
 
     A method's object has arrays, which are None here.
     """
@@ -356,7 +352,7 @@ def _paths(part: Any) -> list[Any]:
 
 
 def _arrays(part: Any) -> Any:
-    """The part, its arrays as leaves and all else as None."""
+    """Return the part with 0 for each array and None for all other leaves."""
     leaves, tree = part
     return tree.unflatten([0 if leaf is None else None for leaf in leaves])
 

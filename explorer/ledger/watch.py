@@ -1,4 +1,4 @@
-"""watch(): a ledger of everything that is compiled, from now on."""
+"""watch(): a ledger of everything that is compiled from now on."""
 
 from __future__ import annotations
 
@@ -46,27 +46,28 @@ def watch(
 ) -> Watch:
     """Record what JAX traces, lowers and compiles, and why, from now on.
 
-    For every `jax.jit` of the process, on all threads. As a context manager, up to the end of the block; else until
-    `stop()`, whether or not anybody holds what is returned. Several may be on at once; each sees everything. Calls that
-    JAX knows are not slowed down: they stay in its C++. One that leaves it each time, though nothing is compiled, is a
-    `miss`: the 1st, 10th, 100th, … of a `jax.jit` are events, and their `count` says for how many calls each stands.
+    Every `jax.jit` of the process is recorded, on all threads: in a `with` block until its end, otherwise until
+    `stop()`, even if the result is not kept. Several watches may be on at once; each records everything. Calls that
+    JAX has cached are not slowed down: they stay in its C++ code. A call that leaves it each time, though nothing is
+    compiled, is a `miss`. The 1st, 10th, 100th, … miss of a `jax.jit` is an event, and its `count` says how many calls
+    it represents.
 
-    Where `jax.distributed` connects processes, each of which watches, a `ProcessWarning` comes as soon as one compiles
-    another program over devices of several of them than the first one; `explorer.gather_ledgers` has what all compiled.
+    If `jax.distributed` connects processes and each of them watches, a `ProcessWarning` is issued as soon as one
+    compiles another program than the first one over devices of several processes. `explorer.gather_ledgers` returns
+    what all compiled.
 
     Args:
-        limit: How many events are kept; of more than that the oldest are dropped, and counted in `.dropped`. None keeps
-            all.
-        storm: How many compiles of one function are too many: past it comes a `RecompilationWarning`. 0: never.
-        spill: A file of JSON lines that the oldest events go to instead of being dropped.
-        log: A file that each event is written to at once, as a line that a person can read.
+        limit: Number of events to keep. The oldest beyond it are dropped, and counted in `.dropped`. None keeps all.
+        storm: Number of compiles of one function after which a `RecompilationWarning` is issued; 0 for never.
+        spill: File of JSON lines that receives the oldest events, so that none are dropped.
+        log: File that receives each event at once, as a readable line.
 
     Returns:
         A `Watch`: a `Ledger` that grows.
 
     Raises:
         OptionError: `limit` or `storm` is out of range.
-        LedgerFileError: `spill` is there already.
+        LedgerFileError: `spill` exists already.
         OSError: `log` can't be written.
 
     Example:
@@ -98,7 +99,7 @@ def _check(name: str, value: Any, least: int, hint: str) -> None:
 
 
 class Watch(Ledger):
-    """A ledger that grows while it is on; `watch` makes it.
+    """A ledger that grows while it is on; returned by `watch`.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -140,7 +141,7 @@ class Watch(Ledger):
         recorder.start(self)
 
     def stop(self) -> None:
-        """Record no more; what was recorded stays. With the last watch JAX is as it was. Twice is as once."""
+        """Stop recording and keep the events; the last watch restores JAX. A second call does nothing."""
         self.on = False
         recorder.stop(self)
         self._cells.stop()
@@ -150,25 +151,25 @@ class Watch(Ledger):
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """What is being traced, lowered or compiled right now, on any thread; nothing once it is off."""
+        """Return what is traced, lowered or compiled right now, on any thread; empty if the watch is off."""
         return recorder.running if self.on else ()
 
     @property
     def cells(self) -> tuple[tuple[str, float, float], ...]:
-        """The notebook's cells that ran while it was on: name, start and end in seconds since 1970. None elsewhere."""
+        """Return name, start and end (seconds since 1970) of the notebook cells that ran meanwhile; empty elsewhere."""
         return self._cells.ran
 
     @property
     def faults(self) -> tuple[BaseException, ...]:
-        """What went wrong in the ledger itself, the last few; never in a call that it watched."""
+        """Return the last errors of the ledger itself. They never affect the calls that it records."""
         return tuple(self._faults)
 
     def called(self, file: str) -> str:
-        """What a person calls a file: `train.py`, `cell [4]`."""
+        """Return the short name of a file: `train.py`, `cell [4]`."""
         return label(file)
 
     def fault(self, error: BaseException) -> None:
-        """Note that the ledger failed somewhere."""
+        """Record an error of the ledger itself."""
         # Where it was, as text: a traceback would keep the user's arrays.
         for frame in traceback.extract_tb(error.__traceback__)[-1:]:
             error.add_note(f"at {frame.filename}, line {frame.lineno}, in {frame.name}")
@@ -176,17 +177,17 @@ class Watch(Ledger):
         self._faults.append(error.with_traceback(None))
 
     def capture(self, event: Event) -> Capture:
-        """What the call of an event compiled, in every stage; the seconds are those of the call.
+        """Return what the call of an event compiled, in every stage, with the seconds of that call.
 
-        The arguments' values are not needed, and the function's Python runs again only if JAX has forgotten its jaxpr.
-        For a call inside of `vmap` or `grad` it is the function's own program.
+        The values of the arguments are not needed. The function's Python runs again only if JAX no longer has its
+        jaxpr. For a call inside of `vmap` or `grad` it is the function's own program.
 
         Args:
-            event: One of `.events`, of the last few hundred calls; of a `miss` or a derivative there is none.
+            event: One of the `.events` of the last few hundred calls, but no `miss` and no derivative.
 
         Raises:
             NotRecordedError: The function is gone, a setting has changed since, or nothing is kept of the call.
-            ExploreError: It compiles no more.
+            ExploreError: It no longer compiles.
 
         Example:
             >>> import explorer as ex, jax, jax.numpy as jnp
@@ -200,21 +201,21 @@ class Watch(Ledger):
             return self._replays.capture(event, self.events)
 
     def diff(self, event: Event) -> Diff:
-        """What the call of an event compiled, held against the nearest earlier call: the one that its reason names.
+        """Compare what the call of an event compiled with the nearest earlier call, which its reason names.
 
         Raises:
-            NotRecordedError: Nothing can be had of one of the two; or it was the first.
+            NotRecordedError: It was the first call, or one of the two can't be looked at.
         """
         before = self._replays.before(event)
         with suppress_recording():
             return diff(self.capture(replace(event, call=before)), self.capture(event))
 
     def unseen(self) -> AbstractContextManager[None]:
-        """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
+        """Return a context in which compiles of this thread are Explorer's own and not recorded."""
         return suppress_recording()
 
     def keep(self, call: int, replay: Replay) -> None:
-        """Have what a call compiled for `capture`."""
+        """Keep what `capture` needs of a call."""
         self._replays.keep(call, replay)
 
     def __enter__(self) -> Watch:
@@ -233,11 +234,7 @@ class _Watching(Protocol):
 
 
 class StormWarning:
-    """Warns when a function is compiled more often than its watch allows: once for each function, in the user's time.
-
-    Args:
-        watching: The watch whose events it gets.
-    """
+    """Warns once for each function that is compiled more often than its watch allows."""
 
     def __init__(self, watching: _Watching) -> None:
         self._watching = watching
@@ -245,7 +242,6 @@ class StormWarning:
         warned_functions.begin()
 
     def ended(self, events: tuple[Event, ...]) -> None:
-        """A call is over."""
         try:
             storm = self._watching.storm_of(events[-1]) if events else None
             if storm is not None and warned_functions.add(*storm.family[1:]):
@@ -254,14 +250,14 @@ class StormWarning:
             self._watching.fault(error)
 
     def close(self) -> None:
-        """The watch is over. Twice is as once."""
+        """End the warnings of this watch; a second call does nothing."""
         if self._on:
             self._on = False
             warned_functions.end()
 
 
 def warn(storm: Storm) -> None:
-    """Show the warning at the line of the storm's last call; a filter that makes it an error only has it shown."""
+    """Show the warning at the line of the storm's last call; a filter that makes it an error doesn't raise it."""
     file, line = (storm.at.file, storm.at.line) if storm.at is not None else storm.family[2:]
     file, line = file or "<explorer>", max(line, 1)
     try:
@@ -275,7 +271,7 @@ _MANY = 10_000
 
 
 class Cells:
-    """Told by IPython of each cell before and after it runs; without IPython there are none."""
+    """Times of the notebook's cells, from IPython's events; none without IPython."""
 
     def __init__(self) -> None:
         ipython: Any = sys.modules.get("IPython")
@@ -289,11 +285,10 @@ class Cells:
 
     @property
     def ran(self) -> tuple[tuple[str, float, float], ...]:
-        """What a person calls each cell, and when it began and ended, in seconds since 1970; one that runs ends now."""
+        """Return the name, start and end of each cell, in seconds since 1970; a running one ends now."""
         return (*self._ran, *self._now(None))
 
     def stop(self) -> None:
-        """Unsubscribe."""
         self._after(None)
         if self._shell is not None:
             for event, callback in (("pre_run_cell", self._before), ("post_run_cell", self._after)):
@@ -322,12 +317,12 @@ _session: Watch | None = None
 
 
 def session() -> Watch | None:
-    """The session's watch; None if there is none, or if it was stopped."""
+    """Return the session's watch; None if there is none or it was stopped."""
     return _session if _session is not None and _session.on else None
 
 
 def start_session() -> Watch:
-    """The session's watch, turned on if it is off."""
+    """Return the session's watch, and turn it on if it is off."""
     global _session
     with _lock:
         current = session()
@@ -337,7 +332,7 @@ def start_session() -> Watch:
 
 
 def stop_session() -> Watch | None:
-    """Turn the session's watch off; what it saw stays in what is returned, None if it was off."""
+    """Turn the session's watch off and return it with its events; None if it was off."""
     global _session
     with _lock:
         stopped, _session = session(), None
@@ -347,7 +342,7 @@ def stop_session() -> Watch | None:
 
 
 def watch_if_requested() -> None:
-    """Turn the session's watch on if the environment asks for one of its logs."""
+    """Turn the session's watch on if the environment requests one of its logs."""
     global _session
     event_listeners = from_environment()
     if event_listeners:
@@ -356,7 +351,7 @@ def watch_if_requested() -> None:
 
 
 def recompilations(capture: Capture) -> Answer | None:
-    """The answer of the first watch that is on and saw the function compile; None where none is on."""
+    """Return the answer of the first watch that recorded the function; None if no watch is on."""
     watches = [watch for watch in recorder.watches if isinstance(watch, Ledger)]
     for watch in watches:
         for row in watch.functions():

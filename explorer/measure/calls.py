@@ -1,40 +1,143 @@
-"""Calls that can be made again and again: the caller's arrays survive, and a result is there before it counts."""
+"""A function to measure, and its calls: donated arguments are copied, and every result is awaited."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
+from types import MethodType
+from typing import Any, cast
 
 import jax
 import numpy as np
 
-from explorer.capture.filtered import flatten
-from explorer.errors import ArgumentsError
+from explorer._jax.arguments import is_jitted
+from explorer.capture.explore import Explored
+from explorer.capture.filtered import flatten, is_filtered
+from explorer.capture.readers.jaxpr import short_type
+from explorer.errors import ArgumentsError, NotCallableError
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function and the arguments of a call.
+
+    Args:
+        name: The name that the user knows it by.
+        compiled: The function that runs compiled.
+        eager: The function as it is written; None if no Python is left of it.
+        args, kwargs: The arguments.
+        is_traced: True if it can be traced and compiled again; False for a program that is compiled already.
+        is_plain_jit: True for a `jax.jit` function, whose calls reuse what `.trace().lower().compile()` made.
+    """
+
+    name: str
+    compiled: Callable[..., Any]
+    eager: Callable[..., Any] | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    is_traced: bool = True
+    is_plain_jit: bool = True
+
+
+def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: str = "time") -> Subject:
+    """Return the function to measure for a callable, a `jax.jit` function or method, or an `Executable`.
+
+    Raises:
+        NotCallableError: `given` can't be called.
+    """
+    __tracebackhide__ = True
+    if not callable(given):
+        raise NotCallableError(
+            f"{verb} takes a function and its arguments; it got {type(given).__name__}. "
+            f"Hint: write {verb}(f, x), not {verb}(f(x))."
+        )
+    function: Any = given
+    name = name_of(function)
+    while type(function) is partial and _is_compiling(function.func):
+        function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
+    if type(function) is MethodType and _is_compiling(function.__func__):
+        below = getattr(function.__func__, "__wrapped__", None)
+        eager = MethodType(below, function.__self__) if below is not None else None
+        return Subject(name, function, eager, args, kwargs, is_plain_jit=is_jitted(function.__func__))
+    if _is_compiling(function):
+        eager = getattr(function, "__wrapped__", None)
+        return Subject(name, function, eager, args, kwargs, is_plain_jit=is_jitted(function))
+    if isinstance(function, (jax.stages.Compiled, Explored)):
+        return Subject(name, function, None, args, kwargs, is_traced=False)
+    # jax.jit hashes its function, and a callable model may have arrays to hash.
+    is_hashable = inspect.isroutine(function) or type(function) is partial
+    return Subject(name, jax.jit(function if is_hashable else partial(function)), function, args, kwargs)
+
+
+def name_of(function: Any) -> str:
+    """Return the function's `__name__`, or its type's, without the `partial` objects around it."""
+    while type(function) is partial:
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return the arguments with their types, as `(x: f32[8,128], n: 3)`; a tree as its number of arrays."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        named = [
+            (f"{name}[{i}]" if kind is inspect.Parameter.VAR_POSITIONAL else name, one)
+            for name, value in bound.arguments.items()
+            for kind in (bound.signature.parameters[name].kind,)
+            for i, one in enumerate(value if kind is inspect.Parameter.VAR_POSITIONAL else (value,))
+        ]
+    except (TypeError, ValueError):  # a builtin has no signature; what doesn't fit is refused where it is called
+        named = [*((f"arg{i}", value) for i, value in enumerate(args)), *kwargs.items()]
+    return f"({', '.join(f'{name}: {_type_of(value)}' for name, value in named)})"
+
+
+def _is_compiling(function: Any) -> bool:
+    """Return True for a function that compiles when called: of `jax.jit`, `equinox.filter_jit`, `nnx.jit`, `ex.jit`."""
+    is_jitted_alike = hasattr(function, "trace") and not hasattr(function, "as_text")  # which what is compiled has
+    return is_filtered(function) or (not isinstance(function, MethodType) and is_jitted_alike)
+
+
+def _type_of(value: Any) -> str:
+    leaves = jax.tree.leaves(value)
+    if len(leaves) == 1 and hasattr(leaf := leaves[0], "dtype"):
+        return short_type(leaf if isinstance(leaf, jax.Array) else jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))
+    if len(leaves) > 1:
+        return f"{len(leaves)} arrays"
+    return repr(value) if isinstance(value, bool | int | float | str | None) else type(value).__name__
 
 
 def ready(value: Any) -> Any:
-    """A value, once everything in it has been computed, and what its computation does beside has been done.
+    """Wait until everything in `value` is computed, and return it.
 
-    Waits for arrays of JAX, torch and MLX in any tree, and for the effects of what ran, such as `jax.debug.print`.
-    What is in no tree, or deleted, is not waited for.
+    Waits for arrays of JAX, torch and MLX in any tree, and for effects such as `jax.debug.print`. Deleted arrays and
+    objects that are no pytree are not awaited.
     """
     for leaf in jax.tree.leaves(value):
+        library = type(leaf).__module__.partition(".")[0]
         if isinstance(leaf, jax.Array):
             if not leaf.is_deleted():
                 leaf.block_until_ready()
-        else:
-            _wait_elsewhere(leaf)
+        elif library == "torch":  # an array of a library is here, so the library is imported
+            if getattr(getattr(leaf, "device", None), "type", "cpu") == "cuda":
+                cast(Any, sys.modules["torch"]).cuda.synchronize(leaf.device)
+        elif library == "mlx":
+            cast(Any, sys.modules["mlx.core"]).eval(leaf)
+        elif hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
     jax.effects_barrier()
     return value
 
 
 def quick_wait(result: Any) -> Callable[[Any], Any]:
-    """What waits soonest for a result like this one, and less surely than `ready`: AttributeError for one unlike it.
+    """Return the fastest function that waits for results like this one.
 
-    `ready` takes 2 µs, as long as some calls. The effects of what returns arrays are left to be waited for.
+    For results of arrays only, it raises AttributeError for other results and leaves effects to the caller. `ready`
+    takes 2 µs, as long as some calls.
     """
     leaves = jax.tree.leaves(result)
     return _wait_for_arrays if leaves and all(isinstance(leaf, jax.Array) for leaf in leaves) else ready
@@ -45,39 +148,25 @@ def _wait_for_arrays(result: Any) -> None:
         leaf.block_until_ready()
 
 
-def _wait_elsewhere(leaf: Any) -> None:
-    """Wait for an array of another library, which is imported if there is one of its arrays."""
-    module = type(leaf).__module__.partition(".")[0]
-    if module == "torch":
-        torch: Any = sys.modules["torch"]
-        if getattr(getattr(leaf, "device", None), "type", "cpu") == "cuda":
-            torch.cuda.synchronize(leaf.device)
-    elif module == "mlx":
-        mlx: Any = sys.modules["mlx.core"]
-        mlx.eval(leaf)
-    elif hasattr(leaf, "block_until_ready"):
-        leaf.block_until_ready()
-
-
 class Calls:
-    """A function with the arguments of a call, which may be made again and again.
+    """A function with the arguments of a call, which can be made repeatedly.
 
-    A call that donates an argument deletes it. So the first call is given copies, and what is deleted after that is
-    given to each later one as a fresh copy, made and ready before the clock starts. What the call deletes that is no
-    argument, such as an array in an attribute, can't be saved.
+    A call that donates an argument deletes it. The first call gets copies. Each later call gets fresh copies of the
+    arguments that the first one deleted, made before the clock starts. Other arrays that a call deletes, such as an
+    attribute, can't be saved.
 
     Args:
-        function: What is called.
+        function: The function to call.
         args, kwargs: Its arguments.
-        may_donate: False where it is known that nothing is donated: then the first call needs no copies.
-        is_counted: Whether the calls are as many in each process whatever they take: then they may reach over several.
+        may_donate: False if nothing is donated, so that the first call needs no copies.
+        is_counted: True if every process makes the same number of calls; only then may arrays span several processes.
 
     Attributes:
-        first_seconds: How long the first call took.
-        call: The call, without arguments, or with those that `prepare` gives.
-        bare, args: The same call as `bare(*args)`, where nothing is prepared: a hundredth less around a short one.
-        prepare: Makes fresh arguments for one `call(*prepare())`; None where the call needs none. Known after `first`.
-        prepared_bytes: How much memory one set of fresh arguments takes.
+        first_seconds: Duration of the first call.
+        call: The call, without arguments, or with the result of `prepare` as arguments.
+        bare, args: The same call as `bare(*args)`, with 1 % less overhead for short calls. Only if `prepare` is None.
+        prepare: Makes fresh arguments for one `call(*prepare())`; None if the call needs none. Set by `first`.
+        prepared_bytes: Size of one set of fresh arguments.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -109,23 +198,32 @@ class Calls:
         ready(self._leaves)
 
     def first(self) -> Any:
-        """Make the first call, see what it deletes, and return its result once that is there."""
+        """Make the first call, note which arguments it deletes, and return its result."""
         leaves = self._with_copies(range(len(self._leaves))) if self._may_donate else self._leaves
         args, kwargs = self._rebuild(leaves)
         start = perf_counter()
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
         self._refuse_other_processes(jax.tree.leaves(result))
-        if self._may_donate:
-            self._give_copies_of([i for i, leaf in enumerate(leaves) if _is_deleted(leaf)])
+        deleted = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
+        if self._may_donate and deleted:
+            self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in deleted)
+            self.call = self.bare = lambda args, kwargs: self.function(*args, **kwargs)
+            self.prepare = lambda: self._rebuild(self._with_copies(deleted))
         return result
 
-    def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
-        """Refuse arrays on other processes' devices: the first process that stops calling leaves the others waiting.
+    def timed(self, begin: Callable[[], object] | None = None) -> float:
+        """Make a call and return its seconds; `begin` is called after the arguments are prepared."""
+        given = self.prepare() if self.prepare is not None else ()
+        if begin is not None:
+            begin()
+        start = perf_counter()
+        ready(self.call(*given))
+        return perf_counter() - start
 
-        Raises:
-            ArgumentsError: Then, unless calls are counted.
-        """
+    def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
+        # The first process that stops calling would leave the others waiting for ever.
+        # The first process that stops calling would leave the others waiting for ever.
         __tracebackhide__ = True
         if self._is_counted or not any(
             isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves
@@ -138,12 +236,6 @@ class Calls:
             "  Hint: explorer.profile(f, x, runs=10) makes a fixed number in each; or time what one process does alone."
         )
 
-    def _give_copies_of(self, which: list[int]) -> None:
-        if which:
-            self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in which)
-            self.call = self.bare = self._call_with
-            self.prepare = lambda: self._rebuild(self._with_copies(which))
-
     def _with_copies(self, which: Iterable[int]) -> list[Any]:
         leaves = list(self._leaves)
         for i in which:
@@ -152,16 +244,9 @@ class Calls:
         ready(leaves)
         return leaves
 
-    def _call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.function(*args, **kwargs)
-
-
-def _is_deleted(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and leaf.is_deleted()
-
 
 def nbytes_of(leaf: Any) -> int:
-    """The bytes of an array; 0 of anything else."""
+    """Return the bytes of an array; 0 for anything else."""
     if isinstance(leaf, jax.Array):
         return int(np.prod(leaf.shape)) * leaf.dtype.itemsize
     return int(getattr(leaf, "nbytes", 0) or 0)

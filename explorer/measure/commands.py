@@ -1,4 +1,4 @@
-"""`python -m explorer time module:function` and `… profile module:function`: measured in the terminal."""
+"""`python -m explorer time module:function` and `python -m explorer profile module:function`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _measured(given: argparse.Namespace, measure: Callable[..., Any], **options:
 
 
 def _filled(described: Any) -> Any:
-    """The same with an array for each that is only described."""
+    """Return the tree with an array for each description: random normal floats, and zeros of other dtypes."""
     import jax
     import jax.numpy as jnp
     import numpy as np

@@ -1,4 +1,4 @@
-"""compare(): several callables, measured in turns, so that what slows the machine down slows all of them down."""
+"""compare(): several callables, measured in turns, so that a slow moment of the machine affects all."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.hot_functions import hot_status
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.calls import Calls
-from explorer.measure.device import environment_with_cores
-from explorer.measure.machine import busy_note
+from explorer.measure.calls import Calls, signature_of
+from explorer.measure.machine import busy_note, environment_with_cores
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
-from explorer.measure.subject import signature_of
 from explorer.model.results.statistics import ratio_interval
 from explorer.model.results.timing import Comparison
 from explorer.view.progress_bar import ProgressCallback, progress_bar
@@ -48,27 +46,27 @@ def compare(
     progress: bool | None = None,
     **kwargs: Any,
 ) -> Comparison:
-    """Measure several callables in turns, and say how many times as long as one of them the others take.
+    """Measure several callables in turns, and return the ratio of each time to one of them.
 
-    In each round every callable has its turn, in an order that is drawn anew; so what slows the machine down for a
-    while slows all of them down, and their ratios stay. Each is warmed up first and called as it is: wrap it in
-    `jax.jit` to compare it compiled. A function that runs compiled by hot paths does so here, and a note says so.
+    In each round every callable has its turn, in a random order. A slow moment of the machine affects all, and the
+    ratios stay. Each callable is warmed up first and called as it is: wrap it in `jax.jit` to compare it compiled. If
+    hot paths run one compiled, a note says so.
 
     Args:
-        candidates: By name, a callable, or where it takes arguments of its own `explorer.Call(f, x, y=1)` or
-            `(callable, args)`. Those of torch and MLX are waited for too.
-        args, kwargs: For all those without arguments of their own. A keyword that is a parameter of one of them is
-            given to them, whatever stands below: see `explorer.Call`.
-        baseline: The name that the others are compared with; the first if None.
-        seconds: To spend on all of them together; their first calls come on top.
+        candidates: Callables by name; one with arguments of its own is `explorer.Call(f, x, y=1)` or `(callable,
+            args)`. Results of torch and MLX are awaited too.
+        args, kwargs: Arguments of all others. A keyword that is a parameter of one of them is passed to them, even if
+            an option of `compare` has the same name: see `explorer.Call`.
+        baseline: Name of the candidate that the others are compared with; None takes the first.
+        seconds: Time to spend on all together. Their first calls come in addition.
         confidence: Of the intervals, 0 to 1.
-        precision: Stop early where each interval of a ratio reaches less than this part of it to each side.
-        check: Whether to compare what they return too: a difference is a note.
-        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+        precision: Stop early if the interval of each ratio reaches less than this fraction of it to each side.
+        check: Also compare what they return; a difference is a note.
+        progress: Show a progress bar after one second; None shows it in interactive sessions.
 
     Returns:
         `comparison[name]` has `ratio`, `low`, `high`; also `samples`, `headline`, `to_frame()`, `chart()`. "No
-        difference seen" is said where the interval holds 1, and says no more than that.
+        difference seen" means that the interval holds 1, and nothing more.
 
     Raises:
         NotCallableError: A candidate can't be called.
@@ -106,7 +104,7 @@ def compare(
 
 
 def _hot_notes(entrants: Sequence[_Entrant]) -> list[str]:
-    """A candidate that is written eagerly and isn't run so: hot paths are on."""
+    """Return a note for eager candidates that hot paths run compiled."""
     statuses = {entrant.name: hot_status(entrant.function) for entrant in entrants}
     names = [name for name, status in statuses.items() if status and status.is_on and status.row.state == "compiled"]
     listed = " and ".join(f"`{name}`" for name in names)
@@ -115,7 +113,7 @@ def _hot_notes(entrants: Sequence[_Entrant]) -> list[str]:
 
 
 def _shared_signature(entrants: Sequence[_Entrant]) -> str:
-    """The arguments with their types; empty where each has its own."""
+    """Return the shared arguments with their types; empty if each has its own."""
     first = entrants[0]
     is_shared = all(entrant.args is first.args for entrant in entrants)
     return signature_of(first.function, first.args, first.kwargs) if is_shared else ""
@@ -153,7 +151,7 @@ class _Entrant:
 def _take_turns(
     entrants: Sequence[_Entrant], seconds: float, is_precise: Callable[[], bool], notify: ProgressCallback
 ) -> None:
-    """Take a sample of each in every round, until they are precise or the time is up."""
+    """Take a sample of each in every round, until the ratios are precise or the time is up."""
     # A seed of its own: an order that is the same each time, and the user's random numbers stay as they are.
     order, draw = list(entrants), random.Random(0)
     began, check_at = perf_counter(), _ENOUGH
@@ -172,7 +170,7 @@ def _take_turns(
 
 
 def _is_precise(entrants: Sequence[_Entrant], baseline: str, confidence: float, precision: float) -> bool:
-    """True if the interval of each ratio to the baseline reaches less than this part of it to each side."""
+    """Return True if each ratio's interval reaches less than `precision` of it to each side."""
     taken = {entrant.name: entrant.sampler.taken for entrant in entrants}
     base = taken.pop(baseline)
     intervals = [ratio_interval(samples, base, confidence) for samples in taken.values()]
@@ -217,7 +215,7 @@ def _entrants(candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
-    """A note for each whose results are others than the baseline's; results are let go of."""
+    """Return a note for each result that differs from the baseline's, and free the results."""
     results = {entrant.name: entrant.result for entrant in entrants}
     for entrant in entrants:
         entrant.result = None
@@ -226,7 +224,7 @@ def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
 
 
 def _largest_difference(left: np.ndarray, right: np.ndarray) -> float:
-    """Of two arrays of one shape, as a part of the largest number of `right`; NaNs at the same place are equal."""
+    """Return the largest difference relative to the largest number of `right`; NaNs in one place are equal."""
     if np.array_equal(left, right, equal_nan=True):
         return 0.0
     scale = float(np.nanmax(np.abs(right))) or 1.0

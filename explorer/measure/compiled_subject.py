@@ -1,4 +1,4 @@
-"""A function compiled for some arguments, with its capture, to be called again and again."""
+"""A function compiled for some arguments, with its capture, to be called repeatedly."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from explorer.capture.backends import Backend, HereBackend
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit, is_filtered, with_inner
 from explorer.errors import ExploreError, OptionError
+from explorer.measure.arguments import struct_of
 from explorer.measure.calls import Calls
-from explorer.measure.naming import struct_of
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.text import did_you_mean
@@ -33,13 +33,12 @@ _NO_OPTION = re.compile(r"No such compile option: '(\w+)'")
 
 @dataclass(frozen=True)
 class CompiledSubject:
-    """What was compiled, and how to call it.
+    """A compiled function and the arguments to call it with.
 
     Args:
-        capture: What was seen of it.
+        capture: Its capture.
         traced: JAX's trace.
-        call, args, kwargs: The compiled program and what it takes; arrays are made where only shapes were given.
-        calls: The same, so that it can be called again and again.
+        call, args, kwargs: The compiled program and its arguments; arrays of ones replace shapes.
     """
 
     capture: Capture
@@ -65,21 +64,21 @@ def compile_subject(
     backend: Backend | None = None,
     is_known: bool = False,
 ) -> CompiledSubject:
-    """Trace, lower and compile a function, each from scratch.
+    """Trace, lower and compile a function, from scratch unless `is_known`.
 
     Args:
-        function: Whose name stands in the capture.
-        args, kwargs: Arrays, or what stands for them: such are made, of ones.
-        verb: What an error says could not be done.
-        target: What is compiled, where that is not the function.
-        options: XLA's.
-        within: The context in which it is traced and compiled.
-        backend: What compiles it, where that isn't JAX for the devices that are here. Then it can't be called.
-        is_known: Whether what JAX keeps of the function is taken: the program that `explore` shows and a call runs.
+        function: The function that the capture is named after.
+        args, kwargs: Arrays, or descriptions of arrays, which are filled with ones.
+        verb: Past participle for errors: "f can't be {verb}".
+        target: The function to compile, if that is not `function`.
+        options: XLA's compiler options.
+        within: Context manager around tracing and compiling.
+        backend: The compiler, if not JAX for the devices here. The result can't be called then.
+        is_known: Reuse JAX's caches: the program that `explore` shows and a call runs.
 
     Raises:
         ExploreError: It can't be compiled.
-        OptionError: With these options what is compiled can't be called, as with captured state.
+        OptionError: `options` are given, and the program takes more than the call's arguments (captured state).
     """
     target = function if target is None else target
     leaves, rebuild = flatten((tuple(args), dict(kwargs)))
@@ -90,10 +89,13 @@ def compile_subject(
     with within():
         traced, _, compiled, capture = compile_stages(request)
     if compiled is None:
-        return CompiledSubject(capture, traced, _not_here, *shapes)
+
+        def not_here(*args: Any, **kwargs: Any) -> Any:
+            raise OptionError("what was compiled for hardware that isn't here can't be called.")
+
+        return CompiledSubject(capture, traced, not_here, *shapes)
     arrays = filled((tuple(args), dict(kwargs)))
-    inner = inner_jit(target)
-    if inner is not None:
+    if inner_jit(target) is not None:
         return called_through(target, capture, traced, compiled, *arrays)
     taken = _taken(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
@@ -103,21 +105,20 @@ def compile_subject(
             f"{request.name} has arguments beside those of a call, such as captured state; "
             "it can't be called with options of XLA's."
         )
-    call = target if hasattr(target, "trace") else jax.jit(target)
-    return CompiledSubject(capture, traced, call, *arrays)
+    return CompiledSubject(capture, traced, target if hasattr(target, "trace") else jax.jit(target), *arrays)
 
 
 def called_through(
     wrapper: Any, capture: Capture, traced: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> CompiledSubject:
-    """Return a program that was compiled of a wrapper's trace, and how to call it.
+    """Return a program compiled from a wrapper's trace, callable with the wrapper's arguments.
 
     Args:
-        wrapper: What `flax.nnx.jit` or `equinox.filter_jit` returned.
-        capture: What was seen of the program.
-        traced: The trace of the wrapper.
-        compiled: The program: it takes the leaves of what was traced, or what was traced.
-        args, kwargs: The arguments of the wrapper.
+        wrapper: The function returned by `flax.nnx.jit` or `equinox.filter_jit`.
+        capture: Capture of the program.
+        traced: Trace of the wrapper.
+        compiled: The program; it takes the leaves of the traced arguments, or the traced arguments.
+        args, kwargs: Arguments of the wrapper.
     """
     is_flat = getattr(compiled, "in_tree", None) != traced.in_tree
     structure = cast(Any, jax.tree.structure(traced.out_info))
@@ -139,7 +140,7 @@ def called_through(
 
 
 def leaves_of(wrapper: Any, traced: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the arrays that a trace of a wrapper takes for a call, in the order of its jaxpr's inputs."""
+    """Return the arrays that a wrapper's trace takes for a call, in the order of its jaxpr's inputs."""
     given = arrays_of((args, kwargs))
     if jax.tree.structure(given) != traced.in_tree:
         given = _taken(inner_jit(wrapper), *inner_call(wrapper, args, kwargs))
@@ -147,34 +148,43 @@ def leaves_of(wrapper: Any, traced: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def donated_leaves(traced: Any) -> list[bool]:
-    """Return for each input of a trace whether a call deletes it."""
+    """Return, for each input of a trace, True if a call deletes it."""
     infos = jax.tree.leaves(traced.args_info, is_leaf=lambda info: hasattr(info, "donated"))
     return [bool(info.donated) for info in infos]
 
 
 def filled(values: Any) -> Any:
-    """Return the tree with arrays of ones in place of what stands for arrays."""
+    """Return the tree with arrays of ones in place of descriptions of arrays."""
+
+    def array(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return keys_like(leaf) if is_key else jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)
+
     leaves, rebuild = flatten(values)
-    return rebuild([_array(struct_of(leaf)) for leaf in leaves])
+    return rebuild([array(struct_of(leaf)) for leaf in leaves])
 
 
 def kernels_of(capture: Capture) -> int:
-    """How many kernels the program has."""
+    """Return the number of kernels in the optimized program."""
     return len(running_nodes(capture.hlo.graph))
 
 
 def flops_and_bytes(capture: Capture) -> tuple[float, float]:
-    """Operations and bytes moved by a call, a loop's body as often as it runs; NaN where nobody knows."""
+    """Return FLOPs and bytes moved per call, loop bodies counted per iteration; NaN if a trip count is unknown."""
     graph = capture.hlo.graph
     measures, kernels = graph.measures, running_nodes(graph)
-    if len(unknown_loops(graph)):
-        return float("nan"), float("nan")
-    sums = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
-    return float(sums[0]), float(sums[1])
+    is_unknown = bool(len(unknown_loops(graph)))
+    flops, moved = (
+        float("nan") if is_unknown or name not in measures else float(measures[name][kernels].sum())
+        for name in ("flops", "bytes")
+    )
+    return flops, moved
 
 
 def error_line(error: BaseException) -> str:
-    """`ValueError: …`: the user's own error in a line, rather than ours about it; and what an option may mean."""
+    """Return one line for an error: the user's own rather than ours, with a hint for an unknown XLA option."""
     cause = error.__cause__ if isinstance(error, ExploreError) and error.__cause__ is not None else error
     message = str(cause).strip().partition("\n")[0]
     line = f"{type(cause).__name__}: {message}" if message else type(cause).__name__
@@ -183,20 +193,15 @@ def error_line(error: BaseException) -> str:
     return line + did_you_mean(missing[1], option_names()) if missing else line
 
 
-def _not_here(*args: Any, **kwargs: Any) -> Any:
-    raise OptionError("what was compiled for hardware that isn't here can't be called.")
-
-
 def _anew(target: Any) -> Callable[..., Any]:
-    """The same under another identity: of this one JAX remembers no trace and no program."""
-    if is_jitted(target):
-        options = jit_options(target)
-        return target if options is None else jax.jit(partial(target.__wrapped__), **options)
+    # JAX keeps traces and programs by the identity of the function: a new object has none.
+    if is_jitted(target) and (options := jit_options(target)) is not None:
+        return jax.jit(partial(target.__wrapped__), **options)
     return target if hasattr(target, "trace") or is_filtered(target) else partial(target)
 
 
 def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """What the compiled program takes of a call's arguments: those that are not static."""
+    """Return the arguments of a call that the compiled program takes: all that are not static."""
     if is_filtered(target):
         return arrays_of((args, kwargs))
     numbers, names = static_arguments(target)
@@ -204,11 +209,3 @@ def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         tuple(value for i, value in enumerate(args) if i not in numbers and i - len(args) not in numbers),
         {name: value for name, value in kwargs.items() if name not in names},
     )
-
-
-def _array(leaf: Any) -> Any:
-    if not isinstance(leaf, jax.ShapeDtypeStruct):
-        return leaf
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return keys_like(leaf)
-    return jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding)

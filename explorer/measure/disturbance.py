@@ -1,8 +1,8 @@
-"""What else the machine did while something was measured: seen block by block, so that quiet ones can be told apart.
+"""Detection of other work on the machine while samples are taken, block by block.
 
-Two things are looked at after each block of samples, together some 0.1 ms. What the system counts as processor time of
-all programs, less this process's own, is other programs'. And a fixed piece of work in the first cache takes longer
-where the processor itself is slower: another program on the same core, a host that gives it away, a lower clock.
+Two observations follow each block of samples, together about 0.1 ms. The processor time of all programs, minus this
+process's own, is that of others. A fixed amount of work in the first cache takes longer if the core itself is slower:
+another program on it, a host that takes it away, a lower clock.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _FIELDS = (1, 2, 3, 6, 7, 8)  # of a line of /proc/stat: user, nice, system, irq
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What went on while some samples were taken.
+    """Observations of one block of samples.
 
     Args:
-        samples: How many.
-        seconds: How long it lasted.
-        others: Processor time of other programs, and of what the host took away; NaN where nobody tells.
-        own: Of this process.
-        work: Seconds of the fixed work at its end; NaN where that was not done.
+        samples: Number of samples.
+        seconds: Duration.
+        others: Processor seconds of other programs and of the host; NaN if unknown.
+        own: Processor seconds of this process.
+        work: Seconds of the fixed work at the end of the block; NaN if it was not done.
     """
 
     samples: int
@@ -48,14 +48,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Which samples count.
+    """The samples that count.
 
     Args:
-        counted: Of each sample, whether nothing else was seen meanwhile; all True where too few are so.
-        others: Cores that other programs used on average while the counted ones were taken; NaN where nobody tells.
-        slowed: How much longer the fixed work took than at best, as a part of that, beside the counted ones.
-        is_disturbed: Whether too few were quiet, so that all count.
-        own: Cores that this process used on average meanwhile; NaN where nobody tells.
+        counted: For each sample, True if nothing else ran meanwhile; all True if too few are quiet.
+        others: Cores that other programs used on average during the counted blocks; NaN if unknown.
+        slowed: Median slowdown of the fixed work after counted blocks: 0.1 is 10 % longer than the best.
+        is_disturbed: True if too few samples were quiet, so that all count.
+        own: Cores that this process used on average; NaN if unknown.
     """
 
     counted: tuple[bool, ...]
@@ -66,12 +66,12 @@ class Quiet:
 
 
 class Observer:
-    """Sees what else the machine does, from one block to the next.
+    """Observer of other work on the machine, from one block to the next.
 
     Args:
-        processor_seconds: Gives the processor time of all programs and of this one; None where nobody tells.
-        work: Does the fixed work and gives its seconds.
-        cores: How many this process may use.
+        processor_seconds: Returns the processor time of all programs and of this one; None if unknown.
+        work: Does the fixed work and returns its seconds.
+        cores: Number of cores that this process may use.
     """
 
     best = float("inf")  # seconds of the fixed work, the least in this process
@@ -88,11 +88,11 @@ class Observer:
         self._last: tuple[float, float] | None = None
 
     def begin(self) -> None:
-        """The first block begins."""
+        """Begin the first block."""
         self._last = self._read()
 
     def block(self, samples: int, seconds: float) -> Block:
-        """What went on since the last one."""
+        """Return the observations since the last block."""
         now, last = self._read(), self._last
         work = self._work()
         Observer.best = min(Observer.best, work)
@@ -104,12 +104,12 @@ class Observer:
         return Block(samples, seconds, max(now[0] - last[0] - own, 0.0), own, work)
 
     def quiet(self, blocks: Sequence[Block], fewest: int) -> Quiet:
-        """Which of the blocks' samples count; all do where fewer than `fewest` are quiet, or less than a fifth."""
+        """Return the samples that count; all do if fewer than `fewest` are quiet, or less than a fifth."""
         return quiet_samples(blocks, self.cores, Observer.best, fewest)
 
 
 def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int) -> Quiet:
-    """Tell the samples that were taken while nothing else was seen from the others.
+    """Return the samples taken while nothing else ran.
 
     Example:
         >>> calm, busy = Block(2, 0.1, 0.0, 0.2, 1e-4), Block(2, 0.1, 0.1, 0.1, 1e-4)
@@ -134,13 +134,13 @@ def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int)
 
 
 def is_busy(block: Block, cores: int) -> bool:
-    """True if other programs may have taken a core that this one wanted: they ran, and the cores were in use."""
+    """Return True if other programs ran and nearly all cores were in use, so that one may have been taken away."""
     is_seen = block.others > _TICKS + _USUAL * block.seconds
     return is_seen and block.others + block.own > _FULL * cores * block.seconds
 
 
 class ProcessorTimes:
-    """The processor time that all programs have used on the cores of this process, as Linux counts it."""
+    """Processor time of all programs on the cores of this process, from Linux's /proc/stat."""
 
     def __init__(self) -> None:
         self._file = -1
@@ -152,7 +152,7 @@ class ProcessorTimes:
             self._tick = 1 / os.sysconf("SC_CLK_TCK")
 
     def read(self) -> tuple[float, float] | None:
-        """Seconds of all programs and of this one, since some moment; None where the system doesn't tell."""
+        """Return the seconds of all programs and of this one since a fixed moment; None if unknown."""
         if self._file < 0:
             return None
         with suppress(OSError, ValueError, IndexError):
@@ -165,13 +165,13 @@ class ProcessorTimes:
 
 
 def usable_cores() -> frozenset[int]:
-    """The cores that this process may use."""
+    """Return the numbers of the cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
 
 
 def fixed_work() -> float:
-    """Seconds of a fixed piece of work in the first cache: the least of some, which nothing interrupted."""
+    """Return the least seconds of several runs of fixed work in the first cache."""
     least = float("inf")
     for _ in range(_REPEATS):
         start = perf_counter()

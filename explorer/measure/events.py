@@ -1,12 +1,11 @@
-"""What the profiler recorded → columns of events, read once and in one go.
+"""Columns of events from a recording of XLA's profiler.
 
-A CPU's threads are in the plane `/host:CPU`: an instruction is an event with the stat `hlo_op` (XLA's cpu/runtime/
-thunk_executor.cc); work that is handed to another thread is told by tsl's threadpool_listener.cc.
+On a CPU, the plane `/host:CPU` has a line per thread. An instruction is an event with the stat `hlo_op` (XLA's
+cpu/runtime/thunk_executor.cc); tsl's threadpool_listener.cc records work that moves to another thread.
 
-A GPU has a plane of its own, `/device:GPU:0`, with a line for each stream, `Stream #7(Kernel,MemcpyD2D)`: what CUPTI
-saw run, with the annotation of the thunk that launched it (XLA's profiler/gpu/cupti_collector.cc, and what service/gpu
-annotates). Lines of other names are derived from these, or CUPTI's own overhead. That the host launched them is in the
-host's plane too, and is not counted. This was written from those sources, and tested on what they would write.
+A GPU has a plane `/device:GPU:0` with a line per stream, `Stream #7(Kernel,MemcpyD2D)`: the kernels that CUPTI saw,
+with the annotation of the thunk that launched each (XLA's profiler/gpu/cupti_collector.cc). Other lines are derived
+from these. Launches on the host are not counted. Written from those sources and tested on what they would write.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _NANO = 1e-9
 
 
 def read_events(data: bytes) -> Events:
-    """The events of a serialized `XSpace`."""
+    """Return the events of a serialized `XSpace`."""
     return events_of(read_profile(data).planes)
 
 
 def events_of(planes: Iterable[Any]) -> Events:
-    """The same of the planes of a `jax.profiler.ProfileData`."""
+    """Return the events of the planes of a `jax.profiler.ProfileData`."""
     reader = _Reader()
     all_planes = list(planes)
     for plane in all_planes:
@@ -66,7 +65,7 @@ class _Reader:
         self.on_device: set[int] = set()  # the programs that ran on a device with a plane of its own
 
     def stream(self, line: Any, device: str) -> None:
-        """A queue of a GPU: its events are one after the other."""
+        """Read a stream of a GPU, whose events follow each other."""
         thread = len(self.threads)
         self.threads.append(f"{device} {line.name}")
         for event in line.events:
@@ -78,7 +77,7 @@ class _Reader:
                 self.rows.append((thread, start, start + event.duration_ns * _NANO, THUNK, self.code(op)))
 
     def host(self, line: Any) -> None:
-        """A thread of the host, which may be the device too."""
+        """Read a thread of the host, which may be the device too."""
         thread = len(self.threads)
         self.threads.append(line.name)
         regions: list[tuple[float, int]] = []
@@ -138,7 +137,7 @@ class _Reader:
 
 
 def _op(event: Any, kernel: str = "") -> Op | None:
-    """The instruction that an event is of."""
+    """Return the instruction that an event belongs to, or None."""
     stats: dict[str, Any] = dict(event.stats)
     if "hlo_op" not in stats:
         return None
@@ -146,6 +145,6 @@ def _op(event: Any, kernel: str = "") -> Op | None:
 
 
 def _stat(event: Any, name: str) -> int:
-    """A statistic of an event, -1 where it has none of the name."""
+    """Return a statistic of an event, or -1 if it has none of that name."""
     pairs: Iterator[tuple[str, Any]] = iter(event.stats)
     return next((int(value) for key, value in pairs if key == name), -1)

@@ -1,11 +1,11 @@
-"""The points of a sweep: which values are combined, and the arguments and options that each point has.
+"""The points of a sweep: combinations of values, and the arguments and options of each point.
 
-A name in `over` is the first that it can be of:
+A name in `over` is the first of these that fits:
 
 1. a parameter of the callable `args=`, which makes a point's arguments;
-2. `options`, whose values are dicts of XLA's compiler options, or `options.<name>`, one of them;
-3. a parameter of the function: the value takes the place of that argument;
-4. `dtype`: all arguments of floating point are cast to it.
+2. `options`, with dicts of XLA's compiler options as values, or `options.<name>`, a single option;
+3. a parameter of the function: the value replaces that argument;
+4. `dtype`: all floating-point arguments are cast to it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,16 @@ from functools import partial
 from typing import Any, cast
 
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.bound_constants import bind_constants
-from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.naming import axis_of, is_array, value_text
+from explorer.measure.arguments import (
+    as_float,
+    axis_of,
+    bind_constants,
+    cast_floats,
+    has_floats,
+    is_array,
+    signature_of_callable,
+    value_text,
+)
 from explorer.model.results.statistics import Axis
 from explorer.model.text import did_you_mean
 
@@ -35,8 +42,6 @@ _ALONE = (inspect.Parameter.VAR_POSITIONAL, _REST)
 
 @dataclass(frozen=True)
 class PointCall:
-    """What is compiled and called at a point, and with which of XLA's options."""
-
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -48,9 +53,9 @@ class Point:
     """One combination of values.
 
     Args:
-        at: Which value it has of each axis.
-        values: The values by name, as they were given.
-        make: Makes its arguments, anew at each call; raises what the user's `args=` raises.
+        at: Index of its value on each axis.
+        values: The values by name, as given.
+        make: Makes its arguments, new at each call; raises what the user's `args=` raises.
     """
 
     at: tuple[int, ...]
@@ -60,7 +65,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination of the values, the last axis the fastest."""
+    """All combinations of the values; the last axis varies fastest."""
 
     axes: tuple[Axis, ...]
     points: tuple[Point, ...]
@@ -74,21 +79,21 @@ def grid_of(
     args: Callable[..., Any] | None = None,
     verb: str = "sweep",
 ) -> Grid:
-    """The points of a sweep.
+    """Return the points of a sweep.
 
-    A value that is no array, such as a number or a function, is a constant of its point's program; for a `jax.jit`
-    function, it is what a call would make of it.
+    A value that is no array, such as a number or a function, is a constant of its point's program. For a `jax.jit`
+    function it is passed as in a call.
 
     Args:
-        function: What is swept.
+        function: The function to sweep.
         given, named: Its arguments by position and by name. A swept one may be left out.
-        over: The values of each name: a list, or a dict that calls each value something.
-        args: Makes arguments of a point's values: a tuple of them, or the only one.
+        over: The values of each name: a list, or a dict of labels to values.
+        args: Makes the arguments from a point's values: a tuple, or a single one.
         verb: The public function that was called, for errors.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
-        OptionError: `over` is empty, or has a name that is nothing here, or no values for one.
+        OptionError: `over` is empty, or has an unknown name, or a name without values.
         ArgumentsError: The function can't take the arguments of the first point.
 
     Example:
@@ -103,15 +108,14 @@ def grid_of(
         )
     maker = _Maker(function, tuple(given), dict(named), args, verb)
     axes, columns = _columns(over, verb)
-    maker.check(axes)
+    maker.check([axis.name for axis in axes])
     for axis, column in zip(axes, columns, strict=True):
         maker.check_values(axis.name, column)
-    names = [axis.name for axis in axes]
     points: list[Point] = []
     for at in itertools.product(*(range(len(column)) for column in columns)):
-        values = {name: column[i] for name, column, i in zip(names, columns, at, strict=True)}
+        values = {axis.name: column[i] for axis, column, i in zip(axes, columns, at, strict=True)}
         points.append(Point(at, values, partial(maker.make, values)))
-    if args is None:  # what `args=` makes may be large: it is looked at when its turn comes
+    if args is None:  # the arguments of `args=` may be large: they are made when their turn comes
         points[0].make()
     return Grid(axes, tuple(points))
 
@@ -154,13 +158,8 @@ def _values(name: object, values: Any, verb: str) -> list[Any]:
     return column
 
 
-def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    """Whether a `**` takes arguments of any name."""
-    return any(parameter.kind is _REST for parameter in parameters.values())
-
-
 class _Maker:
-    """Makes the arguments of a point."""
+    """Maker of a point's call: function, arguments and compiler options."""
 
     def __init__(
         self,
@@ -183,33 +182,28 @@ class _Maker:
             )
         self.function, self.given, self.named, self.args, self.verb = function, given, named, args, verb
         self.name = str(getattr(function, "__name__", type(function).__name__))
-        self.signature = _signature(function)
-        self.parameters = dict(self.signature.parameters) if self.signature else {}
-        maker_signature = _signature(args) if args is not None else None
-        self.taken = dict(maker_signature.parameters) if maker_signature else {}
-        self.takes_any = _takes_any(self.taken)
+        self.signature = signature_of_callable(function)
+        self.parameters = self.signature.parameters if self.signature else {}
+        maker_signature = signature_of_callable(args) if args is not None else None
+        self.taken = maker_signature.parameters if maker_signature else {}
 
     def role(self, name: str) -> str:
-        """What a name of `over` is; empty if nothing."""
-        if (name in self.taken and self.taken[name].kind in _BY_NAME) or self.takes_any:
+        """Return the role of a name of `over`: `made`, `option`, `argument`, `dtype`, or empty for an unknown name."""
+        is_taken = name in self.taken and self.taken[name].kind in _BY_NAME
+        if is_taken or any(parameter.kind is _REST for parameter in self.taken.values()):
             return "made"
         if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
             return "option"
-        if self.is_own(name):
+        if name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE):
             return "argument"
         if name == "dtype":
             return "dtype"
-        return "argument" if _takes_any(self.parameters) else ""
+        return "argument" if any(parameter.kind is _REST for parameter in self.parameters.values()) else ""
 
-    def is_own(self, name: str) -> bool:
-        """Whether it is an argument of the function, or a parameter that could be."""
-        return name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE)
-
-    def check(self, axes: Sequence[Axis]) -> None:
-        """Every name is something, and `args=` has all that it asks for."""
+    def check(self, names: Sequence[str]) -> None:
+        """Raise OptionError for an unknown name, or if `args=` has a parameter without values."""
         __tracebackhide__ = True
-        names = [axis.name for axis in axes]
-        own = [name for name, one in self.parameters.items() if one.kind not in _ALONE]
+        own = [name for name, parameter in self.parameters.items() if parameter.kind not in _ALONE]
         for name in names:
             if not self.role(name):
                 whose = f"{self.name}({', '.join(own)})" + f", args=({', '.join(self.taken)})" * bool(self.args)
@@ -218,16 +212,13 @@ class _Maker:
                     f"`options.<one of XLA's>`.\n  Hint:{did_you_mean(name, [*self.taken, *own, 'dtype', _OPTIONS])} "
                     f"args= makes arguments of any name: {_EXAMPLE}."
                 )
-        missing = [
-            name
-            for name, one in self.taken.items()
-            if one.kind not in _ALONE and one.default is inspect.Parameter.empty and name not in names
-        ]
-        if missing:
-            raise OptionError(
-                f"args= asks for `{missing[0]}`, which over doesn't have; it has {', '.join(names)}."
-                f"\n  Hint:{did_you_mean(missing[0], names)} Give `{missing[0]}` a default, or values in over."
-            )
+        for name, parameter in self.taken.items():
+            is_optional = parameter.kind in _ALONE or parameter.default is not inspect.Parameter.empty
+            if not is_optional and name not in names:
+                raise OptionError(
+                    f"args= asks for `{name}`, which over doesn't have; it has {', '.join(names)}."
+                    f"\n  Hint:{did_you_mean(name, names)} Give `{name}` a default, or values in over."
+                )
 
     def check_values(self, name: str, values: Sequence[Any]) -> None:
         __tracebackhide__ = True
@@ -240,15 +231,15 @@ class _Maker:
                     f"over has `dtype`, to which the arguments of floating point are cast; {self.name} gets none.\n"
                     "  Hint: give it arrays, or make them: args=lambda dtype: (jnp.ones(8, dtype),)."
                 )
-        wrong = [value for value in values if not isinstance(value, Mapping)] if name == _OPTIONS == role + "s" else []
-        if wrong:
-            raise OptionError(
-                f"over['options'] has {value_text(wrong[0])}; allowed are dicts of XLA's options, and {{}} for none.\n"
-                "  Hint: over={'options': [{}, {'xla_cpu_prefer_vector_width': 512}]}."
-            )
+        for value in values if role == "option" and name == _OPTIONS else ():
+            if not isinstance(value, Mapping):
+                raise OptionError(
+                    f"over['options'] has {value_text(value)}; allowed are dicts of XLA's options, and {{}} for none.\n"
+                    "  Hint: over={'options': [{}, {'xla_cpu_prefer_vector_width': 512}]}."
+                )
 
     def make(self, values: Mapping[str, Any]) -> PointCall:
-        """A point's function, arguments and options; arguments that are swept and no arrays are in the function."""
+        """Return a point's call; swept arguments that are no arrays are bound in its function."""
         __tracebackhide__ = True
         roles = {name: self.role(name) for name in values}
         options: dict[str, Any] = {}
@@ -262,24 +253,18 @@ class _Maker:
         if roles.get("dtype") == "dtype":
             args, kwargs = cast_floats((args, kwargs), as_float(values["dtype"], "over['dtype']"))
         own = {name: values[name] for name, role in roles.items() if role == "argument"}
-        return self.placed(args, kwargs, own, options)
-
-    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> PointCall:
-        """The call with the swept values in their places."""
-        __tracebackhide__ = True
         if self.signature is None:
             return PointCall(self.function, args, kwargs | own, options)
         bound = self.bound(self.signature, args, kwargs, own)
-        args, kwargs = bound.args, bound.kwargs
-        if hasattr(self.function, "trace"):  # a jax.jit function knows itself which of its arguments are static
-            return PointCall(self.function, args, kwargs, options)
+        if hasattr(self.function, "trace"):  # a jax.jit function knows which of its arguments are static
+            return PointCall(self.function, bound.args, bound.kwargs, options)
         constant = [name for name, value in own.items() if not is_array(value)]
-        return PointCall(*bind_constants(self.function, self.signature, args, kwargs, constant), options)
+        return PointCall(*bind_constants(self.function, self.signature, bound.args, bound.kwargs, constant), options)
 
     def bound(
         self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any]
     ) -> inspect.BoundArguments:
-        """The call as Python would have it; the arguments by position may leave the swept ones out."""
+        """Bind the call's arguments; the positional ones may leave the swept ones out."""
         __tracebackhide__ = True
         rest = [one for name, one in self.parameters.items() if name not in own]
         try:
@@ -299,7 +284,7 @@ class _Maker:
 def _replaced(
     signature: inspect.Signature, bound: inspect.BoundArguments, own: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """The call with some arguments replaced; TypeError where one is missing then."""
+    """Return the call with some arguments replaced; raise TypeError if one is missing then."""
     arguments = dict(bound.arguments)
     for name, value in own.items():
         if name in signature.parameters:
@@ -309,10 +294,3 @@ def _replaced(
             arguments[rest] = dict(arguments.get(rest, {})) | {name: value}
     whole = inspect.BoundArguments(signature, cast(Any, arguments))
     return signature.bind(*whole.args, **whole.kwargs)
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin has none
-        return None

@@ -1,4 +1,4 @@
-"""largest_that_fits(): the largest batch, or other size, with which a program still fits into a device's memory."""
+"""largest_that_fits(): the largest size with which a program fits into a device's memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError, NotCallableError, OptionError
 from explorer.hardware.limits import Capacity, capacity_of, read_overflow
 from explorer.hardware.names import parse_target
-from explorer.measure.for_target import target_notes
+from explorer.measure.arguments import abstract_maker, is_described, ranges_of, sized_maker, struct_of
+from explorer.measure.calls import name_of
 from explorer.measure.grid import grid_of
 from explorer.measure.memory import check_limit, here
-from explorer.measure.naming import struct_of
-from explorer.measure.sizes import abstract_maker, is_described, ranges_of, sized_maker
-from explorer.measure.subject import name_of
+from explorer.measure.targets import target_notes
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.memory_use import fitted_size
 from explorer.model.results.targets import LargestFit, Trial
@@ -51,27 +50,27 @@ def largest_that_fits(
 ) -> LargestFit:
     """Find the largest size of a dimension with which a function's program fits into a device's memory.
 
-    Each size that is tried is compiled for itself, and nothing is run. A curve through the sizes before says which one
-    is next, and at least every other one halves what is left, so that it ends like a bisection: with a size that fits
-    and the next one, which doesn't. That larger ones don't fit either isn't taken for granted: some on both sides of
-    the bound are compiled too.
+    Each size tried is compiled, and nothing is run. A curve through known sizes predicts the next size, and at least
+    every other step halves the gap. The search ends with a size that fits and the next one, which doesn't. Some sizes
+    on both sides of that bound are compiled too, because memory need not grow monotonically.
 
-    Interrupted, it raises KeyboardInterrupt with what it knew by then as `.result`.
+    If interrupted, KeyboardInterrupt is raised with the result so far as `.result`.
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, of which one has the dimension. A
-            keyword that is a parameter of the function is given to it, whatever stands below: see `explorer.Call`.
-        dimension: What is varied: the name of a `NamedDimension` of the `InputInfo`s, or of a parameter of `args`.
-        target: Hardware that need not be here, as for `explore`. A TPU's compiler refuses what doesn't fit, and that
-            decides. A GPU's doesn't: what its buffers take is held against the part of the published memory that XLA's
-            allocator takes, three quarters, and the result says so. If None, the memory of the device that is here.
-        args: Makes the arguments from the dimension's size: a tuple of them, or the only one. Arrays that JAX makes
-            there take no memory.
-        low, high: The sizes between which it is looked; those of the `NamedDimension` if None, else 1 and any.
-        multiple: Sizes are multiples of it, as of the number of devices that a batch is split over.
-        limit: Bytes that a program may take, in place of what the device has.
-        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+        given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`; one has the dimension. A keyword
+            that is a parameter of `function` is passed to it, even if an option has the same name: see
+            `explorer.Call`.
+        dimension: Name of a `NamedDimension` of the `InputInfo`s, or of a parameter of `args`.
+        target: Hardware to compile for, present or not, as for `explore`. A TPU's compiler refuses what doesn't fit,
+            and that decides. A GPU's compiler doesn't: the buffers are compared with what XLA's allocator takes, three
+            quarters of the published memory, and the result says so. None uses the memory of the device here.
+        args: Makes the arguments from the dimension's size: a tuple, or a single one. Arrays that JAX makes there take
+            no memory.
+        low, high: Range of sizes; None takes those of the `NamedDimension`, or 1 and no upper bound.
+        multiple: Sizes are multiples of it, for example of the number of devices that a batch is split over.
+        limit: Bytes that a program may take, instead of the device's memory.
+        progress: Show a progress bar after one second; None shows it in interactive sessions.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
@@ -114,7 +113,7 @@ def largest_that_fits(
 
 
 def _of(result: LargestFit, search: _Search, low: int, high: int, notes: Any) -> LargestFit:
-    """The result with what was tried by now."""
+    """Return the result with the trials so far."""
     trials = tuple(trial for _, trial in sorted(search.trials.items()))
     return LargestFit(
         result.function, result.dimension, result.device, result.target, result.capacity, result.basis, trials,
@@ -125,7 +124,7 @@ def _of(result: LargestFit, search: _Search, low: int, high: int, notes: Any) ->
 def _range(
     call: Call, dimension: str, args: Callable[..., Any] | None, low: int | None, high: int | None, multiple: int
 ) -> tuple[int, int, Callable[..., Any]]:
-    """The first and the last size to try, as multiples, and what makes the arguments."""
+    """Return the first and last size to try, in units of `multiple`, and the function that makes arguments."""
     __tracebackhide__ = True
     _check_sizes(low=low, high=high, multiple=multiple)
     if args is None:
@@ -158,7 +157,7 @@ def _check_sizes(**sizes: int | None) -> None:
 
 
 def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
-    """The device, and what a program may take of it."""
+    """Return the device's name and the bytes that a program may take there."""
     __tracebackhide__ = True
     check_limit(limit)
     if target is None:
@@ -175,7 +174,7 @@ def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
 
 @dataclass
 class _Search:
-    """The sizes that were tried, by how many times `multiple` they are."""
+    """Trials by size, in units of `multiple`."""
 
     call: Call
     dimension: str
@@ -190,14 +189,14 @@ class _Search:
         self.level = self.capacity.bytes  # less, once the compiler says how much it has
 
     def run(self, start: int, end: int, notify: ProgressCallback) -> None:
-        """Try sizes from `start` to `end`, until the bound is known and checked."""
+        """Try sizes from `start` to `end` until the bound is known and checked."""
         __tracebackhide__ = True
         for tried, at in enumerate(self._sizes(start, end)):
             notify(tried / (tried + 4), self._text(at))
             self.trials[at] = self._trial(at * self.multiple)
 
     def _sizes(self, start: int, end: int) -> Iterator[int]:
-        """The next size to compile, which depends on those before."""
+        """Yield the next size to compile, which depends on the trials so far."""
         yield start
         halves = False
         while len(self.trials) < _MOST and self.trials[start].fits:
@@ -211,12 +210,12 @@ class _Search:
         yield from self._checks(start, end)
 
     def _bound(self, end: int) -> tuple[int, int]:
-        """The largest size before the smallest that doesn't fit, and that one, or one beyond the last."""
+        """Return the largest size that fits below the smallest that doesn't, and that one, or `end + 1`."""
         above = min((at for at, trial in self.trials.items() if not trial.fits), default=end + 1)
         return max(at for at, trial in self.trials.items() if trial.fits and at < above), above
 
     def _next(self, below: int, above: int, is_open: bool, halves: bool) -> int:
-        """Between two sizes, where a curve through what is known meets the capacity, or the middle."""
+        """Return a size between two: where a curve through the known sizes meets the capacity, or the middle."""
         # What a compiler says that it would take is rounded: of what fits the bytes are exact.
         needed = {at: trial.needed for at, trial in self.trials.items() if trial.fits and math.isfinite(trial.needed)}
         guess = fitted_size([*needed], [*needed.values()], self.level) if needed else math.nan
@@ -227,7 +226,7 @@ class _Search:
         return max(below + 1, min(math.floor(guess), farthest, above - 1))
 
     def _checks(self, start: int, end: int) -> Iterator[int]:
-        """Sizes around the bound that were not tried, as many as it takes for some on both sides of it."""
+        """Yield untried sizes around the bound, until each side has enough."""
         if all(trial.fits for trial in self.trials.values()):
             return
         below, above = self._bound(end) if self.trials[start].fits else (start, start)
@@ -244,7 +243,6 @@ class _Search:
         return f"{self.dimension} = {at * self.multiple:,} is compiled" + f"; {', '.join(parts)}" * bool(parts)
 
     def _trial(self, size: int) -> Trial:
-        """One size, compiled."""
         __tracebackhide__ = True
         began = perf_counter()
         over = {self.dimension: [size]}
@@ -262,7 +260,7 @@ class _Search:
         return Trial(size, fits, needed, "", perf_counter() - began, capture)
 
     def _refused(self, size: int, error: ExploreError, seconds: float) -> Trial:
-        """A size that the compiler refuses; what has no smaller one that it takes is no matter of its size."""
+        """Return the trial of a size that the compiler refused; raise the error if no smaller size compiled."""
         __tracebackhide__ = True
         reason = str(error.__cause__ or error).strip().partition("\n")[0].rstrip(".")
         overflow = read_overflow(reason)

@@ -1,4 +1,4 @@
-"""What this machine is: its processor, its cores, its caches and its memory."""
+"""This machine: its default device, processor, cores, caches and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import os
 import platform
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import jax
+
+from explorer.capture.backends import environment
 from explorer.files.disk import read_text
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -16,7 +20,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def processor() -> str:
-    """Its name, as its maker calls it; empty where nobody tells."""
+    """Return the processor's model name; empty if unknown."""
     with suppress(OSError):
         for line in read_text("/proc/cpuinfo", errors="replace").splitlines():
             name, _, value = line.partition(":")
@@ -26,13 +30,13 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def last_cache() -> int:
-    """Bytes of the largest cache."""
+    """Return the bytes of the largest cache."""
     sizes: list[int] = []
     with suppress(OSError, ValueError):
         for file in _CACHES.glob("index*/size"):
@@ -42,7 +46,7 @@ def last_cache() -> int:
 
 
 def memory_bytes() -> int:
-    """Bytes that this process may use: the machine's memory, or less where its control group says so; 0 if unknown."""
+    """Return the bytes that this process may use: physical memory or the cgroup's limit; 0 if unknown."""
     total = 0
     with suppress(OSError, ValueError, AttributeError):
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -53,7 +57,7 @@ def memory_bytes() -> int:
 
 
 def free_bytes() -> int:
-    """Bytes that another process could take now; 0 if unknown."""
+    """Return the bytes that another process could take now; 0 if unknown."""
     with suppress(OSError, ValueError):
         for line in read_text("/proc/meminfo").splitlines():
             name, _, value = line.partition(":")
@@ -63,7 +67,7 @@ def free_bytes() -> int:
 
 
 def busy_note() -> str:
-    """A sentence where more programs want to run than there are cores, as far as the system tells; else empty."""
+    """Return a note if more programs are runnable than there are cores; else empty."""
     runnable, there = load(), cores()
     if runnable <= there + 0.5:  # the measurement itself is one of them, and the average of a minute is not exact
         return ""
@@ -71,8 +75,22 @@ def busy_note() -> str:
 
 
 def load() -> float:
-    """How many programs wait for a core, of the last minute; 0 where nobody tells."""
+    """Return the load average of the last minute; 0 if unknown."""
     try:
         return os.getloadavg()[0]
     except (OSError, AttributeError):
         return 0.0
+
+
+def default_device() -> Any:
+    # No array is made to find out: a transfer guard might forbid it.
+    # No array is made to find out: a transfer guard might forbid it.
+    of_jax: Any = jax
+    chosen = of_jax.config.jax_default_device
+    is_named = chosen is None or isinstance(chosen, str)
+    return of_jax.devices(chosen)[0] if is_named else chosen
+
+
+def environment_with_cores() -> dict[str, str]:
+    """Return the versions and device of a capture's environment, and the number of usable cores."""
+    return {**environment(), "cores": str(cores())}

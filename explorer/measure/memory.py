@@ -1,4 +1,4 @@
-"""memory(): how much memory a compiled function needs, of how much there is, and the largest size that fits."""
+"""memory(): the memory that a compiled function needs, and the largest size that fits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from explorer.capture.explore import Compilation, CompileRequest, Explored, comp
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.hardware.limits import capacity_of, read_overflow
 from explorer.hardware.names import parse_target
+from explorer.measure.arguments import abstract_maker, flattened, is_described, ranges_of, sized_maker, struct_of
+from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import error_line
-from explorer.measure.device import default_device
-from explorer.measure.for_target import capacity_note, refuse_target, target_notes
 from explorer.measure.grid import Point, PointCall, grid_of
-from explorer.measure.machine import memory_bytes
-from explorer.measure.naming import struct_of
+from explorer.measure.machine import default_device, memory_bytes
 from explorer.measure.own_process import peak_of_process
-from explorer.measure.sizes import abstract_maker, flattened, is_described, ranges_of, sized_maker
-from explorer.measure.subject import name_of
+from explorer.measure.targets import capacity_note, refuse_target, target_notes
 from explorer.model.capture import Capture
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 from explorer.model.results.statistics import Axis
@@ -51,36 +49,35 @@ def memory(
     target: str | Target | None = None,
     **named: Any,
 ) -> MemoryUse:
-    """Tell how much memory a function needs once it is compiled, and whether that is there.
+    """Return how much memory a function needs once compiled, and whether that is available.
 
-    It is compiled and not run here: shapes are enough, and sizes that don't fit can be asked for. Where the arguments
-    alone are more than there is, it isn't compiled either. What the compiler planned is what buffers take: a lower
-    bound, as it doesn't know what the runtime and its libraries take besides while they sort or convolve. On a CPU that
-    is measured: the compiled program runs once, on ones for its arguments, in a process of its own, and `row.measured`
-    is its arguments and what that process grew by, to about 1 MB. Your own process stays as it is.
+    The function is compiled but not run in this process. Shapes are enough, and sizes that don't fit are allowed. If
+    the arguments alone exceed the memory, nothing is compiled. The compiler's plan is a lower bound: the runtime and
+    its libraries take more, for example to sort or convolve. On a CPU that is measured: the program runs once, on
+    ones, in a subprocess, and `row.measured` is its arguments plus the growth of that process, accurate to about 1 MB.
 
-    Where one number is varied, the largest that fits is looked for: first by what a curve through the sizes before
-    says, and then by compiling for it, as memory may take a step anywhere.
+    If one number is varied, the largest size that fits is searched: a curve through known sizes predicts it, and
+    compiling verifies it, as memory may grow in steps.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`.
-        given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, whose ranges are varied from their
-            smallest to their largest. A keyword that is a parameter of the function is given to it, whatever stands
-            below: see `explorer.Call`.
+        given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, whose ranges are varied from least
+            to largest. A keyword that is a parameter of `function` is passed to it, even if an option of `memory` has
+            the same name: see `explorer.Call`.
         over: The values of each name, as for `explorer.sweep`.
-        args: Makes the arguments of a point from its values; arrays that JAX makes there take no memory.
-        limit: Bytes that there are; what the device tells if None, of a CPU the machine's memory.
-        measure: Whether to run it in a process of its own, which takes some seconds more. If None, that is done for one
-            size on a CPU, where it needs 10 MB or more, and ended after 20 s; if True for each size, and ended after
-            10 minutes. What would take more than half of the memory that is free is not run, and `notes` say so.
-        target: Hardware to compile for that need not be here, as for `explorer.explore`: what its compiler allocates on
-            each device. A TPU's refuses what doesn't fit; of a GPU the limit is what XLA's allocator takes of the
-            memory that is published, three quarters.
+        args: Makes the arguments of a point from its values. Arrays that JAX makes there take no memory.
+        limit: Available bytes; None reads the device's memory, on a CPU the machine's.
+        measure: Run the program in a subprocess, which takes some seconds. None does so for one size on a CPU that
+            needs 10 MB or more, with a timeout of 20 s; True for each size, with a timeout of 10 minutes. A program
+            that would take more than half of the free memory is not run, and `notes` say so.
+        target: Hardware to compile for, present or not, as for `explorer.explore`. A TPU's compiler refuses a program
+            that doesn't fit. For a GPU, the limit is what XLA's allocator takes: three quarters of the published
+            memory.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
-        OptionError: A name of `over` is nothing here, or has no values; `limit` is none; or `measure` is asked for
-            beside a `target`.
+        OptionError: A name of `over` is unknown or has no values; `limit` is out of range; or `measure=True` with a
+            `target`.
         UnknownTargetError, MissingCompilerError: As for `explore`.
         ArgumentsError: The function can't take these arguments.
         ExploreError: Nothing is varied, and the function can't be compiled.
@@ -117,7 +114,7 @@ def memory(
 
 
 def _empty_use(function: Callable[..., Any], target: Target | None, limit: int | None) -> MemoryUse:
-    """The result without rows: how much memory there is, and who says so."""
+    """Return the result without rows: the available memory, and the device or limit it comes from."""
     __tracebackhide__ = True
     device, there = check_limit(limit) or (here() if target is None else _of_target(target))
     notes = [*target_notes(target), *([capacity_note(target)] if target is not None and limit is None else [])]
@@ -125,7 +122,7 @@ def _empty_use(function: Callable[..., Any], target: Target | None, limit: int |
 
 
 def _may_measure(measure: bool | None, target: Target | None) -> bool | None:
-    """The caller's choice; of a target nothing can be measured."""
+    """Return the caller's choice; False for a target, where nothing can be measured."""
     __tracebackhide__ = True
     if measure:
         refuse_target("memory(measure=True)", target, f"memory(f, x, target={str(target)!r})")
@@ -133,11 +130,7 @@ def _may_measure(measure: bool | None, target: Target | None) -> bool | None:
 
 
 def check_limit(limit: int | None) -> tuple[str, int] | None:
-    """No device and the limit that the caller gives; None where that is None.
-
-    Raises:
-        OptionError: It is no number of bytes.
-    """
+    """Return ("", limit), or None if `limit` is None; raise OptionError if it is no positive number of bytes."""
     __tracebackhide__ = True
     if limit is not None and (type(limit) is not int or limit <= 0):
         raise OptionError(f"limit is {limit!r}; allowed is a number of bytes above 0, or None for what there is.")
@@ -152,7 +145,7 @@ def _single_size(
     measure: bool | None,
     backend: Backend,
 ) -> MemoryUse:
-    """The memory for the arguments as they are."""
+    """Return the memory for the arguments as they are."""
     __tracebackhide__ = True
     described: object = function
     if isinstance(described, Explored) and not given and not named and isinstance(backend, HereBackend):
@@ -168,7 +161,7 @@ def _single_size(
 
 
 def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[MemoryRow, str]:
-    """The row with what a process of its own took, and what there is to say of that."""
+    """Return the row with the memory that a subprocess took, and a note on that measurement."""
     if default_device().platform != "cpu":
         return row, "what the runtime takes besides is measured on a CPU alone"
     if math.isnan(row.needed):
@@ -186,7 +179,7 @@ def _compiled(function: Callable[..., Any], made: PointCall, backend: Backend) -
 
 
 def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
-    """The row with the bytes that the compiler planned."""
+    """Return the row with the bytes that the compiler planned."""
     try:
         memory = capture.live_memory
         live = float(memory.peak) if memory.is_scheduled else math.nan
@@ -206,7 +199,7 @@ def _values(axes: Sequence[Axis], at: Sequence[int]) -> dict[str, float | str]:
 
 
 class _Points:
-    """A function at one size or another."""
+    """Rows of memory for a function at different sizes."""
 
     def __init__(
         self,
@@ -245,13 +238,13 @@ class _Points:
             return replace(row, error=error_line(error))
 
     def at(self, name: str, size: int) -> MemoryRow:
-        """The row of a size that was not asked for."""
+        """Return the row of a size that was not requested."""
         grid = grid_of(self.function, self.given, self.named, {name: [size]}, self.args, "memory")
         return self.row((), {name: size}, grid.points[0])
 
 
 def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
-    """With the largest size that fits, where one number is varied and what is needed depends on it."""
+    """Add the largest size that fits, if one number is varied and the memory depends on it."""
     axis, limit = use.axes[0], use.limit
     needed = _needed_by_size(use) if limit else {}
     if not needed or len({*needed.values()}) == 1 < len(needed):
@@ -269,7 +262,7 @@ def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
 
 
 def _needed_by_size(use: MemoryUse) -> dict[int, float]:
-    """Bytes by size, where one number is varied that is a size: whole and above 0."""
+    """Return bytes by size if one size (a whole number above 0) is varied; else an empty dict."""
     axis = use.axes[0]
     if len(use.axes) != 1 or axis.unit or axis.numbers is None:
         return {}
@@ -282,13 +275,13 @@ def _needed_by_size(use: MemoryUse) -> dict[int, float]:
 def _compile_towards(
     needed: dict[int, float], limit: float, row_of: Callable[[int], MemoryRow], name: str
 ) -> tuple[int, str]:
-    """Compile for further sizes until the largest that fits is known, or time is up; `needed` is added to.
+    """Compile further sizes until the largest that fits is known or time is up; add them to `needed`.
 
-    Each guess comes from a curve through the sizes before. Memory may take a step anywhere, where no curve comes near:
-    so a guess that didn't halve the gap is followed by the middle of it, and the search ends like a bisection.
+    Each guess comes from a curve through the known sizes. Memory may grow in steps that no curve predicts: after a
+    guess that didn't halve the gap, the middle is tried, so that the search ends like a bisection.
 
     Returns:
-        How many sizes were compiled for, and a note where one can't be.
+        The number of sizes compiled, and a note if one can't be compiled.
     """
     gap, began = math.inf, perf_counter()
     for tried in range(_TRIES):
@@ -304,19 +297,13 @@ def _compile_towards(
 
 
 def _gap(needed: Mapping[int, float], limit: float) -> float:
-    """How far the largest size that fits and the smallest one that doesn't are apart."""
+    """Return the distance between the largest size that fits and the smallest that doesn't."""
     below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
     return min((size for size in needed if size > below), default=_FARTHEST) - below
 
 
 def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int | None:
-    """The size to compile for next: where a curve through the sizes before meets the limit; None if that is exact.
-
-    Args:
-        needed: Bytes, by size.
-        limit: The bytes that there are.
-        halve: Whether to try the middle instead, as where the curve has a step that no guess comes near.
-    """
+    """Return the next size to compile, by a curve or the middle of the gap (`halve`); None if the answer is exact."""
     below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
     above = below + int(_gap(needed, limit))
     if above - below <= 1:
@@ -334,7 +321,7 @@ def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int
 def _ranges(
     given: Sequence[Any], named: dict[str, Any]
 ) -> tuple[dict[str, list[int]], tuple[()], dict[str, Any], Callable[..., Any]] | None:
-    """What varies in `InputInfo`s, from the smallest size to the largest; None where nothing does."""
+    """Return the `over`, arguments and maker for the ranges of `InputInfo`s; None if nothing varies."""
     ranges = ranges_of(given)
     if not ranges:
         return None
@@ -342,7 +329,6 @@ def _ranges(
 
 
 def _bytes_of(arguments: Any) -> int:
-    """Of all arrays."""
     sizes = [
         (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for leaf in map(struct_of, flattened(arguments)[0])
     ]
@@ -355,7 +341,7 @@ def _of_target(target: Target) -> tuple[str, int]:
 
 
 def here() -> tuple[str, int]:
-    """Where a program would run, and how many bytes it may use there; 0 where nobody tells."""
+    """Return the name of the default device and the bytes that a program may use there; 0 if unknown."""
     device = default_device()
     if device.platform == "cpu":
         return "this machine", memory_bytes()

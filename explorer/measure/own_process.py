@@ -1,4 +1,4 @@
-"""How much memory a compiled program takes when it runs: in a process of its own, so that the user's stays as it is."""
+"""Peak memory of a compiled program, measured in a subprocess, so that the user's process stays as it is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from explorer._jax.native import native_code, physical_inputs
+import jax
+import numpy as np
+
+from explorer._jax.native import load_code, native_code, physical_inputs
+from explorer.files.disk import read_text
 from explorer.measure.machine import free_bytes
 from explorer.model.units import bytes_text
 
@@ -21,11 +27,11 @@ _LONGEST = 200  # characters of the last line that a child writes
 
 @dataclass(frozen=True)
 class ProcessPeak:
-    """What a program took in a process of its own.
+    """Memory that a program took in a process of its own.
 
     Args:
-        bytes: Its arguments, and what the process grew by while it ran; 0 where that isn't known.
-        note: Why there is no figure, or what is wrong with it; empty else.
+        bytes: Its arguments plus the growth of the process while it ran; 0 if unknown.
+        note: Why there is no figure, or why it is a lower bound; empty otherwise.
     """
 
     bytes: int = 0
@@ -33,13 +39,13 @@ class ProcessPeak:
 
 
 def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float) -> ProcessPeak:
-    """Run a compiled program once, on ones for its arguments, in a process that does nothing else.
+    """Run a compiled program once, on arguments of ones, in a subprocess that does nothing else.
 
     Args:
-        compiled: A `jax.stages.Compiled` for one device of this machine's CPU.
-        arguments: Their bytes.
-        needed: Bytes that XLA's buffers take, arguments counted.
-        patience: Seconds after which the process is ended; starting it takes one or two.
+        compiled: A `jax.stages.Compiled` for one CPU device of this machine.
+        arguments: Bytes of its arguments.
+        needed: Bytes of XLA's buffers, arguments included.
+        patience: Timeout in seconds; starting the process takes one or two.
     """
     free = free_bytes()
     if not Path("/proc/self/status").exists():
@@ -55,7 +61,7 @@ def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float)
 
 
 def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "explorer.measure.memory_child"]
+    command = [sys.executable, "-P", "-W", "ignore", "-m", "explorer.measure.own_process"]
     # It finds Explorer and JAX where this process has them, whatever put them there.
     paths = os.pathsep.join(path for path in sys.path if path)
     own = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
@@ -81,3 +87,53 @@ def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
 
 def _not_measured(why: str) -> ProcessPeak:
     return ProcessPeak(note=f"what the runtime takes besides was not measured: {why}")
+
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"  # what clear_refs takes to set VmHWM back to what is resident now: proc(5)
+
+
+def main() -> None:
+    """Read a program from stdin, run it, and print its memory growth."""
+    head, _, code = sys.stdin.buffer.read().partition(b"\n")
+    request = cast("dict[str, Any]", json.loads(head))
+    run = load_code(code)
+    arrays = [jax.device_put(np.ones(sizes, jax.numpy.dtype(dtype))) for dtype, sizes in request["inputs"]]
+    jax.block_until_ready(arrays)
+    _limit(int(request["most"]))
+    grew, is_exact = _growth(lambda: run(arrays))
+    print(json.dumps({"grew": grew, "is_exact": is_exact}), flush=True)
+
+
+def _growth(run: Callable[[], None]) -> tuple[int, bool]:
+    """Return the bytes by which this process grows during `run`, and False if that is only a lower bound."""
+    is_exact = False
+    with suppress(OSError):  # not allowed in some containers
+        _CLEAR.write_text(_RESET_PEAK)
+        is_exact = True
+    before = _resident()
+    run()
+    after = _resident()
+    # A peak that can't be set back is of all that was before, and grows only where the program takes more than that.
+    grown = after["VmHWM"] - before["VmRSS" if is_exact else "VmHWM"]
+    return max(grown - max(after["RssFile"] - before["RssFile"], 0), 0), is_exact
+
+
+def _resident() -> dict[str, int]:
+    """Return the memory figures of /proc/self/status, in bytes."""
+    fields = (line.split() for line in read_text(_STATUS, errors="replace").splitlines())
+    return {field[0].rstrip(":"): int(field[1]) << 10 for field in fields if field[-1:] == ["kB"]}
+
+
+def _limit(most: int) -> None:
+    # An allocation beyond this fails here; otherwise the system might kill another process.
+    # An allocation beyond this fails here; otherwise the system might kill another process.
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        taken = _resident()["VmData"]
+        resource.setrlimit(resource.RLIMIT_DATA, (taken + most, taken + most))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,15 @@
-"""peaks(): what this machine can do at most, measured once and kept."""
+"""peaks(): the most that this machine can do, measured once and kept."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -16,15 +19,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from explorer._jax.calls import suppress_recording
 from explorer.errors import ResultFileError
 from explorer.files.disk import cache_folder
-from explorer.measure import probes
-from explorer.measure.device import default_device
-from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor
-from explorer.measure.probes import Budget
+from explorer.measure.machine import cores, default_device, last_cache, load, memory_bytes, processor
 from explorer.model.results.roofline import Peaks
+from explorer.model.types import sort_flops
 
 _METHOD = 2  # how it is measured and kept; what another method gave is measured again
 _SECONDS = 5  # what is said; on two cores it takes as long
@@ -41,16 +43,17 @@ _kept: dict[str, Peaks] = {}
 
 
 def peaks(*, refresh: bool = False) -> Peaks:
-    """What this machine can do at most: memory and cache bandwidth, arithmetic by dtype, the cost of a kernel.
+    """Measure the most that this machine can do: bandwidth of memory and caches, arithmetic by dtype, cost of a
+    kernel.
 
-    It takes a few seconds, once for each machine, device and version of JAX: the figures are kept in the user's cache
-    folder (`$EXPLORER_CACHE_DIR`, else `$XDG_CACHE_HOME/explorer`, else `~/.cache/explorer`) where that can be written.
+    It takes a few seconds, once per machine, device and version of JAX. The figures are kept in the cache folder
+    (`$EXPLORER_CACHE_DIR`, else `$XDG_CACHE_HOME/explorer`, else `~/.cache/explorer`) if that is writable.
 
     Args:
-        refresh: Measure again, as when the machine was busy the first time; of both the better figure counts.
+        refresh: Measure again, for example if the machine was busy before. The better figures are kept.
 
     Returns:
-        Bytes a second, operations a second, seconds; see `Peaks`.
+        Bytes per second, operations per second, seconds; see `Peaks`.
 
     Example:
         >>> import explorer
@@ -74,7 +77,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
 
 
 def _environment() -> dict[str, str]:
-    """What the figures depend on."""
+    """Return the settings that the figures depend on."""
     device = default_device()
     settings = {
         "jax": jax.__version__,
@@ -99,7 +102,7 @@ def _is_busy() -> bool:
 
 
 def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
-    """What was kept; None where there is nothing, or nothing that can be read."""
+    """Return the kept figures; None if there are none that can be read."""
     try:
         kept = Peaks.load(file)
     except (OSError, ResultFileError):
@@ -108,7 +111,8 @@ def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
 
 
 def _write(file: Path, measured: Peaks) -> None:
-    """A folder that can't be written to costs the next session some seconds, not this one."""
+    # A folder that can't be written to only costs the next session some seconds.
+    # A folder that can't be written to only costs the next session some seconds.
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         measured.save(file)
@@ -124,7 +128,7 @@ def _measure(environment: Mapping[str, str]) -> Peaks:
 
 
 class _Probes:
-    """Takes figures one after the other until time is up; what can't be had is 0, with a note."""
+    """Measures figures until time is up; a figure that fails is 0, with a note."""
 
     def __init__(self, end: float) -> None:
         self.end = end
@@ -143,20 +147,21 @@ class _Probes:
 
 
 def _probe_all(environment: Mapping[str, str]) -> Peaks:
-    """Every figure, the most important first: what there is no time for is left out."""
+    # The most important figures first: those that there is no time for are left out.
+    # The most important figures first: those that there is no time for are left out.
     is_cpu = environment["backend"] == "cpu"
     was_busy = is_cpu and _is_busy()
-    probes_ = _Probes(perf_counter() + _LONGEST)
-    probe, large = probes_.probe, _large_array(is_cpu)
-    bandwidth = probe("memory", probes.in_place_bandwidth, large, Budget(0.3, least=4))
+    probes = _Probes(perf_counter() + _LONGEST)
+    probe, large = probes.probe, _large_array(is_cpu)
+    bandwidth = probe("memory", in_place_bandwidth, large, Budget(0.3, least=4))
     products = {"f32": _products(probe, "f32", is_cpu)}
-    overhead = probe("kernel overhead", probes.kernel_seconds, Budget(0.05))
-    call_overhead = probe("call overhead", probes.call_seconds, Budget(0.02, most=2000))
-    caches = {size: probe("caches", probes.in_place_bandwidth, size, Budget(0.05)) for size in _CACHED}
+    overhead = probe("kernel overhead", kernel_seconds, Budget(0.05))
+    call_overhead = probe("call overhead", call_seconds, Budget(0.02, most=2000))
+    caches = {size: probe("caches", in_place_bandwidth, size, Budget(0.05)) for size in _CACHED}
     count = _SPECIAL_COUNT if is_cpu else _SPECIAL_COUNT_GPU
-    special = {op: probe(op, probes.special_rate, op, count, Budget(0.01, least=5)) for op in probes.SPECIAL}
-    special["sort"] = probe("sort", probes.sort_rate, *_SORTED, Budget(0.02))
-    fresh = probe("new memory", probes.fresh_bandwidth, large // 4, Budget(0.2))
+    special = {op: probe(op, special_rate, op, count, Budget(0.01, least=5)) for op in SPECIAL}
+    special["sort"] = probe("sort", sort_rate, *_SORTED, Budget(0.02))
+    fresh = probe("new memory", fresh_bandwidth, large // 4, Budget(0.2))
     for dtype in ["f64"] * _has_x64() + ["bf16", "f16", "s8"]:
         products[dtype] = _products(probe, dtype, is_cpu)
     device = " ".join(environment["processor" if is_cpu else "device"].split())
@@ -170,8 +175,8 @@ def _probe_all(environment: Mapping[str, str]) -> Peaks:
         call_overhead=call_overhead,
         caches={size: rate for size, rate in caches.items() if rate > bandwidth},
         fresh=fresh,
-        is_provisional=was_busy or bool(probes_.left_out),
-        notes=tuple(probes_.notes),
+        is_provisional=was_busy or bool(probes.left_out),
+        notes=tuple(probes.notes),
         environment=dict(environment),
     )
 
@@ -181,10 +186,10 @@ def _measured(rates: Mapping[str, float]) -> dict[str, float]:
 
 
 def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[float, float]:
-    """Operations a second of matrix products and of multiply-adds in one dtype."""
+    """Return the operations per second of matrix products and of multiply-adds in one dtype."""
     dtype = _DTYPES[name]
     budget = Budget(0.25 if name == "f32" else 0.1, least=2)
-    matmul = probe(f"matmul {name}", probes.matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
+    matmul = probe(f"matmul {name}", matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
     if name == "s8":  # multiply-adds of whole numbers that wrap are nobody's yardstick
         return matmul, 0.0
     lengths, count, steps = (64, 256), 1 << 22, 16
@@ -192,12 +197,205 @@ def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[flo
         lengths, count, steps = (8,), 1 << 16, 4
     elif is_cpu:
         lengths, count, steps = (8, 16, 32), 1 << 19, 8
-    return matmul, probe(f"arithmetic {name}", probes.fma_rate, dtype, count, lengths, steps, budget)
+    return matmul, probe(f"arithmetic {name}", fma_rate, dtype, count, lengths, steps, budget)
 
 
 def _large_array(is_cpu: bool) -> int:
-    """Bytes that no cache holds, and that the machine can spare."""
+    """Return a number of bytes that no cache holds and that the machine can spare."""
     if not is_cpu:
         return _LARGEST_GPU
     spare = memory_bytes() // 16 or _LARGEST
     return max(min(2 * last_cache(), _LARGEST, spare), 1 << 24)
+
+
+# Small programs whose time shows the most that a machine can do. Each is compiled as users' programs are, so that its
+# rate is one that XLA can reach. All work depends on the arguments, or XLA would do it while compiling. A call has
+# several steps, so that starting it costs little. The best of several calls counts, as other work can only take time
+# away. (After Yang et al., *An Empirical Roofline Methodology for Quantitatively Assessing Performance Portability*,
+# P3HPC 2018.)
+
+_lax: Any = lax  # whose loops have no types
+_SPECIAL_STEPS = 8
+# What costs more than a multiply-add, as HLO calls it: a step that can be done again to its own result.
+SPECIAL: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "divide": lambda x: 0.7 / x,
+    "erf": lax.erf,
+    "exponential": lambda x: lax.exp(-x),
+    "log": lambda x: lax.log(x + 1.5),
+    "power": lambda x: lax.pow(x, x),
+    "sine": lax.sin,
+    "sqrt": lax.sqrt,
+    "tanh": lax.tanh,
+}
+_SMALL = 4096  # elements: above 1 kB, below which XLA makes one kernel of a whole loop
+
+
+@dataclass
+class Budget:
+    """Limits of one probe.
+
+    Args:
+        seconds: No further call is timed after this time.
+        least: Minimum number of calls.
+        most: Maximum number of calls.
+    """
+
+    seconds: float
+    least: int = 3
+    most: int = 50
+
+    def best(self, call: Callable[[], Any]) -> float:
+        """Return the shortest of several calls, in seconds."""
+        jax.block_until_ready(call())
+        best, end = math.inf, perf_counter() + self.seconds
+        for number in range(self.most):
+            if number >= self.least and perf_counter() >= end:
+                break
+            start = perf_counter()
+            jax.block_until_ready(call())
+            best = min(best, perf_counter() - start)
+        return best
+
+
+def in_place_bandwidth(size: int, budget: Budget) -> float:
+    """Return the bytes per second of reading and writing `size` bytes in place, repeatedly."""
+    count = max(size // 4, 1)
+    steps = max(2, min(64, (1 << 25) // size))
+
+    scale = _scaled(steps)
+    by, buffer = jnp.float32(1.0000001), [jnp.ones(count, jnp.float32)]
+    run = _compiled(scale, buffer[0], by, donate=0)
+
+    def call() -> jax.Array:
+        buffer[0] = run(buffer[0], by)
+        return buffer[0]
+
+    return 2 * 4 * count * steps / budget.best(call)
+
+
+def fresh_bandwidth(size: int, budget: Budget) -> float:
+    """Return the bytes per second of reading `size` bytes and writing as many into newly allocated memory."""
+    count = max(size // 4, 1)
+    x, by = jnp.ones(count, jnp.float32), jnp.float32(1.0000001)
+    run = _compiled(_scaled(1), x, by)
+    return 2 * 4 * count / budget.best(partial(run, x, by))
+
+
+def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget: Budget) -> float:
+    """Return the operations per second of multiply-adds on `count` elements that stay in the caches.
+
+    Args:
+        dtype: Of the elements.
+        count: Number of elements.
+        lengths: Lengths of multiply-add chains to try: the best use of registers differs by machine.
+        steps: Passes over the elements per call.
+        budget: For each length.
+    """
+    factor = jnp.asarray(0.5, dtype)
+    x = jnp.ones(count, dtype)
+
+    def chained(length: int) -> float:
+        def chain(by: jax.Array, step: Any, value: jax.Array) -> jax.Array:
+            for _ in range(length):
+                value = value * by + by
+            return value
+
+        def loop(x: jax.Array, by: jax.Array) -> jax.Array:
+            return _looped(steps, partial(chain, by), x)
+
+        run = _compiled(loop, x, factor)
+        return 2 * length * steps * count / budget.best(partial(run, x, factor))
+
+    return max(map(chained, lengths))
+
+
+def matmul_rate(dtype: Any, budget: Budget, least: int, largest: int) -> float:
+    """Return the operations per second of a product of square matrices, at the fastest size."""
+    best = 0.0
+    for size in _doubled(least, largest):
+        x = jnp.ones((size, size), dtype)
+        run = _compiled(partial(lax.dot, preferred_element_type=_accumulated(dtype)), x, x)
+        seconds = budget.best(partial(run, x, x))
+        rate = 2 * size**3 / seconds
+        if rate < 1.15 * best or 8 * seconds > budget.seconds:  # larger would not be faster, or take too long
+            return max(rate, best)
+        best = rate
+    return best
+
+
+def special_rate(op: str, count: int, budget: Budget) -> float:
+    """Return the elements per second of an operation dearer than a multiply-add, on `count` cached elements."""
+    step = SPECIAL[op]
+
+    def loop(x: jax.Array) -> jax.Array:
+        def body(_: Any, value: jax.Array) -> jax.Array:
+            return step(value)
+
+        return _looped(_SPECIAL_STEPS, body, x)
+
+    x = jnp.linspace(0.1, 0.9, count, dtype=jnp.float32)
+    run = _compiled(loop, x)
+    return count * _SPECIAL_STEPS / budget.best(partial(run, x))
+
+
+def sort_rate(rows: int, columns: int, budget: Budget) -> float:
+    """Return the comparisons per second of sorting sorted rows: no others are sorted faster."""
+    x = jnp.arange(rows * columns, dtype=jnp.float32).reshape(rows, columns)
+    run = _compiled(_sorted, x)
+    return sort_flops(rows * columns, columns) / budget.best(partial(run, x))
+
+
+def kernel_seconds(budget: Budget) -> float:
+    """Return the cost of one more kernel in a program, if it does next to nothing."""
+    x, by = jnp.ones(_SMALL, jnp.float32), jnp.float32(1.0000001)
+
+    def seconds(steps: int) -> tuple[float, int]:
+        run = _compiled(_scaled(steps), x, by)
+        kernels = run.as_text().count(" fusion(")  # the body's, the counter's, the condition's
+        return budget.best(partial(run, x, by)), max(kernels, 1)
+
+    (few, _), (many, kernels) = seconds(8), seconds(8 + 512)
+    return max(many - few, 0.0) / (512 * kernels)
+
+
+def call_seconds(budget: Budget) -> float:
+    """Return the cost of a call of a compiled function that does next to nothing."""
+    x = jnp.zeros((), jnp.float32)
+    run: Any = jax.jit(_more)
+    return budget.best(partial(run, x))
+
+
+def _doubled(size: int, largest: int) -> Iterator[int]:
+    while size <= largest:
+        yield size
+        size *= 2
+
+
+def _scaled(steps: int) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    def scaled(x: jax.Array, by: jax.Array) -> jax.Array:
+        def body(_: Any, value: jax.Array) -> jax.Array:
+            return value * by
+
+        return _looped(steps, body, x)
+
+    return scaled
+
+
+def _looped(steps: int, body: Callable[[Any, jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+    return _lax.fori_loop(0, steps, body, x)
+
+
+def _sorted(x: jax.Array) -> jax.Array:
+    return lax.sort(x, dimension=1, is_stable=False)
+
+
+def _more(x: jax.Array) -> jax.Array:
+    return x + 1
+
+
+def _accumulated(dtype: Any) -> Any:
+    return jnp.int32 if jnp.issubdtype(dtype, jnp.integer) else dtype
+
+
+def _compiled(function: Callable[..., Any], *args: Any, donate: Any = ()) -> Any:
+    return jax.jit(function, donate_argnums=donate).lower(*args).compile()

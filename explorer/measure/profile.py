@@ -1,30 +1,47 @@
-"""profile(): where the time of a compiled function goes, by instruction and by line of its source."""
+"""profile(): the time of a compiled function, by instruction and by source line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import jax
 import numpy as np
 from jax.profiler import TraceAnnotation
 
-from explorer._jax.profiling import profiling
+from explorer._jax.profiling import live_programs, profiling
+from explorer._jax.traces import calls_compiled
 from explorer.analysis.profile.build import build_profile, steady_runs
 from explorer.analysis.profile.recording import undisturbed
+from explorer.analysis.profile.views import merge_profiles as merged_profiles
+from explorer.capture.backends import environment
 from explorer.capture.call import Call, takes_call
+from explorer.capture.equation_paths import rename_numbered, without_numbers
+from explorer.capture.explore import Described, Explored
+from explorer.capture.filtered import inner_jit
+from explorer.capture.open import open_hlo
 from explorer.capture.origins import agree_on_time, call_time
 from explorer.capture.prints import printed_once
-from explorer.errors import OptionError
-from explorer.measure.calls import Calls, ready
-from explorer.measure.device import environment_with_cores
+from explorer.capture.readers.jaxpr import read_jaxpr
+from explorer.errors import ArgumentsError, OptionError
+from explorer.files.disk import process_names, with_files
+from explorer.measure.calls import Calls, ready, signature_of, subject_of
+from explorer.measure.compiled_subject import compile_subject
 from explorer.measure.events import CALL, RESULT, read_events
-from explorer.measure.for_target import refuse_target
-from explorer.measure.programs import ProfiledCall, captures_of, profiled_call, with_capture
+from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import steady
-from explorer.model.results.profile import Profile
+from explorer.measure.targets import refuse_target
+from explorer.model.capture import Capture
+from explorer.model.results.profile import ProcessProfile, Profile
+from explorer.model.results.profile_events import Events
 from explorer.model.results.timing import Samples
+from explorer.model.stage import Stage
 from explorer.model.target import Target
 
 _FEWEST, _MOST = 5, 30  # runs, where nobody says how many
@@ -50,31 +67,32 @@ def profile(
     target: str | Target | None = None,
     **kwargs: Any,
 ) -> Profile:
-    """Find out where the time of a function's calls goes: to which instruction, and to which line of its source.
+    """Measure where the time of a function's calls goes, by instruction and by source line.
 
-    The function is called as usual, several times, while XLA's own profiler runs, and some times without: what the
-    profiler itself takes for each event is taken off. Lines that can't be told apart are called a tie. Arguments that
-    a call donates stay as they are: each call is given a copy.
+    The function is called several times while XLA's profiler runs, and a few times without it. The profiler's own cost
+    per event is subtracted. Lines whose times can't be told apart are reported as a tie. Donated arguments are copied
+    before each call, so your arrays survive.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`. A plain function is compiled first, unless it
-            calls compiled functions of yours itself, or can't be compiled: then it is called as it is.
-        args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
-            below: see `explorer.Call`.
-        runs: How many calls to record; as many as `seconds` allow if None, from 5 to 30, and up to 4 times as many
-            where the order of the first lines is not clear by then.
-        warm_up: How many calls to make before; the first of them compiles.
-        seconds: How long to record, about.
-        compiled: True compiles a plain function whatever it calls, False calls it as it is.
-        target: Refused: hardware that isn't here can't be profiled. `explorer.roofline(f, x, target=…)` estimates.
+            calls compiled functions itself or can't be compiled. Then it is called as it is.
+        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
+            option of `profile` has the same name: see `explorer.Call`.
+        runs: Number of calls to record. None records as many as fit in `seconds`, from 5 to 30, and up to 4 times as
+            many while the order of the first lines is not clear.
+        warm_up: Number of calls before recording. The first of them compiles.
+        seconds: Approximate time to record, in seconds.
+        compiled: True compiles a plain function whatever it calls. False calls it as it is.
+        target: Refused: a program for other hardware can't be profiled here. `explorer.roofline(f, x, target=…)`
+            estimates it.
 
     Raises:
         NotCallableError: `function` can't be called.
-        ArgumentsError: An argument only describes an array.
+        ArgumentsError: An argument describes an array instead of being one.
         OptionError: An option is out of range.
         ProfilerBusyError: A trace is being recorded in this process already.
-        KeyboardInterrupt, SystemExit: As they came while calls were recorded, with the profile of those before as
-            `.result` if there was one.
+        KeyboardInterrupt, SystemExit: Raised again if it came while calls were recorded. If two calls were recorded
+            before, their profile is its `.result`.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -117,14 +135,14 @@ def profile(
 
 
 class _Stopped(Exception):
-    """An interrupt, or the end of the process, and the profile of the calls before."""
+    """Interrupt or end of the process, with the profile of the calls before it."""
 
     def __init__(self, stop: BaseException, measured: _Measured) -> None:
         self.stop, self.measured = stop, measured
 
 
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
-    """The profile of so many calls, or of as many as it takes to know which line is the hottest."""
+    """Return the profile of `runs` calls, or of as many as it takes to know the hottest line."""
     once = _warmed_up(calls, warm_up)
     if runs is not None:  # as many in each process of several, whatever they take
         return _recorded(target, calls, runs, _BESIDE)
@@ -141,7 +159,7 @@ def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int
 
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _Measured:
-    """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
+    """Record `count` calls, and time `beside` calls without the profiler before and after them."""
     plain, stop = [_once(calls) for _ in range(beside)], None
     with profiling() as recording:
         try:
@@ -167,7 +185,7 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _M
 
 
 def is_settled(profile: Profile) -> bool:
-    """Whether it is known which line takes most: one stands out, or those that tie differ by little."""
+    """Return True if one line takes most of the time, or if the lines that tie differ by little."""
     hottest = profile.hottest
     return len(hottest) < 2 or hottest[-1].seconds >= _TIED * hottest[0].seconds
 
@@ -182,7 +200,7 @@ def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
 
 
 def _warmed_up(calls: Calls, times: int) -> float:
-    """Call until everything is at hand; the seconds of the fastest call."""
+    """Call `times - 1` times, at least once; return the seconds of the fastest call."""
     spent = [_once(calls) for _ in range(max(times - 1, 1))]
     return min(spent)
 
@@ -195,14 +213,14 @@ def _once(calls: Calls) -> float:
 
 
 def _affordable(calls: Calls, in_time: float) -> int:
-    """How many calls to record: as many as there is time for, and as can be read in about as long again."""
+    """Return how many calls to record, limited by time and by the size of the recording."""
     with profiling() as recording:
         record(calls, 1)
     return max(_FEWEST, min(_MOST, int(in_time), _BYTES // max(len(recording.data), 1)))
 
 
 def record(calls: Calls, runs: int) -> None:
-    """Make calls, annotated so that a recording shows where each begins and ends, and when its result is awaited."""
+    """Make `runs` calls, with annotations for each call and for the wait for its result."""
     for _ in range(runs):
         given = calls.prepare() if calls.prepare is not None else ()
         with TraceAnnotation(CALL):
@@ -210,3 +228,156 @@ def record(calls: Calls, runs: int) -> None:
             with TraceAnnotation(RESULT):
                 ready(result)
         del result, given  # what a call gives is freed between two calls, not in the next
+
+
+@dataclass(frozen=True)
+class ProfiledCall:
+    """A call to profile.
+
+    Args:
+        call: The function to call: the user's, or its compiled form.
+        function: The user's function.
+        args, kwargs: The arguments of `call`.
+        name, signature: As shown to the user.
+        has_stages: True if JAX kept trace and program of `call`, so that compiling again costs nothing.
+        may_donate: True if a call may delete its arguments.
+        notes: Notes for the reader.
+        whole: The capture that `explore` shows of the program; None if unknown.
+        inner: By name, the jaxpr of each compiled function that it calls, if all its calls have the same jaxpr.
+    """
+
+    call: Callable[..., Any]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name: str
+    signature: str
+    has_stages: bool = False
+    may_donate: bool = True
+    notes: tuple[str, ...] = ()
+    whole: Capture | None = None
+    inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def profiled_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], compiled: bool | None
+) -> ProfiledCall:
+    """Return the call for a function: itself if it is compiled or calls compiled functions, else its `jax.jit`."""
+    __tracebackhide__ = True
+    subject = subject_of(function, args, kwargs, "profile")
+    _refuse_descriptions(args, kwargs)
+    signature = signature_of(function, args, kwargs)
+    call: Any = subject.compiled
+    made = ProfiledCall(call, function, subject.args, subject.kwargs, subject.name, signature)
+    if subject.eager is not function:  # some compiler's
+        return replace(made, has_stages=subject.is_traced and subject.is_plain_jit)
+    made = replace(made, has_stages=True, may_donate=False, notes=("compiled by jax.jit for this",))
+    if compiled is True:
+        return made
+    as_it_is = replace(made, call=function, has_stages=False, may_donate=True, notes=())
+    if compiled is False:
+        return as_it_is
+    try:
+        inner = calls_compiled(call.trace(*args, **kwargs).jaxpr)
+    except Exception as error:  # the user's own, or JAX's: a plain call will tell which
+        why = f"called as it is: it can't be compiled as a whole ({type(error).__name__})"
+        return replace(as_it_is, notes=(why,))
+    if not inner:
+        return made
+    why = f"called as it is: it calls compiled functions ({', '.join([*inner][:3])}); compiled=True compiles all of it"
+    single = {name: jaxprs[0] for name, jaxprs in inner.items() if len({id(jaxpr) for jaxpr in jaxprs}) == 1}
+    return replace(as_it_is, notes=(why,), inner=single)
+
+
+def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    __tracebackhide__ = True
+    leaves = jax.tree.leaves((args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
+    for leaf in leaves:
+        if isinstance(leaf, Described | jax.ShapeDtypeStruct):
+            raise ArgumentsError(
+                f"profile runs the function, so it takes arrays; it got {leaf!r}, which describes one.\n"
+                "  Hint: explorer.explore compiles for descriptions; jnp.ones makes an array to run with."
+            )
+
+
+def with_capture(target: ProfiledCall) -> ProfiledCall:
+    """Return the call with the capture of its program, and let it run that program.
+
+    A function that JAX compiled before is compiled once more, as `explore` does: only then do instructions name their
+    equations. Without a capture the call is returned unchanged.
+    """
+    call: Any = target.call
+    with suppress(Exception):  # the call itself raises what is the user's own; without a capture the text is enough
+        if isinstance(call, Explored):
+            return replace(target, whole=call.explore())
+        if target.has_stages or inner_jit(call) is not None:
+            given: Any = target.function, target.args, target.kwargs
+            built = compile_subject(*given, target=call, verb="profiled", is_known=True)
+            return replace(target, call=built.call, args=built.args, kwargs=built.kwargs, whole=built.capture)
+    return target
+
+
+def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capture], Events]:
+    """Return the captures of the programs that ran, by number, and the events with their instruction names."""
+    wanted = {op.program: op.module for op in events.ops if op.program >= 0}
+    shown = {number: rename_numbered(read()) for number, read in live_programs(wanted).items()}
+    names = Counter(wanted.values())
+    jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if names[f"jit_{name}"] == 1}
+    whole, captures = target.whole, dict[int, Capture]()
+    for number, (numbered, _) in shown.items():
+        text = without_numbers(numbered)
+        if whole is not None and whole.hlo.text == text:
+            captures[number] = whole
+        else:
+            captures[number] = _from_text(text, jaxprs.get(wanted[number]))
+    renamed = {number: others for number, (_, others) in shown.items()}
+    ops = [replace(op, name=renamed.get(op.program, {}).get(op.name, op.name)) for op in events.ops]
+    return captures, replace(events, ops=ops)
+
+
+def _from_text(text: str, jaxpr: Any) -> Capture:
+    capture = replace(open_hlo(text), environment=environment())
+    if jaxpr is None:
+        return capture
+    return replace(capture, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *capture.stages))
+
+
+Source = Profile | str | PathLike[str]
+
+
+def merge_profiles(
+    profiles: Iterable[Source] | str | PathLike[str], /, *, names: Iterable[str] | None = None
+) -> ProcessProfile:
+    """Merge the profiles of processes that run one function, and show the time lost waiting for each other.
+
+    Files are read one after another and not kept.
+
+    Args:
+        profiles: One per process: a `Profile`, a file of `Profile.save`, or a folder of such files.
+        names: Names of the processes; by default the file names, or 0, 1, ….
+
+    Raises:
+        OptionError: There is nothing to merge, or not one name per profile.
+        ResultFileError: A file is no profile.
+        FileNotFoundError: A file is missing.
+
+    Example:
+        >>> import explorer
+        >>> alone = explorer.Profile("step", "()", 1, 0.002, 0.001, 0.001, (), (), 0.0)
+        >>> explorer.merge_profiles([alone, alone])
+        ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time is seen to be lost in collectives)
+    """
+    alone = isinstance(profiles, (str, PathLike))
+    sources = with_files([profiles] if alone else profiles)
+    wanted = [str(name) for name in names] if names is not None else process_names(sources)
+    if not sources or len(wanted) != len(sources):
+        raise OptionError(
+            f"merge_profiles got {len(sources):,} profiles and {len(wanted):,} names.\n"
+            "  Hint: merge_profiles('folder'), of files of Profile.save."
+        )
+    return merged_profiles(zip(wanted, _read(sources), strict=True))
+
+
+def _read(sources: Iterable[Profile | Path]) -> Iterator[Profile]:
+    for source in sources:
+        yield source if isinstance(source, Profile) else Profile.load(source)

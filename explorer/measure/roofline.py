@@ -1,4 +1,4 @@
-"""roofline(): how far each kernel of a function is from what the machine can do."""
+"""roofline(): how far each kernel of a function is from the machine's limits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import NotCallableError, OptionError
 from explorer.hardware.names import parse_target, peaks_of
-from explorer.measure.for_target import target_notes
 from explorer.measure.peaks import peaks as measured_peaks
 from explorer.measure.profile import profile as measure_profile
+from explorer.measure.targets import target_notes
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Peaks, Roofline
 from explorer.model.target import Target
@@ -29,25 +29,25 @@ def roofline(
     target: str | Target | None = None,
     **kwargs: Any,
 ) -> Roofline:
-    """Find out how far each kernel of a function is from what this machine can do, and what holds it back.
+    """Measure how far each kernel of a function is from this machine's limits, and what holds it back.
 
-    The function is profiled; the machine's peaks are measured the first time, which takes a few seconds.
+    The function is profiled. The machine's peaks are measured the first time, which takes a few seconds.
 
-    An operation is what HLO has one instruction for: an exponential counts as one, though it takes many times as long
-    as a sum. So `efficiency` is a lower bound where a kernel computes such, and `speedup` an upper bound.
+    An operation is an HLO instruction per element: an exponential counts as one, though it takes many times as long as
+    a sum. For kernels with such operations, `efficiency` is a lower bound and `speedup` an upper bound.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`; or a `Profile` of one.
-        args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
-            below: see `explorer.Call`.
-        profile: What `explorer.profile` measured of it; measured now if None.
-        peaks: What the machine can do; `explorer.peaks()` if None, of a target the published ones.
-        target: Hardware to compile for that need not be here, as for `explorer.explore`. Nothing runs then: each
-            kernel's time is the least that the peaks allow, called estimated, and `.is_estimated` is True.
+        args, kwargs: Its arguments. A keyword that is a parameter of `function` is passed to it, even if an option of
+            `roofline` has the same name: see `explorer.Call`.
+        profile: A profile of it by `explorer.profile`; None measures one.
+        peaks: Limits of the machine; None takes `explorer.peaks()`, or a target's published ones.
+        target: Hardware to compile for, present or not, as for `explorer.explore`. Nothing runs then: each kernel's
+            time is the least that the peaks allow, and `.is_estimated` is True.
 
     Raises:
         NotCallableError: `function` can't be called.
-        OptionError: `profile` or `peaks` is something else, or there is a `profile` beside a `target`.
+        OptionError: `profile` or `peaks` has another type, or there are both a `profile` and a `target`.
         UnknownTargetError, MissingCompilerError: As for `explore`.
         ProfilerBusyError: A trace is being recorded in this process already.
 

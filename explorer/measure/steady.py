@@ -1,4 +1,4 @@
-"""The steady state of a call: warmed up until it is stable, then measured until its median is known well enough."""
+"""The steady state of a call: warm up until stable, then sample until the median is precise."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def steady(
     prepare: Callable[[], tuple[Any, ...]] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Samples:
-    """Call something again and again until it is known how long it takes once it is warm.
+    """Call a function repeatedly until its warm duration is known.
 
-    Every call is waited for until its results are there. A call too short for the clock is made many times a sample.
-    Garbage is not collected while the clock runs, and what is printed is muted. Samples taken while other programs
-    wanted the same cores are left out, as long as there are others: `Samples` says what its interval is of.
+    Every result is awaited. A call too short for the clock is made many times per sample. Garbage collection is off
+    while the clock runs, and printing is muted. Samples taken while other programs wanted the same cores are left out
+    if enough others remain.
 
     Args:
-        call: Called without arguments, or with what `prepare` returns. Its first call should be behind it.
-        seconds: To spend; up to twice as long while other programs run. Three samples are taken at least, if five times
-            as long is enough for them.
+        call: Called without arguments, or with the result of `prepare`. Its first call should be done already.
+        seconds: Time to spend, up to twice as long while other programs run. At least three samples are taken, if five
+            times `seconds` is enough for them.
         confidence: Of the interval of the median, 0 to 1.
-        precision: Stop early if that interval reaches less than this part of the median to each side: 0.02 is
-            2 %. It never reaches less than 3 %.
-        prepare: Makes the arguments for one call; not measured. `Calls` has one for functions that donate.
-        progress: Told how much of the work is done, 0 to 1.
+        precision: Stop early if the interval reaches less than this fraction of the median to each side: 0.02 is 2 %.
+            It never reaches less than 3 %.
+        prepare: Makes the arguments of one call, unmeasured. `Calls` has one for functions that donate.
+        progress: Called with the fraction of work done, 0 to 1.
 
     Raises:
         OptionError: `seconds`, `confidence` or `precision` is out of range.
@@ -83,10 +83,10 @@ def steady(
 
 
 def run_to_completion(steps: Steps[_Result]) -> _Result:
-    """Take each sample that the steps yield, here, and return their result.
+    """Take each sample that the steps yield, and return their result.
 
-    With each array that a call makes JAX notes the Python stack, 20 ns for each frame of it: of a call of 5 µs the six
-    frames of a measurement would be 3 %. Steps that wait for their sample are in no stack.
+    JAX records the Python stack with each array that a call makes, 20 ns per frame: six frames of measurement would be
+    3 % of a call of 5 µs. A suspended generator is in no stack.
     """
     __tracebackhide__ = True
     try:
@@ -103,21 +103,21 @@ def run_to_completion(steps: Steps[_Result]) -> _Result:
 
 
 class Sampler:
-    """Takes samples of one call, one at a time.
+    """Sampler of one call.
 
     Args:
         call, prepare: As for `steady`.
-        args: What the call is given where nothing is prepared.
-        confidence: Of the samples' interval.
-        prepared_bytes: How much memory one set of fresh arguments takes.
-        clock: Seconds.
-        wait: What waits for a result; None is the quickest that does for JAX's.
-        observer: Sees what else the machine does while samples are taken; None looks at nothing.
+        args: The call's arguments if nothing is prepared.
+        confidence: Of the interval of the samples.
+        prepared_bytes: Size of one set of fresh arguments.
+        clock: Returns seconds.
+        wait: Waits for a result; None chooses the fastest for the first result.
+        observer: Observer of other work on the machine; None observes nothing.
 
     Attributes:
         taken: Seconds of each sample that counts.
-        warmed: Seconds of each call before it counted.
-        is_stable: Whether the warm-up ended because nothing changed any more.
+        warmed: Seconds of each call before that.
+        is_stable: True if the warm-up ended because times no longer changed.
     """
 
     def __init__(
@@ -146,15 +146,15 @@ class Sampler:
         self.is_stable = False
 
     def warm_up(self, seconds: float) -> None:
-        """Call until two windows of calls agree, for at most so long; then settle how many calls a sample takes."""
+        """Call until two windows of calls agree, at most `seconds`; then set the number of calls per sample."""
         run_to_completion(self.warming_up(seconds))
 
     def measure(self, seconds: float, precision: float, progress: Callable[[float], None] | None = None) -> None:
-        """Take samples until their median is known so precisely, or for so long."""
+        """Take samples until their median is precise, or for `seconds`."""
         run_to_completion(self.measuring(seconds, precision, progress))
 
     def warming_up(self, seconds: float) -> Steps[None]:
-        """The steps of `warm_up`."""
+        """Yield the samples of `warm_up`."""
         began = self._clock()
         self._choose_wait()
         while self._clock() - began < seconds:
@@ -173,7 +173,7 @@ class Sampler:
     def measuring(
         self, seconds: float, precision: float, progress: Callable[[float], None] | None = None
     ) -> Steps[None]:
-        """The steps of `measure`."""
+        """Yield the samples of `measure`."""
         began = block_began = self._clock()
         check_at, tell_at = _ENOUGH, 0.0
         blocks: list[Block] = []
@@ -208,7 +208,8 @@ class Sampler:
             progress(1.0)
 
     def _has_had(self, seconds: float, spent: float) -> bool:
-        """True once the time is up: of which quiet time counts, up to a limit, where the machine does other things."""
+        # On a busy machine only quiet time counts, up to a limit.
+        # On a busy machine only quiet time counts, up to a limit.
         if spent * seconds >= max(_PATIENCE * seconds, 1.0):
             return True
         quiet = len(self._counted()) / len(self.taken) if self._quiet is not None else 1.0
@@ -225,7 +226,7 @@ class Sampler:
         return max(high - middle, middle - low) <= precision * middle
 
     def _counted(self) -> list[float]:
-        """The samples that count so far: those of quiet blocks, and of the one that isn't over."""
+        """Return the samples that count: those of quiet blocks, and of the block that is not over."""
         if self._quiet is None:
             return list(self.taken)
         counted = self._quiet.counted
@@ -233,7 +234,7 @@ class Sampler:
         return [*(sample for sample, counts in zip(self.taken, counted, strict=False) if counts), *rest]
 
     def sample(self) -> float:
-        """Seconds a call, of as many calls as a sample takes."""
+        """Return the seconds per call of one sample."""
         call, args, calls, clock = self._call, self._args, self.calls, self._clock
         if not self._is_array:
             return self._sample_of_any()
@@ -269,15 +270,14 @@ class Sampler:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether the warm-up ended while calls still changed; of a few calls nobody can tell."""
+        """Return True if the warm-up ended while times still changed; False for too few calls to know."""
         return not self.is_stable and len(self.warmed) >= 2 * _WINDOW
 
     def once(self) -> None:
-        """A call that doesn't count."""
+        """Make a call that doesn't count."""
         self._wait(self._call(*(self._prepare() if self._prepare is not None else self._args)))
 
     def _choose_wait(self) -> None:
-        """By the result of a first call."""
         arguments = self._prepare() if self._prepare is not None else self._args
         start = self._clock()
         result = self._wait(self._call(*arguments))
@@ -298,7 +298,7 @@ class Sampler:
         return abs(now - middle) <= _STABLE * middle or (before[1] <= now <= before[-2])
 
     def _sample_of_any(self) -> float:
-        """A sample of what returns no array or several, or is given fresh arguments."""
+        """Take a sample of a call that returns no single array, or takes fresh arguments."""
         prepared = [self._prepare() for _ in range(self.calls)] if self._prepare is not None else None
         call, wait = self._call, self._wait
         with _no_collection():
@@ -315,7 +315,7 @@ class Sampler:
         return taken / self.calls
 
     def _otherwise(self, error: AttributeError) -> float:
-        """The sample anew, where it returned something else than before. Rare, and worth a few calls more."""
+        """Take the sample again if the call returned another type than before."""
         if error.name != "block_until_ready" or self._wait is ready:
             raise error
         self._is_array, self._wait, self._may_choose = False, ready, False
@@ -324,7 +324,6 @@ class Sampler:
 
 @contextmanager
 def _no_collection() -> Generator[None]:
-    """Garbage is collected before or after, not within; as timeit does."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -12,16 +12,14 @@ from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.prints import printed_once
 from explorer.errors import ArgumentsError
-from explorer.executors.distribute import Notify, Outcome, distribution
-from explorer.executors.worker import Item, cache_in, program_folders
+from explorer.executors import Item, Notify, Outcome, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
+from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject, error_line, flops_and_bytes, kernels_of
-from explorer.measure.device import environment_with_cores
-from explorer.measure.for_target import check_time, least_seconds, target_notes
 from explorer.measure.grid import Grid, grid_of
-from explorer.measure.machine import busy_note
+from explorer.measure.machine import busy_note, environment_with_cores
 from explorer.measure.steady import check_seconds, steady
-from explorer.measure.subject import name_of
+from explorer.measure.targets import check_time, least_seconds, target_notes
 from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples
@@ -45,38 +43,38 @@ def sweep(
 ) -> Sweep:
     """Measure a function over shapes, dtypes, arguments or compiler options: time, compile time, memory.
 
-    Each combination of the values is compiled for itself and run. One that fails, as for want of memory, costs only
-    its own row, which says why.
+    Each combination of values is compiled and run. If one fails, for example for lack of memory, only its row is empty
+    and holds the error.
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        given, named: Arguments that stay the same, as in a call. A keyword that is a parameter of the function is given
-            to it, whatever stands below: see `explorer.Call`.
-        over: The values of each name, as a list, or as a dict that calls each something. A name is a parameter of
-            `args`; or `options.<name>`, an option of XLA's, or `options`, dicts of them; or a parameter of the
-            function, whose argument the value takes the place of; or `dtype`, to which all arguments of floating point
-            are cast. A value that is no array is a constant of its program.
-        args: Makes the arguments of a point from its values: a tuple of them, or the only one. What stands for an
-            array, such as `jax.ShapeDtypeStruct`, is filled with ones.
-        time: Whether to run; without, only what compiling tells is there. If None, what is compiled for here is run.
-        seconds: To spend on the time of each point.
-        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
-        executor: Whose workers compile the points beside one another: a `ProcessPoolExecutor` that spawns, Dask's
-            client, anything with `submit` as `concurrent.futures.Executor` has it. Each is timed on a worker while the
-            others wait; seconds of compiling are of workers beside one another, as a note says. Points whose worker
-            ends are done again. With JAX's persistent cache, workers use its folder.
-        target: Hardware to compile for that need not be here, as for `explorer.explore`: then nothing is run, and each
-            row has the least time that published figures let one expect, `row.least`.
+        given, named: Arguments that stay the same, as in a call. A keyword that is a parameter of `function` is passed
+            to it, even if an option of `sweep` has the same name: see `explorer.Call`.
+        over: The values of each name, as a list, or as a dict of labels to values. A name is a parameter of `args`; or
+            `options.<name>`, an XLA option, or `options`, dicts of them; or a parameter of the function, whose
+            argument the value replaces; or `dtype`, to which all floating-point arguments are cast. A value that is no
+            array is a constant of its program.
+        args: Makes the arguments of a point from its values: a tuple, or a single one. Descriptions of arrays, such as
+            `jax.ShapeDtypeStruct`, are filled with ones.
+        time: Run the programs. False only compiles. None runs what is compiled for this machine.
+        seconds: Time to spend on each point.
+        progress: Show a progress bar after one second; None shows it in interactive sessions.
+        executor: Workers that compile the points in parallel: a `ProcessPoolExecutor` that spawns, Dask's client, or
+            any object with `submit` like `concurrent.futures.Executor`. Each point is timed on a worker while the
+            others wait. Compile times are those of parallel workers, as a note says. Points whose worker ends are
+            repeated. Workers use the folder of JAX's persistent cache if it is set.
+        target: Hardware to compile for, present or not, as for `explorer.explore`. Nothing is run then, and
+            `row.least` is the least time by published figures.
 
     Returns:
-        A row for each combination; it shows itself as charts in a notebook, and `.to_frame()` has every figure.
+        A row for each combination. It is shown as charts in a notebook; `.to_frame()` has every figure.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
-        OptionError: A name of `over` is nothing here, or has no values; `seconds` is none; or `time` is asked for of
-            hardware that isn't here.
+        OptionError: A name of `over` is unknown or has no values; `seconds` is out of range; or `time=True` with a
+            target.
         UnknownTargetError, MissingCompilerError: As for `explore`.
-        ArgumentsError: The function can't take these arguments, or can't be sent to another process.
+        ArgumentsError: The function can't take the arguments, or can't be sent to another process.
         WorkerError: No worker of `executor` can do it.
 
     Example:
@@ -110,11 +108,11 @@ class Points:
     """The points of a sweep.
 
     Args:
-        function: What is swept.
+        function: The function to sweep.
         grid: The combinations of values.
-        seconds: To spend on the time of each; 0 for none.
-        target: The hardware to compile for, where that isn't what is here.
-        folder: With a folder for each point's program, where one process compiles what another one times.
+        seconds: Time to spend on each; 0 for none.
+        folder: Parent of a folder per point's program, if one process compiles what another one times.
+        target: The hardware to compile for; None for this machine.
     """
 
     function: Callable[..., Any]
@@ -124,7 +122,7 @@ class Points:
     target: Target | None = None
 
     def rows(self) -> Iterator[SweepRow]:
-        """Each point's row, empty as yet."""
+        """Yield each point's row, still empty."""
         return map(self.row, range(len(self.grid.points)))
 
     def row(self, at: int) -> SweepRow:
@@ -133,7 +131,7 @@ class Points:
         return SweepRow(point.at, values)
 
     def measured(self, at: int) -> SweepRow:
-        """A row with what its point gives, as far as it comes."""
+        """Return the row of a point with its figures, or with the error."""
         __tracebackhide__ = True
         row = self.row(at)
         try:
@@ -146,12 +144,12 @@ class Points:
             return replace(row, error=error_line(error))
 
     def compiled(self, at: int) -> SweepRow:
-        """The same without the time, for which the program is kept."""
+        """Compile a point without timing it, and keep the program."""
         with cache_in(self._cache(at), keeps_all=True):
             return replace(self, seconds=0.0).measured(at)
 
     def timed(self, at: int) -> TimedPoint:
-        """The time of what was compiled, by this process or by another."""
+        """Time a point whose program was compiled by any process."""
         row = self.row(at)
         try:
             with cache_in(self._cache(at), keeps_all=True), printed_once() as prints:
@@ -178,7 +176,7 @@ class Points:
 
 @dataclass(frozen=True)
 class TimedPoint:
-    """What timing a point gave: its samples, the seconds of its first call, or why there are none."""
+    """Timing of a point: its samples and the seconds of its first call, or an error."""
 
     steady: Samples | None = None
     run: float = 0.0
@@ -187,10 +185,10 @@ class TimedPoint:
 
 
 def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
-    """Compile the points on workers beside one another, and time each while the others wait.
+    """Compile the points on parallel workers, and time each while the others wait.
 
     Raises:
-        OptionError: `executor` is none.
+        OptionError: `executor` is no executor.
         ArgumentsError: The function can't be sent to another process.
         WorkerError: No worker can do it.
     """
@@ -217,7 +215,7 @@ def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
 
 
 def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]:
-    """Put what timing gave into the rows; return what the reader should know, each kind of note once."""
+    """Put the timings into the rows; return the notes, one of each kind."""
     notes: dict[str, str] = {}
     for at, outcome in timed.items():
         point: TimedPoint = outcome.value or TimedPoint(error=outcome.failure)
@@ -228,7 +226,7 @@ def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]
 
 
 def _do(points: Points, item: Item) -> Any:
-    """A worker's part."""
+    """Do a worker's item: compile or time a point."""
     what, at = item
     return points.timed(at) if what == "time" else points.compiled(at)
 

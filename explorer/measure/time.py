@@ -1,4 +1,4 @@
-"""time(): how long a function takes eager, at its first call, and once it is compiled."""
+"""time(): the duration of a function's eager, first and steady calls."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ import jax
 import numpy as np
 
 from explorer._jax import as_written
+from explorer._jax.calls import steps_done
 from explorer._jax.distributed import Processes, processes
 from explorer._jax.traces import uncached_traces
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import CompileRequest, run_step
+from explorer.capture.explore import CompileRequest, CompileSteps
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import NotRecordedError
-from explorer.measure.calls import Calls, ready
-from explorer.measure.device import default_device, environment_with_cores
+from explorer.measure.calls import Calls, Subject, ready, signature_of, subject_of
 from explorer.measure.disturbance import Observer
-from explorer.measure.for_target import refuse_target
-from explorer.measure.machine import busy_note
+from explorer.measure.machine import busy_note, default_device, environment_with_cores
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
-from explorer.measure.subject import Subject, signature_of, subject_of
+from explorer.measure.targets import refuse_target
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.target import Target
 from explorer.model.units import duration_text
@@ -60,35 +59,34 @@ def time(
 ) -> Timing:
     """Measure how long a function takes: eager, at its first call, and once it is compiled.
 
-    The function really runs, many times. Every call is waited for until its results are there, its arguments were there
-    before, and what it donates is copied for each call outside of the clock, so that your arrays survive.
+    The function really runs, many times. Every result is awaited. Donated arguments are copied outside of the clock,
+    so your arrays survive. What it prints is shown for its first call and muted after that, with a note.
 
-    A time's interval is of what the median call takes on this machine while no other program wants its cores. What
-    others do is looked at ten times a second, and samples taken meanwhile are left out; where too few are left, or the
-    interval reaches more than 10 %, the result says that it is too noisy to tell (`steady.is_too_noisy`). Not seen is
-    a program on the same host outside of this virtual machine that only makes memory slower for all of the time.
+    An interval is that of the median call on this machine while no other program wants its cores. Other work is
+    checked ten times a second, and samples taken meanwhile are left out. If too few remain, or the interval reaches
+    more than 10 %, `steady.is_too_noisy` is True. A program outside of this virtual machine that only slows its memory
+    is not noticed.
 
-    What the function prints is shown for its first call, then muted, with a note of how many lines that were.
+    The first call traces, lowers and compiles from scratch, as in a new process. JAX's caches and the persistent
+    compilation cache are not used.
 
-    The first call traces, lowers and compiles from scratch, as in a new process: nothing that JAX remembers of earlier
-    calls is used, nor anything from the persistent compilation cache.
-
-    With arguments on devices of several processes, each of them calls this: as many calls are made in all, each begun
-    together, a call takes as long as in the slowest process, and a note says how far they differ.
+    With arguments on devices of several processes, each process calls this. All make the same number of calls, each
+    starting together. A call takes as long as in the slowest process, and a note says how far the processes differ.
 
     Args:
-        function: Any callable, a `jax.jit` function or method, or an `Executable` (which has no eager calls, and was
-            compiled before). A plain function is compiled with `jax.jit`.
-        args, kwargs: As for a call. A keyword that is a parameter of the function is given to it, whatever stands
-            below: see `explorer.Call`.
-        eager: Whether to measure the function as it is written too, operation by operation: of a `jax.jit` function
-            the one that it wraps.
-        seconds: To spend on measuring, and up to twice as long while other programs run; the first call and one eager
-            call come on top.
+        function: Any callable, a `jax.jit` function or method, or an `Executable`, which has no eager calls. A plain
+            function is compiled with `jax.jit`.
+        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
+            option of `time` has the same name: see `explorer.Call`.
+        eager: Also measure the function as written, operation by operation; for a `jax.jit` function, the function
+            that it wraps.
+        seconds: Time to spend on measuring, up to twice as long while other programs run. The first call and one eager
+            call come in addition.
         confidence: Of the intervals, 0 to 1.
-        precision: Stop early where the interval reaches less than this part of the median to each side.
-        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
-        target: Refused: hardware that isn't here can't be timed. `explorer.roofline(f, x, target=…)` estimates.
+        precision: Stop early if the interval reaches less than this fraction of the median to each side.
+        progress: Show a progress bar after one second; None shows it in interactive sessions.
+        target: Refused: a program for other hardware can't be timed here. `explorer.roofline(f, x, target=…)`
+            estimates it.
 
     Returns:
         `eager`, `first_call` and `steady`, each with `median`, `low`, `high` and `samples` in seconds; `stages`,
@@ -96,9 +94,8 @@ def time(
 
     Raises:
         NotCallableError: `function` can't be called.
-        ArgumentsError: The arguments don't fit the function's signature; or its results alone are on devices of several
-            processes.
-        NotRecordedError: Of several processes, some didn't call this.
+        ArgumentsError: The arguments don't fit the signature; or only the results are on devices of several processes.
+        NotRecordedError: Some of several processes didn't call this.
         OptionError: An option is out of range.
         ExploreError: Tracing, lowering or compiling failed.
 
@@ -129,8 +126,6 @@ def time(
 
 @dataclass(frozen=True)
 class _Plan:
-    """How long and how surely to measure, and whom to notify of the progress."""
-
     seconds: float
     confidence: float
     precision: float
@@ -138,12 +133,7 @@ class _Plan:
 
 
 def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is_kept: bool) -> Steps[Timing]:
-    """Yield each sample to take of the subject, and return what they amount to.
-
-    Args:
-        subject, plan, eager, prints: What is measured, and how.
-        is_kept: Whether JAX keeps the program of the user's own call, so that it compiles nothing.
-    """
+    """Yield each sample to take, and return the timing; `is_kept` if JAX kept the program of the user's own call."""
     __tracebackhide__ = True
     notes = [note for note in (busy_note(),) if note]
     part = 1 - _EAGER if eager and subject.eager is not None else 1.0
@@ -182,7 +172,7 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is
 
 
 def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Prints) -> Timing:
-    """The time of a call over devices of several processes, each of which asks for it."""
+    """Return the timing of a call over devices of several processes, all of which call this."""
     __tracebackhide__ = True
     with uncached_traces(), _nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
@@ -206,20 +196,17 @@ def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Pri
 
 
 def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[str, float], bool]:
-    """Trace, lower and compile, with the errors that explore() has for them.
-
-    Returns:
-        The seconds of each step, and whether a call may delete arguments.
-    """
+    """Trace, lower and compile; return the seconds of each step, and whether a call may delete arguments."""
     __tracebackhide__ = True
     request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
     request.check_arguments()
     notify(0.0, "tracing and compiling")
-    (traced, _), capture = run_step("trace", request.trace, request, request.empty_capture())
-    lowered, capture = run_step("lower", traced.lower, request, capture)
-    _, capture = run_step("compile", lowered.compile, request, capture)
-    seconds = dict(capture.durations.seconds)
-    return seconds, not subject.is_plain_jit or _donates(traced, lowered)
+    with steps_done() as events:
+        steps = CompileSteps(request, events)
+        traced = steps.run("trace", request.trace).plain
+        lowered = steps.run("lower", traced.lower)
+        steps.run("compile", lowered.compile)
+    return dict(steps.durations.seconds), not subject.is_plain_jit or _donates(traced, lowered)
 
 
 def _called_once(subject: Subject, may_donate: bool) -> Calls:
@@ -229,7 +216,7 @@ def _called_once(subject: Subject, may_donate: bool) -> Calls:
 
 
 def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[str]) -> Steps[Samples | None]:
-    """The calls of the function as it is written; None with a note where it can't run so."""
+    """Sample calls of the function as written; return None with a note if it can't run eagerly."""
     if subject.eager is None:
         notes.append("no eager calls: there is no Python left of what was compiled")
         return None
@@ -246,7 +233,7 @@ def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[
 
 
 def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]) -> Steps[Sampler]:
-    """Warm up and measure for this part of the time; a note is added where the calls had not settled."""
+    """Warm up and measure for `part` of the time; add a note if the calls had not settled."""
     sampler = Sampler(
         calls.bare,
         args=calls.args,
@@ -275,7 +262,7 @@ def _add_noise(notes: list[str], what: str, samples: Samples) -> None:
 
 
 def _donates(traced: Any, lowered: Any) -> bool:
-    """Whether a call deletes arguments: its own donations, and those of functions that it calls when it is eager."""
+    """Return True if a call deletes arguments: its own donations, or those of functions that it calls when eager."""
     jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
     within = any(any(equation.params.get("donated_invars", ())) for equation in jaxpr.eqns)
     return within or any(info.donated for info in jax.tree.leaves(lowered.args_info, is_leaf=_has_donated))
@@ -287,7 +274,8 @@ def _has_donated(value: Any) -> bool:
 
 @contextmanager
 def _nothing_cached() -> Generator[None]:
-    """Nothing goes into the persistent compilation cache: nobody would find it there again."""
+    # A program compiled from scratch would never be found again in the persistent compilation cache.
+    # A program compiled from scratch would never be found again in the persistent compilation cache.
     name = "jax_persistent_cache_min_compile_time_secs"
     before: Any = getattr(jax.config, name)
     jax.config.update(name, float("inf"))  # pyright: ignore[reportUnknownMemberType]
@@ -302,26 +290,26 @@ def _line(error: Exception) -> str:
 
 
 def shared_processes(values: Any) -> Processes | None:
-    """The processes among which arrays of these values are spread; None if they all are this one's."""
+    """Return the processes that arrays of these values span; None if all are addressable here."""
     leaves = jax.tree.leaves(values)
     spread = any(isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves)
     return processes() if spread else None
 
 
 def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: float) -> tuple[Samples, list[str]]:
-    """Make as many calls in each process, each begun by all at a barrier; a call takes as long as where it takes most.
+    """Make the same number of calls in each process, each call starting at a barrier.
 
     Args:
-        calls: What is called; its first call has been made.
-        shared: The processes, every one of which calls this.
-        seconds: To spend, about; the first process decides how many calls that is.
+        calls: The call; its first call has been made.
+        shared: The processes, all of which call this.
+        seconds: Approximate time to spend; process 0 decides how many calls that is.
         confidence: Of the interval.
 
     Returns:
-        The samples, the same in each process, and how far the processes differ, in words.
+        Samples of the slowest process per call, the same everywhere, and notes on how far the processes differ.
 
     Raises:
-        NotRecordedError: Some process didn't come.
+        NotRecordedError: A process didn't come.
     """
     turn = f"explorer/time/{next(_turns)}"
     try:
@@ -351,14 +339,14 @@ def _timed(calls: Calls, begin: Any = None) -> float:
 
 
 def _agreed(shared: Processes, turn: str, own: int) -> int:
-    """How many calls the first process wants to make."""
+    """Return the number of calls that process 0 chose."""
     if shared.index == 0:
         shared.write(f"{turn}/many", str(own).encode())
     return int(shared.read(f"{turn}/many", _PATIENCE))
 
 
 def _spread_text(table: Any) -> str:
-    """How far the processes differ: a row of `table` is of one process."""
+    """Return a sentence on how far the processes differ; a row of `table` is one process."""
     medians = [median(row) for row in table]
     slowest, fastest = int(np.argmax(medians)), int(np.argmin(medians))
     often, times = Counter(map(int, table.argmax(axis=0))).most_common(1)[0]

@@ -1,4 +1,4 @@
-"""What can be done to a function without touching its code, and the function with it done."""
+"""Changes to a function that leave its code alone, and the changed function."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from explorer.capture.backends import backend_of
 from explorer.capture.explore import CompileRequest
 from explorer.capture.filtered import arrays_of, filtered, inner_jit, is_filtered
 from explorer.errors import OptionError
-from explorer.measure.bound_constants import bind_constants
-from explorer.measure.casting import as_float, cast_floats, has_floats
+from explorer.measure.arguments import as_float, bind_constants, cast_floats, has_floats, value_text
+from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import (
     CompiledSubject,
     called_through,
@@ -29,8 +29,6 @@ from explorer.measure.compiled_subject import (
     filled,
     leaves_of,
 )
-from explorer.measure.naming import value_text
-from explorer.measure.subject import name_of
 from explorer.model.target import Target
 from explorer.model.text import did_you_mean
 
@@ -50,17 +48,17 @@ _PRECISIONS = (
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is done to a function, or several at once.
+    """One change to a function, or several at once.
 
     Args:
-        kind: `donate`, `remat`, `precision`, `dtype`, `options` or `together`; `plain` for nothing.
+        kind: `donate`, `remat`, `precision`, `dtype`, `options` or `together`; `plain` for no change.
         name: `donate x`.
-        doing: `donating x`, as a sentence begins.
-        donate: The arguments to give away; None for every one that an output could reuse.
-        policies: Of `jax.checkpoint`, each around what is there; None for the one that saves nothing.
-        precision: Of matrix products, as `jax.default_matmul_precision` takes it.
-        dtype: To which arguments of floating point are cast.
-        options: XLA's.
+        doing: `donating x`, to begin a sentence.
+        donate: The arguments to donate; None for all that an output could reuse.
+        policies: Of `jax.checkpoint`, applied one around the other; None for the default, which saves nothing.
+        precision: Of matrix products, as for `jax.default_matmul_precision`.
+        dtype: To cast floating-point arguments to.
+        options: XLA's compiler options.
     """
 
     kind: str
@@ -78,17 +76,17 @@ PLAIN = Change("plain", "plain", "the function as it is")
 
 @dataclass(frozen=True)
 class Subject:
-    """A function and its arguments, none of them static, so that anything can be put around it.
+    """A function and its arguments, without static ones, so that any transformation can wrap it.
 
     Args:
-        shown, given: What the user gave: the function, and its arguments by position and by name.
-        function, args, kwargs: What is called, with what; a wrapper around `jax.jit` as it is.
-        names: What each argument by position is called.
-        donated: The arguments that it gives away as it is.
-        order: What the arguments by position in the user's call are called.
+        shown, given: The user's function, and its arguments by position and by name.
+        function, args, kwargs: The function to transform and its arguments; a wrapper around `jax.jit` stays as it is.
+        names: Name of each positional argument.
+        donated: Arguments that the function donates already.
+        order: Name of each positional argument of the user's call.
         options: Other options of its `jax.jit`.
-        is_derived: Whether `jax.value_and_grad` is put around it.
-        target: The hardware to compile for, where that isn't what is here.
+        is_derived: True to wrap it in `jax.value_and_grad`.
+        target: Hardware to compile for; None for this machine.
     """
 
     shown: Callable[..., Any]
@@ -104,11 +102,7 @@ class Subject:
     target: Target | None = None
 
     def place(self, given: Any) -> Place:
-        """Where the argument is that the user means by a position or a name.
-
-        Raises:
-            OptionError: There is no such argument, or it is static.
-        """
+        """Return the place of the argument that the user names or numbers; raise OptionError if there is none."""
         __tracebackhide__ = True
         names = [*self.names, *self.kwargs]
         name = self.order[given] if type(given) is int and 0 <= given < len(self.order) else given
@@ -124,7 +118,7 @@ class Subject:
         return self.names[place] if isinstance(place, int) else place
 
     def built(self, change: Change, verb: str) -> CompiledSubject:
-        """Compile it with something done to it; with nothing done, the user's own function."""
+        """Compile the function with a change; without one, the user's own function."""
         __tracebackhide__ = True
         if change == PLAIN and not self.is_derived:
             backend = backend_of(self.target)
@@ -150,7 +144,8 @@ class Subject:
         return compile_subject(self.shown, args, kwargs, verb=verb, within=partial(_within, change), **how)
 
     def _built_of_wrapper(self, change: Change, verb: str) -> CompiledSubject:
-        """Compile the jaxpr that the wrapper's own trace gives: all outputs are in it, the updates of state too."""
+        # The wrapper's jaxpr has all outputs, updates of state included.
+        # The wrapper's jaxpr has all outputs, updates of state included.
         __tracebackhide__ = True
         args, kwargs = filled((self.args, self.kwargs))
         if change.dtype is not None:
@@ -203,7 +198,7 @@ def _within(change: Change) -> AbstractContextManager[Any]:
 
 
 def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], grad: bool) -> Subject:
-    """The function with its static arguments in it, and the options of its `jax.jit`."""
+    """Return the function with its static arguments bound, and the options of its `jax.jit`."""
     __tracebackhide__ = True
     shown_as, called = function, (tuple(args), dict(kwargs))
     args, kwargs = called
@@ -237,14 +232,14 @@ def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], gr
 
 
 def _donated_names(settings: Mapping[str, Any], order: Sequence[str]) -> set[str]:
-    """The arguments that a `jax.jit` of these options donates, of a call with arguments by position in this order."""
+    """Return the names of the arguments that a `jax.jit` with these options donates."""
     numbers: tuple[int, ...] = settings.get("donate_argnums", ())
     by_position = {order[i] for i in numbers if -len(order) <= i < len(order)}
     return by_position | {*map(str, settings.get("donate_argnames", ()))}
 
 
 def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
-    """The arguments that an output could be written over: its type is the argument's, and each output takes one."""
+    """Return the arguments whose memory an output of the same type could reuse, each output once."""
 
     def types(tree: Any) -> list[tuple[Any, Any]]:
         return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
@@ -265,11 +260,7 @@ def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
 
 
 def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dtype: Any, options: Any) -> list[Change]:
-    """Each variant that was asked for.
-
-    Raises:
-        OptionError: One of them is nothing that can be done.
-    """
+    """Return each requested change; raise OptionError for one that is impossible."""
     __tracebackhide__ = True
     return [
         *(_donation(subject, one) for one in _each(donate)),
@@ -281,7 +272,7 @@ def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dty
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """The first change of each kind, all at once."""
+    """Combine the first change of each kind."""
     first: dict[str, Change] = {}
     for change in changes:
         first.setdefault(change.kind, change)
@@ -302,7 +293,7 @@ def together(changes: Sequence[Change]) -> Change:
 
 
 def _donated_together(donations: Sequence[Sequence[Place] | None]) -> tuple[Place, ...] | None:
-    """The places that any of the changes donates; None, for all that an output could reuse, if one of them says so."""
+    """Return all donated places; None (all that an output could reuse) if one of the changes has it."""
     return None if None in donations else tuple(place for places in donations for place in places or ())
 
 
@@ -368,7 +359,7 @@ def _options(given: Any) -> list[Change]:
 
 
 def _each(given: Any) -> Iterable[Any]:
-    """A list is several; anything else is one, and None and False none."""
+    """Return the items of a list; else the value alone, and nothing for None and False."""
     if given is None or given is False:
         return ()
     return cast("list[Any]", given) if isinstance(given, list) else (given,)
@@ -388,7 +379,6 @@ def _signature(function: Any) -> inspect.Signature | None:
 
 
 def _names(signature: inspect.Signature | None, args: Sequence[Any]) -> list[str]:
-    """What each argument by position is called."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [name for name, each in signature.parameters.items() if each.kind in kinds] if signature else []
     return [names[i] if i < len(names) else f"args[{i}]" for i in range(len(args))]

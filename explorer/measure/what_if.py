@@ -1,4 +1,4 @@
-"""what_if(): a function as it is against the same with arguments donated, values recomputed, options given."""
+"""what_if(): a function compared with donated arguments, rematerialization, and compiler options."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from explorer._jax.calls import suppress_recording
+from explorer.capture.agreement import difference_of
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.differences import difference_of
 from explorer.capture.origins import agree_on_time, origin_of
 from explorer.capture.prints import printed_once
 from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item, cache_in, program_folders
+from explorer.executors import Item, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
-from explorer.measure.calls import Calls
+from explorer.measure.arguments import distinct_labels
+from explorer.measure.calls import Calls, name_of
 from explorer.measure.compare import compare
 from explorer.measure.compiled_subject import CompiledSubject, error_line, flops_and_bytes, kernels_of
-from explorer.measure.device import environment_with_cores
-from explorer.measure.for_target import check_time, least_seconds, target_notes
-from explorer.measure.naming import distinct_labels
+from explorer.measure.machine import environment_with_cores
 from explorer.measure.steady import check_seconds, steady
-from explorer.measure.subject import name_of
+from explorer.measure.targets import check_time, least_seconds, target_notes
 from explorer.measure.variants import PLAIN, Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
 from explorer.model.results.sweep import Variant, WhatIf
@@ -56,42 +54,42 @@ def what_if(
     target: str | Target | None = None,
     **kwargs: Any,
 ) -> WhatIf:
-    """Try what could make a function faster or smaller, one thing at a time, and say what each brings.
+    """Try changes that could make a function faster or smaller, one at a time, and report what each brings.
 
-    Every variant is compiled, its results are held against the plain ones, and all are run in turns, so that what slows
-    the machine down slows all of them down. One that fails costs only its own row, which says why. The arguments
-    survive, donated or not. With nothing asked for, what can be donated is, and bfloat16 is tried.
+    Every variant is compiled and its results are compared with the plain ones. All are run in turns, so that a slow
+    moment of the machine affects all. If a variant fails, only its row holds the error. The arguments survive, donated
+    or not. Without requested changes, donation of what can be donated and bfloat16 are tried.
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        args, kwargs: As for a call. A keyword that is a parameter of the function is given to it, whatever stands
-            below: see `explorer.Call`. What stands for an array, such as `jax.ShapeDtypeStruct`, is filled with ones.
-        donate: An argument to donate by position or name, a tuple of some, or True: every one that an output could
+        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
+            option of `what_if` has the same name: see `explorer.Call`. Descriptions of arrays, such as
+            `jax.ShapeDtypeStruct`, are filled with ones.
+        donate: An argument to donate, by position or name; a tuple of some; or True for all that an output could
             reuse.
         remat: `jax.checkpoint` around the function: True, the name of a policy of `jax.checkpoint_policies`, or a
-            callable one. It tells where a derivative is taken of the function: see `grad`.
-        precision: Of matrix products, as `jax.default_matmul_precision` takes it: `"bfloat16"`, `"highest"`.
-        dtype: A floating point to cast the arguments to.
-        options: XLA's compiler options as a dict, or a dict that names such dicts.
-        grad: Measure `jax.value_and_grad(function)` in place of the function, with `remat` inside of it.
-        combine: Also try the first of each kind, all together.
-        time: Whether to run; without, only what compiling tells is there. If None, what is compiled for here is run.
-        seconds: To spend on the time of each variant.
-        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
-        executor: Whose workers compile the variants beside one another, as for `explorer.sweep`; one of them then runs
-            all in turns while the others wait.
-        target: Hardware to compile for that need not be here, as for `explorer.explore`: then nothing is run, and each
-            row has the least time that published figures let one expect, `row.least`.
+            callable policy. It has an effect where a derivative is taken: see `grad`.
+        precision: Of matrix products, as for `jax.default_matmul_precision`: `"bfloat16"`, `"highest"`.
+        dtype: Floating-point dtype to cast the arguments to.
+        options: XLA's compiler options as a dict, or a dict of names to such dicts.
+        grad: Measure `jax.value_and_grad(function)` instead, with `remat` inside of it.
+        combine: Also try the first change of each kind, all together.
+        time: Run the programs. False only compiles. None runs what is compiled for this machine.
+        seconds: Time to spend on each variant.
+        progress: Show a progress bar after one second; None shows it in interactive sessions.
+        executor: Workers that compile the variants in parallel, as for `explorer.sweep`. One of them then runs all in
+            turns while the others wait.
+        target: Hardware to compile for, present or not, as for `explorer.explore`. Nothing is run then, and
+            `row.least` is the least time by published figures.
 
-    A list in place of one of the first five is several variants.
+    A list for one of the first five options is several variants.
 
     Returns:
-        A row for each variant, `["donate x"]` by name. Its `.diff` is what the compiler made of it and not of the plain
-        function.
+        A row for each variant, `["donate x"]` by name. Its `.diff` compares its program with the plain one.
 
     Raises:
         NotCallableError: `function` can't be called.
-        OptionError: Something asked for is nothing that can be done, as the time of hardware that isn't here.
+        OptionError: A change is impossible, or `time=True` with a target.
         UnknownTargetError, MissingCompilerError: As for `explore`.
         ExploreError: The function itself can't be compiled.
         ArgumentsError: The function can't be sent to another process.
@@ -138,7 +136,7 @@ def what_if_of(
     seconds: float = 0.3,
     progress: ProgressCallback | None = None,
 ) -> WhatIf:
-    """What a capture shows, compiled once more as it is and once with all of this together: see `Capture.what_if`."""
+    """Compile the function of a capture once as it is and once with all changes together: see `Capture.what_if`."""
     __tracebackhide__ = True
     check_seconds(seconds)
     function, args, kwargs = origin_of(capture)
@@ -158,7 +156,7 @@ def what_if_of(
 
 
 def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Change]:
-    """The variants to try, each of a name of its own."""
+    """Return the variants to try, with distinct names."""
     __tracebackhide__ = True
     if all(value is None for value in wanted.values()):
         wanted = {**wanted, "donate": True, "precision": "bfloat16"}
@@ -175,14 +173,14 @@ def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Ch
 
 @dataclass
 class _Attempt:
-    """A variant while it is tried; `built` is None where it can't be compiled."""
+    """A variant while it is tried; `built` is None if it can't be compiled."""
 
     row: Variant
     built: CompiledSubject | None = None
 
 
 class _Trial:
-    """One run of what_if."""
+    """One run of `what_if`."""
 
     def __init__(
         self,
@@ -197,14 +195,7 @@ class _Trial:
         self.result: Any = None
 
     def run(self, shown: Capture | None = None) -> WhatIf:
-        """Try all changes.
-
-        Args:
-            shown: What the user looks at: the plain program is to be that one.
-
-        Raises:
-            ChangedFunctionError: It is another one.
-        """
+        """Try all changes; raise ChangedFunctionError if the plain program is not the `shown` one."""
         __tracebackhide__ = True
         plain = self.compiled(PLAIN, None)
         if plain.built is None:
@@ -230,7 +221,7 @@ class _Trial:
         )
 
     def tried(self, change: Change, plain: _Attempt) -> _Attempt:
-        """A variant, compiled and called once; where that fails, its row says why."""
+        """Return a variant, compiled and called once; if that fails, its row holds the error."""
         row = Variant(change.name, change.kind, change.doing, plain=plain.row.capture)
         try:
             cache = self.caches.get(change.name, "")
@@ -242,7 +233,7 @@ class _Trial:
             return _Attempt(replace(row, error=error_line(error)))
 
     def resolved(self, change: Change, built: CompiledSubject) -> Change:
-        """With the arguments that can be reused in place of "all that can"."""
+        """Replace "all that can be reused" with the names of those arguments."""
         places = reusable(self.subject, built)
         if not places and change.kind == "donate":
             raise OptionError("no output has the type of an argument that is not donated already")
@@ -252,7 +243,7 @@ class _Trial:
         return replace(change, donate=places, name=f"donate {names}", doing=f"donating {names}")
 
     def compiled(self, change: Change, plain: Variant | None, cache: str = "") -> _Attempt:
-        """Compile a variant, call it once, and see what it is and gives."""
+        """Compile a variant, call it once, and collect its figures."""
         __tracebackhide__ = True
         cache = cache or self.caches.get(change.name, "")
         with warnings.catch_warnings(record=True) as caught, cache_in(cache, keeps_all=True):
@@ -299,7 +290,7 @@ class _Trial:
         return []
 
     def timed(self, tried: Sequence[_Attempt]) -> list[str]:
-        """Run all that work in turns; gives what the reader should know."""
+        """Run all working variants in turns; return notes."""
         calls = {attempt.row.name: _call(attempt.built) for attempt in tried if attempt.built is not None}
         self.notify(0.5, "running in turns")
         if len(calls) == 1:
@@ -316,7 +307,7 @@ class _Trial:
         return [*compared.notes, *self.known_time(tried[0])]
 
     def known_time(self, plain: _Attempt) -> list[str]:
-        """Show the time that is known of the function's own program; return a note where this one disagrees."""
+        """Show the known time of the function's own program; return a note if this one disagrees."""
         if plain.row.steady is None or self.subject.is_derived:
             return []
         steady, note = agree_on_time(self.subject.shown, *self.subject.given, plain.row.steady)
@@ -326,12 +317,12 @@ class _Trial:
 
 @dataclass(frozen=True)
 class _Variants:
-    """What workers try.
+    """Shared input of the workers.
 
     Args:
-        subject, changes: The function, and what is done to it.
-        seconds: To spend on the time of each variant.
-        folder: With a folder for each variant's program; the plain one's is `0`.
+        subject, changes: The function, and the changes to try.
+        seconds: Time to spend on each variant.
+        folder: Parent of a folder per variant's program; the plain one's is `0`.
     """
 
     subject: Subject
@@ -345,7 +336,7 @@ class _Variants:
 
 
 def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> WhatIf:
-    """Compile the variants on workers beside one another; then one of them has all programs, and runs them in turns."""
+    """Compile the variants on parallel workers; then let one worker run all programs in turns."""
     __tracebackhide__ = True
     changes = variants.changes
     with (
@@ -370,7 +361,7 @@ def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> Wha
 
 
 def _do(variants: _Variants, item: Item) -> Any:
-    """A worker's part: the seconds that a variant takes to compile, or all that there is to say of the variants."""
+    """Do a worker's item: return the compile seconds of a variant, or the whole result."""
     what, at = item
     if what == "run":
         with printed_once() as prints:
@@ -389,7 +380,8 @@ def _stages(attempt: _Attempt) -> Mapping[str, float]:
 
 
 def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """As `compare` takes what has arguments of its own."""
+    # `compare` takes a candidate's own arguments by position only.
+    # `compare` takes a candidate's own arguments by position only.
     if not built.kwargs:
         return built.call, built.args
 
@@ -400,7 +392,7 @@ def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
-    """JAX's warnings about donations as notes; every other warning is issued again."""
+    """Return JAX's warnings about donations as notes; issue every other warning again."""
     notes: list[str] = []
     for warning in caught:
         unused = _UNUSED.search(str(warning.message))
@@ -412,5 +404,5 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
 
 
 def _program(capture: Capture) -> list[str]:
-    """What the optimised program says, whatever its names."""
+    """Return the optimized program's lines without names."""
     return [line.without_names for line in capture.hlo.written_lines]

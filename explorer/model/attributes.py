@@ -35,8 +35,9 @@ class AttributeColumns:
 
     Example:
         >>> import numpy as np, explorer
-        >>> columns = explorer.AttributeColumns(np.array([0, 1, 1]), np.array([0]), np.array([0]), ("axes",), ("(0,)",))
-        >>> explorer.Attributes(lambda: columns).of(0)
+        >>> columns = explorer.types.AttributeColumns(np.array([0, 1, 1]), np.array([0]), np.array([0]), ("axes",),
+        ...     ("(0,)",))
+        >>> explorer.types.Attributes(lambda: columns).of(0)
         {'axes': '(0,)'}
     """
 

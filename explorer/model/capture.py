@@ -599,7 +599,7 @@ class Capture(Pictured):
             progress: Called with the part that is done and what is being done.
 
         Returns:
-            An `explorer.WhatIf` of one variant.
+            An `explorer.types.WhatIf` of one variant.
 
         Raises:
             NotRecordedError: The capture is from a file or from elsewhere, or the function is gone.

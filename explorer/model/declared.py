@@ -96,7 +96,7 @@ class Displayable:
 
         Example:
             >>> import explorer
-            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> finding = explorer.types.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
             >>> findings = explorer.Findings([finding], "step")
             >>> print(findings.to_text().splitlines()[0])
             step: 1 warning

@@ -131,7 +131,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     Example:
         >>> import explorer as ex
-        >>> findings = ex.Findings([ex.Finding("unrolled-loop", "warning", "…", line=3, code="EX012")], "step")
+        >>> findings = ex.Findings([ex.types.Finding("unrolled-loop", "warning", "…", line=3, code="EX012")], "step")
         >>> findings, findings.of("EX012")[0].line, len(findings.errors)
         (Findings(step: 1 warning), 3, 0)
     """
@@ -194,7 +194,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
         Example:
             >>> import explorer
-            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> finding = explorer.types.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
             >>> findings = explorer.Findings([finding], "step")
             >>> len(findings.warnings), len(findings.notes), len(findings.errors)
             (1, 0, 0)
@@ -285,7 +285,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
         Example:
             >>> import explorer, json
-            >>> finding = explorer.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
+            >>> finding = explorer.types.Finding("unrolled-loop", "warning", "60 turns", code="EX012")
             >>> findings = explorer.Findings([finding], "step")
             >>> json.loads(findings.to_sarif())["runs"][0]["results"][0]["ruleId"]
             'EX012'
@@ -298,7 +298,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
         Example:
             >>> import explorer
-            >>> findings = explorer.Findings([explorer.Finding("unrolled-loop", "warning", "…", line=3)], "step")
+            >>> findings = explorer.Findings([explorer.types.Finding("unrolled-loop", "warning", "…", line=3)], "step")
             >>> explorer.Findings.from_json(findings.to_json()) == findings
             True
         """

@@ -1,4 +1,4 @@
-"""The magics: `%load_ext explorer` puts `%explore` and `%%explore` into a notebook."""
+"""The magics: `%load_ext explorer` adds them to a notebook."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
-# IPython is imported where one runs already: `import explorer` in a script pays nothing for the magics.
+# IPython is imported only here, where one runs already: `import explorer` in a script doesn't load it.
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """What `%load_ext explorer` calls: add the magics and their completions, once.
+    """Add the magics and their completers to a shell, once; called by `%load_ext explorer`.
 
     Example:
         >>> from IPython.core.interactiveshell import InteractiveShell
@@ -26,7 +26,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """What `%unload_ext explorer` calls: take away what loading added, and nothing else.
+    """Remove the magics from a shell, and nothing else; called by `%unload_ext explorer`.
 
     Example:
         >>> from IPython.core.interactiveshell import InteractiveShell

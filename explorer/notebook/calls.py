@@ -1,4 +1,4 @@
-"""What a person writes after `%explore` or `%jtime`: options, then one call, which is taken apart before it runs."""
+"""Parsing of a magic's line: options, then one call, which is redirected before it runs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from explorer.errors import ExploreError, ExpressionError
-from explorer.model.capture import Capture
+from explorer.errors import ExpressionError
 
-# The name that a redirected call calls. No identifier, so it can't be one of the user's.
-CALLEE = "explore this call"
-
-# An option, and its value.
+CALLEE = "explore this call"  # the name that a redirected call calls; no identifier, so no user can have it
 _OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
 _FLAG = re.compile(r"\s*(--[\w-]+)(?=\s|$)")
-_OPTION_AFTER = re.compile(r"(\))\s+(--[A-Za-z][^()]*?)\s*$")  # the shell takes them there, a magic doesn't
+_OPTION_AFTER = re.compile(r"(\))\s+(--[A-Za-z][^()]*?)\s*$")  # allowed in the shell, not for a magic
 _FLAGS = ("--passes",)
-# What is done to the call of each magic, and to its function.
+# Effects of each magic on the call and on its function, for errors.
 _EFFECTS = {
     "explore": ("compiled instead of run", "explored"),
     "lint": ("traced instead of run", "looked at"),
@@ -28,36 +24,8 @@ _EFFECTS = {
 _RUN = ("jtime", "jprofile")
 
 
-class Call:
-    """Stands in for the callee of the user's call: gets the function and its arguments, and explores them.
-
-    Args:
-        assigned: The user wants the value too: `y = f(x)`. Then the function is also called, even where it can't be
-            compiled: nothing that their cell computes may be lost.
-        target: The hardware to compile for, where that isn't what is here.
-    """
-
-    def __init__(self, assigned: bool, target: str | None = None) -> None:
-        self.assigned, self.target = assigned, target
-        self.capture: Capture | None = None
-        self.failure: ExploreError | None = None
-
-    def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        from explorer.capture.call import Call as FunctionCall
-        from explorer.capture.explore import explore
-
-        try:
-            self.capture = explore(FunctionCall(function, *args, **kwargs), target=self.target)
-        except ExploreError as error:
-            self.failure = error
-            if not self.assigned:
-                raise
-        return function(*args, **kwargs) if self.assigned else None
-
-
 def split_options(line: str, flags: Sequence[str] = _FLAGS) -> tuple[list[str], str]:
-    """Cut `--save "a b" f(x, '--no')` into the words of its options and the rest. All but the flags take a value."""
+    """Split a line into the words of its options and the rest; all options except `flags` take a value."""
     words: list[str] = []
     at = 0
     while option := _flag(line, at, flags) or _OPTION.match(line, at):
@@ -72,11 +40,11 @@ def _flag(line: str, at: int, flags: Sequence[str]) -> re.Match[str] | None:
 
 
 def single_call(expression: str, line: int, column: int, magic: str = "explore") -> ast.stmt:
-    """The call that an expression is, placed at the line and column of the file that it stands in."""
+    """Return the call in an expression, placed at its line and column in the file."""
     what = f"%{magic} takes one call"
     hint = f"write the call as ever, %{magic} f(x, y=1); it is {_EFFECTS[magic][0]}"
     if after := _OPTION_AFTER.search(expression):
-        hint = f"options stand before the call: %{magic} {after[2]} {expression[: after.end(1)].strip()}"
+        hint = f"options go before the call: %{magic} {after[2]} {expression[: after.end(1)].strip()}"
     try:
         body = ast.parse(expression).body
     except SyntaxError as error:
@@ -93,7 +61,7 @@ def single_call(expression: str, line: int, column: int, magic: str = "explore")
 
 
 def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
-    """Take the last statement off a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
+    """Remove and return the last statement of a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
     last = cell.body[-1] if cell.body else None
     if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value, magic):
         raise _usage_error(
@@ -105,12 +73,12 @@ def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
 
 
 def assigns(statement: ast.stmt) -> bool:
-    """Whether a statement keeps the value of its call."""
+    """Return True if a statement keeps the value of its call."""
     return not isinstance(statement, ast.Expr)
 
 
 def redirect(statement: ast.stmt) -> ast.Module:
-    """From `y = f(a, *b)` to `y = CALLEE(f, a, *b)`: Python evaluates it all, but calls `CALLEE`."""
+    """Turn `y = f(a, *b)` into `y = CALLEE(f, a, *b)`: Python evaluates everything, but calls `CALLEE`."""
     call = cast(ast.Call, cast(Any, statement).value)
     call.args.insert(0, call.func)
     call.func = ast.copy_location(ast.Name(CALLEE, ast.Load()), call.func)
@@ -121,14 +89,10 @@ def _is_call(node: ast.expr | None, magic: str) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr == "block_until_ready" and not node.args:
-        # This calls a method of a finished array: explored, it would show a program that says nothing.
+        # Only this method of the finished array would be explored.
         waits = f"%{magic} waits for results itself"
         what = waits if magic in _RUN else f"a call that is {_EFFECTS[magic][1]} has no result to wait for"
-        raise _usage_error(
-            what,
-            ast.unparse(node),
-            f"leave the waiting out: {ast.unparse(node.func.value)}",
-        )
+        raise _usage_error(what, ast.unparse(node), f"leave the waiting out: {ast.unparse(node.func.value)}")
     return True
 
 

@@ -1,34 +1,14 @@
-"""Loading and unloading. IPython can register magics but not take them back, so that is done here."""
+"""Loading and unloading of the magics; IPython can register magics but not remove them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from explorer.notebook.lint import LintMagics, complete_lint
-from explorer.notebook.magics import (
-    ExplorerMagics,
-    HotPathsMagics,
-    RecompilesMagics,
-    SessionMagics,
-    complete,
-    complete_hotpaths,
-    complete_recompiles,
-)
-from explorer.notebook.measure import MeasureMagics, complete_jprofile, complete_jtime
-
-# Each with what completes after its names.
-MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
-    (ExplorerMagics, {"explore": complete}),
-    (LintMagics, {"lint": complete_lint}),
-    (MeasureMagics, {"jtime": complete_jtime, "jprofile": complete_jprofile}),
-    (HotPathsMagics, {"hotpaths": complete_hotpaths}),
-    (RecompilesMagics, {"recompiles": complete_recompiles}),
-    (SessionMagics, {}),
-)
+from explorer.notebook.magics import MAGICS
 
 
 def load(shell: Any) -> None:
-    """Register the magics with a shell; nothing happens if they are already."""
+    """Register the magics and their completers with a shell, once."""
     for kind, completers in MAGICS:
         if kind.__name__ not in shell.magics_manager.registry:
             _register(shell, kind(shell=shell))
@@ -37,7 +17,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Undo `load`; nothing happens if there is nothing to undo."""
+    """Undo `load`, if it was called."""
     for kind, completers in MAGICS:
         magics = shell.magics_manager.registry.pop(kind.__name__, None)
         if magics is not None:
@@ -48,7 +28,7 @@ def unload(shell: Any) -> None:
 
 
 def _with_signs(completers: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Each completer as of a line and as of a cell."""
+    """Return each completer for the line magic and for the cell magic."""
     return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
 
 
@@ -64,7 +44,7 @@ def _unregister(shell: Any, magics: Any) -> None:
     registered = shell.magics_manager.magics
     for kind, table in magics.magics.items():
         for name, function in table.items():
-            if registered[kind].get(name) == function:  # not if somebody took the name after us
+            if registered[kind].get(name) == function:  # a later extension may have taken the name
                 del registered[kind][name]
                 registered[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
 

@@ -1,144 +1,198 @@
-"""`%explore`, `%recompiles`, `%explorer`, `%%hotpaths`: thin adapters over functions of the package."""
+"""The magics, thin adapters over functions of the package."""
 
 from __future__ import annotations
 
 import argparse
-import ast
-import inspect
-import re
-import shlex
 from collections.abc import Mapping
-from glob import glob
-from pathlib import Path
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
-from IPython.core.error import TryNext, UsageError
 from IPython.core.magic import cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
-import explorer as ex  # which loads a room where it is first used
+import explorer as ex  # loads each module at first use
 from explorer.errors import ExploreError, ExplorerError, ExpressionError
 from explorer.model.capture import Capture
-from explorer.notebook.calls import CALLEE, Call, assigns, last_call, redirect, single_call, split_options
-from explorer.notebook.shell import ShellMagics, calling_frame, ended_in_users_code, parse_cell, run_cell, typed_column
+from explorer.model.findings import Findings
+from explorer.notebook.calls import split_options
+from explorer.notebook.shell import (
+    ShellMagics,
+    SingleCallMagics,
+    calling_frame,
+    completer,
+    ended_in_users_code,
+    given,
+    parse_cell,
+    parse_options,
+    run_cell,
+    writable_file,
+    written,
+)
 from explorer.view.session import in_kernel
 
-if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
+if TYPE_CHECKING:  # `%load_ext explorer` loads nothing that only a magic needs
+    from explorer.capture.call import Call
     from explorer.hotpath.auto import AutoCompile
     from explorer.ledger.watch import Watch
     from explorer.model.events.ledger import Ledger
+    from explorer.model.results.profile import Profile
+    from explorer.model.results.timing import Timing
     from explorer.sessions.session import Session
 
+_EXPLORE_FLAGS, _LINT_FLAGS = ("--passes",), ("--thorough", "--fix")
+_TIME_FLAGS, _PROFILE_FLAGS = ("--no-eager",), ("--roofline",)
+_HTML = argument("--html", metavar="FILE", type=writable_file, help="also write the view as one self-contained page")
 
-def writable_file(text: str) -> Path:
-    """A file that can be written, which is better known before the work than after it."""
-    path = Path(text).expanduser()
-    try:
-        if path.is_dir():
-            raise argparse.ArgumentTypeError(f"{text!r} is a folder; name a file in it")
-        if not path.parent.is_dir():
-            raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-    except OSError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return path
+
+def _parser(magic: object) -> MagicArgumentParser:
+    return cast(MagicArgumentParser, cast(Any, magic).parser)
 
 
 @magics_class
-class ExplorerMagics(ShellMagics):
-    """`%explore` and `%%explore`."""
+class CallMagics(SingleCallMagics):
+    """Magics over one call: `%explore`, `%lint`, `%jtime` and `%jprofile`."""
+
+    # The call is no argument of the parsers: IPython then completes inside it as in any code.
 
     @magic_arguments()
     @argument(
         "--save", metavar="FILE", type=writable_file, help="also save the capture; explorer.load(FILE) gives it back"
     )
-    @argument("--html", metavar="FILE", type=writable_file, help="also write the view as one self-contained page")
+    @_HTML
     @argument("--passes", action="store_true", help="also record the compiler's passes, however large the program is")
     @argument("--target", metavar="HARDWARE", help="compile for hardware that needn't be here: h100, 8xh100, v5e:4x4")
-    # The call is no argument of the parser: IPython then completes inside it as in any code.
     @kwds(usage="%(prog)s [--save FILE] [--html FILE] [--passes] [--target HARDWARE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
     def explore(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Capture:
-        """Show what the compiler makes of a call: its jaxpr, StableHLO and optimised HLO, linked to your lines.
+        """Show how the compiler transforms a call: jaxpr, StableHLO and optimized HLO, linked to your lines.
 
-        As `%explore f(x, y=1)`, the function and its arguments are evaluated as Python would, and the call is traced,
-        lowered and compiled, but not run. The capture is returned: `capture = %explore f(x)` keeps it.
+        `%explore f(x, y=1)` evaluates the function and its arguments as Python would. The call is traced, lowered and
+        compiled, but not run. The capture is returned: `capture = %explore f(x)` keeps it.
 
-        As `%%explore` on top of a cell, the cell runs as ever up to its last statement, which is the call. `f(x)`
-        there is explored and not run; `y = f(x)` is explored and also run, so that `y` has its value.
+        `%%explore` at the top of a cell runs the cell up to its last statement, which is the call. `f(x)` there is
+        explored and not run; `y = f(x)` is explored and also run, so that `y` has its value.
 
-        Errors are those of `explorer.explore`. If a step fails, what worked before it is shown, and the error
-        has it as `.capture`.
+        Errors are those of `explorer.explore`. If a step fails, the steps before it are shown, and the error has them
+        as `.capture`.
         """
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
         frame = calling_frame(self.shell)
         try:
-            words, rest = split_options(line)
-            options = _options(words)
-            if cell is not None:
-                if rest:
-                    raise ExpressionError(
-                        f"%%explore takes only options on its first line.\n  given:  {rest}\n"
-                        f"  Hint: make it the last line of the cell, or write %explore {rest}"
-                    )
-                return _written(self._explore_cell(line, cell, frame, options.target), options)
-            return _written(self._explore_line(rest, frame, local_ns, options.target), options)
+            words, rest = split_options(line, _EXPLORE_FLAGS)
+            options = parse_options(_parser(CallMagics.explore), "%explore", " ".join(words), words)
+
+            def explore(call: Call) -> Capture:
+                return ex.explore(call, target=options.target)
+
+            return _written_capture(self.result_of("explore", explore, line, rest, cell, frame, local_ns), options)
         except ExplorerError as error:
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
-    def _explore_line(
-        self, expression: str, frame: FrameType | None, local_ns: Mapping[str, Any] | None, target: str | None
-    ) -> Capture:
-        __tracebackhide__ = True
-        file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<explore>", 1)
-        statement = single_call(expression, line, typed_column(file, line, expression))
-        namespace = self.shell.user_ns
-        if local_ns is not None and local_ns is not namespace:  # the magic stands in a function
-            namespace = {**namespace, **local_ns}
-        return self._explore_statement(statement, file, namespace, target)
+    @magic_arguments()
+    @argument("--rules", metavar="RULES", help="check only these, by name or number: EX001,impure-time")
+    @argument("--ignore", metavar="RULES", default="", help="skip these rules")
+    @argument("--thorough", action="store_true", help="trace twice, and compare: finds what was baked in")
+    @argument("--fix", action="store_true", help="also rewrite the function, where one more trace proves the rewrite")
+    @argument("--target", metavar="HARDWARE", help="also compile for hardware that needn't be here: h100, v5e:4x4")
+    @argument("--html", metavar="FILE", type=writable_file, help="also write the findings as one self-contained page")
+    @kwds(usage="%(prog)s [--rules RULES] [--thorough] [--fix] [--target HARDWARE] [--html FILE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @no_var_expand
+    @needs_local_scope
+    @line_cell_magic
+    def lint(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Findings:
+        """Report pitfalls of compiling a call, each with its line, the evidence and a fix.
 
-    def _explore_cell(self, line: str, cell: str, frame: FrameType | None, target: str | None) -> Capture:
-        __tracebackhide__ = True
-        tree, file = parse_cell(self.shell, frame, f"%%explore {line}", cell)
-        statement = last_call(tree)
-        exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
-        return self._explore_statement(statement, file, self.shell.user_ns, target)
+        `%lint f(x, y=1)` evaluates the function and its arguments as Python would. The call is traced once, but
+        neither compiled nor run. The findings are returned: `findings = %lint f(x)` keeps them.
 
-    def _explore_statement(
-        self, statement: ast.stmt, file: str, namespace: dict[str, Any], target: str | None
-    ) -> Capture:
-        """Run a statement whose call goes to explore(); what was captured before a failure is displayed."""
+        `%%lint` at the top of a cell runs the cell up to its last statement, which is the call. `f(x)` there is traced
+        and not run; `y = f(x)` is also run, so that `y` has its value.
+        """
         __tracebackhide__ = True
-        call = Call(assigns(statement), target)
-        namespace[CALLEE] = call
+        frame = calling_frame(self.shell)
         try:
-            exec(self.shell.compile(redirect(statement), file, "exec"), namespace)
-        finally:
-            namespace.pop(CALLEE, None)
-            if call.failure is not None and call.failure.capture.stages:
-                display(call.failure.capture)
-        if call.failure is not None:
-            raise call.failure
-        assert call.capture is not None
-        return call.capture
+            words, rest = split_options(line, _LINT_FLAGS)
+            options = parse_options(_parser(CallMagics.lint), "%lint", " ".join(words), words)
+
+            def lint(call: Call) -> Findings:
+                return ex.lint(
+                    call, rules=options.rules, ignore=options.ignore, thorough=options.thorough, fixes=options.fix,
+                    target=options.target,
+                )  # fmt: skip
+
+            findings = self.result_of("lint", lint, line, rest, cell, frame, local_ns)
+            hint = "\n  Hint: the findings are still there: findings = %lint …"
+            return written(findings, "findings", (options.html, findings.to_html), hint=hint)
+        except ExplorerError as error:
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904
+
+    @magic_arguments()
+    @argument("--seconds", metavar="S", type=float, help="how long to measure, about")
+    @argument("--no-eager", action="store_true", help="don't time the function operation by operation")
+    @argument("--html", metavar="FILE", type=writable_file, help="also write the chart as one self-contained page")
+    @kwds(usage="%(prog)s [--seconds S] [--no-eager] [--html FILE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @no_var_expand
+    @needs_local_scope
+    @line_cell_magic
+    def jtime(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Timing:
+        """Time a call: as written, the first time, and once it is compiled.
+
+        `%jtime f(x, y=1)` evaluates the function and its arguments once, as Python would. The call runs again and
+        again, each time until its result is there. `timing = %jtime f(x)` keeps the timing.
+
+        `%%jtime` at the top of a cell runs the cell up to its last statement, which is the call. After `y = f(x)`
+        there, `y` has its value.
+        """
+        __tracebackhide__ = True
+        frame = calling_frame(self.shell)
+        try:
+            words, rest = split_options(line, _TIME_FLAGS)
+            options = parse_options(_parser(CallMagics.jtime), "%jtime", " ".join(words), words)
+            measure = partial(ex.time, eager=not options.no_eager, **given(options, "seconds"))
+            timing: Timing = self.result_of("jtime", measure, line, rest, cell, frame, local_ns)
+            return written(timing, "timing", (options.html, lambda file: timing.chart().to_html(file)))
+        except ExplorerError as error:
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904
+
+    @magic_arguments()
+    @argument("--runs", metavar="N", type=int, help="how many calls to record")
+    @argument("--seconds", metavar="S", type=float, help="how long to record, about")
+    @argument("--roofline", action="store_true", help="also show how much of the time the machine could have saved")
+    @_HTML
+    @argument("--perfetto", metavar="FILE", type=writable_file, help="also write a trace for ui.perfetto.dev")
+    @kwds(usage="%(prog)s [--runs N] [--seconds S] [--roofline] [--html FILE] [--perfetto FILE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @no_var_expand
+    @needs_local_scope
+    @line_cell_magic
+    def jprofile(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Profile:
+        """Profile a compiled call: its time by source line and by instruction.
+
+        `%jprofile f(x, y=1)` evaluates the function and its arguments once, as Python would. The call runs several
+        times under XLA's own profiler. `profile = %jprofile f(x)` keeps the profile.
+
+        `%%jprofile` at the top of a cell runs the cell up to its last statement, which is the call. After `y = f(x)`
+        there, `y` has its value.
+        """
+        __tracebackhide__ = True
+        frame = calling_frame(self.shell)
+        try:
+            words, rest = split_options(line, _PROFILE_FLAGS)
+            options = parse_options(_parser(CallMagics.jprofile), "%jprofile", " ".join(words), words)
+            measure = partial(ex.profile, **given(options, "runs", "seconds"))
+            profile: Profile = self.result_of("jprofile", measure, line, rest, cell, frame, local_ns)
+            if options.roofline:
+                profile = _with_peaks(profile)
+            files = (options.html, profile.to_html), (options.perfetto, profile.to_perfetto)
+            return written(profile, "profile", *files)
+        except ExplorerError as error:
+            raise ended_in_users_code(self.shell, error, frame)  # noqa: B904
 
 
-explore_parser = cast(MagicArgumentParser, cast(Any, ExplorerMagics.explore).parser)
-
-
-def _options(words: list[str]) -> argparse.Namespace:
-    try:
-        return explore_parser.parse_args(words)
-    except UsageError as error:
-        # IPython only prints a UsageError: who runs notebooks unattended would see a cell that passed.
-        hint = "Hint: %explore? shows its options."
-        raise ExpressionError(f"%explore {' '.join(words)}: {error}.\n  {hint}") from None
-
-
-def _written(capture: Capture, options: argparse.Namespace) -> Capture:
+def _written_capture(capture: Capture, options: argparse.Namespace) -> Capture:
     failed = "its passes could not be recorded"
     try:
         if options.passes:
@@ -155,51 +209,72 @@ def _written(capture: Capture, options: argparse.Namespace) -> Capture:
     return capture
 
 
-_WATCH_IS_ON = "What compiles is watched from here on: run cells, and %recompiles shows them. %recompiles off ends it."
-_WATCH_IS_OFF = "Nothing was watched: %recompiles on starts it."
-_IN_A_VALUE = re.compile(r"--[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file
+def _with_peaks(profile: Profile) -> Profile:
+    try:
+        return profile.with_peaks(ex.peaks())
+    except BaseException:  # the profile is shown also if the machine's peaks can't be measured
+        display(profile)
+        raise
+
+
+def _rules() -> list[str]:
+    from explorer.pitfalls.rule import all_rules
+
+    return sorted(name for rule in all_rules() for name in (rule.code, rule.name))
+
+
+# The session ----------------------------------------------------------------------------------------------------------
+
+_WATCH_IS_ON = "Now watching. Run your cells, then run %recompiles again. %recompiles off stops watching."
+_WATCH_IS_OFF = "Not watching: %recompiles on starts it."
+_SESSION_IS_ON = "Now watching. %recompiles off stops watching."
 
 
 @magics_class
-class RecompilesMagics(ShellMagics):
-    """`%recompiles` and `%%recompiles`."""
+class SessionMagics(ShellMagics):
+    """`%recompiles` and `%explorer`."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
-        self._started: Watch | None = None  # not what a script or the environment had turned on
+        self._started: Watch | None = None  # not one that a script or the environment had started
 
     @magic_arguments()
     @argument("--save", metavar="FILE", type=writable_file, help="also save the ledger, one event per line, as JSON")
-    @argument("--html", metavar="FILE", type=writable_file, help="also write the view as one self-contained page")
-    @argument("what", nargs="?", help="on, off, or the name of the one function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @_HTML
+    @argument("what", nargs="?", help="on, off, or the name of a function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @line_cell_magic
     def recompiles(self, line: str, cell: str | None = None) -> Ledger | None:
-        """Show what JAX compiled, when, why again, what it cost, and what would stop it.
+        """Show compiles, with their time, the reasons for recompiles, and fixes.
 
-        `%recompiles` shows the session's ledger; if nothing was watched, it starts to and says so. `%recompiles on`
-        and `%recompiles off` only do that, and `%recompiles step` shows the function `step` alone.
+        `%recompiles` shows the session's ledger; without one, it starts watching and says so. `%recompiles on` and
+        `%recompiles off` only do that, and `%recompiles step` shows only the function `step`.
 
-        As `%%recompiles` on top of a cell, the cell runs as ever, and what compiled in it is shown, session or not.
+        `%%recompiles` at the top of a cell runs the cell and shows its compiles, whether or not the session is
+        watched.
 
         The ledger is returned, as `explorer.watch()` returns it: `ledger = %recompiles` keeps it.
         """
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
         frame = calling_frame(self.shell)
         try:
-            options = _recompiles_options(line)
+            options = parse_options(_parser(SessionMagics.recompiles), "%recompiles", line)
             if cell is None:
-                return _written_ledger(self._session(options.what), options)
-            if options.what in ("on", "off"):
+                ledger = self._of_session(options.what)
+            elif options.what in ("on", "off"):
                 raise ExpressionError(
                     f"%%recompiles watches its cell alone; it can't be turned {options.what}.\n"
                     f"  Hint: %recompiles {options.what} is for the session."
                 )
-            return self._cell(line, cell, frame, options)
+            else:
+                ledger = self._of_cell(line, cell, frame, options.what)
+            hint = "\n  Hint: the ledger is still there: ledger = %recompiles"
+            files = () if ledger is None else ((options.save, ledger.save), (options.html, ledger.to_html))
+            return written(ledger, "ledger", *files, hint=hint)
         except ExplorerError as error:
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
-    def _session(self, what: str | None) -> Ledger | None:
+    def _of_session(self, what: str | None) -> Ledger | None:
         from explorer.ledger.watch import session, start_session, stop_session
 
         watch = session()
@@ -212,99 +287,34 @@ class RecompilesMagics(ShellMagics):
             print(_WATCH_IS_ON)
         return watch if what in (None, "on") else watch.only(what)
 
-    def _cell(self, line: str, cell: str, frame: FrameType | None, options: argparse.Namespace) -> Ledger | None:
+    def _of_cell(self, line: str, cell: str, frame: FrameType | None, function: str | None) -> Ledger:
         __tracebackhide__ = True
-        from explorer.ledger.watch import watch
-
         tree, file = parse_cell(self.shell, frame, f"%%recompiles {line}", cell)
-        ended = False
-        ledger = watch()
+        ledger = ex.watch()
         try:
             run_cell(self.shell, tree, file, cell)
-            ended = True
-        finally:
+        except BaseException:
             ledger.stop()
-            if not ended:
-                display(ledger)
-        return _written_ledger(ledger.only(options.what) if options.what else ledger, options)
-
-    def stop(self) -> None:
-        """Turn off what these magics turned on."""
-        if self._started is not None:
-            from explorer.ledger.watch import session, stop_session
-
-            if session() is self._started:
-                stop_session()
-
-
-recompiles_parser = cast(MagicArgumentParser, cast(Any, RecompilesMagics.recompiles).parser)
-
-
-def complete_recompiles(shell: Any, event: Any) -> list[str]:
-    """What may come next: options, `on` and `off`, the functions of the session's ledger; files after an option."""
-    from explorer.ledger.watch import session
-
-    if _IN_A_VALUE.search(event.text_until_cursor[len(event.command) :]):
-        return sorted(glob(event.symbol + "*"))
-    options = sorted(set(re.findall(r"--[\w-]+", recompiles_parser.format_help())))
-    if event.command.startswith("%%"):
-        return options
-    watch = session()
-    names = {event.function for event in watch.events} if watch is not None else set[str]()
-    return ["off", "on", *sorted(names), *options]
-
-
-def _recompiles_options(line: str) -> argparse.Namespace:
-    try:
-        return recompiles_parser.parse_args(shlex.split(line))
-    except (UsageError, ValueError) as error:
-        # IPython only prints a UsageError: who runs notebooks unattended would see a cell that passed.
-        hint = "Hint: %recompiles? shows its options."
-        raise ExpressionError(f"%recompiles {line}: {error}.\n  {hint}") from None
-
-
-def _written_ledger(ledger: Ledger | None, options: argparse.Namespace) -> Ledger | None:
-    if ledger is None:
-        return None
-    try:
-        if options.save:
-            ledger.save(options.save)
-        if options.html:
-            ledger.to_html(options.html)
-    except OSError as error:
-        display(ledger)
-        hint = "Hint: the ledger is still there: ledger = %recompiles"
-        raise ExpressionError(f"the ledger could not be written: {error}.\n  {hint}") from error
-    return ledger
-
-
-_SESSION_IS_ON = "What compiles is watched from here on. %recompiles off ends it."
-
-
-@magics_class
-class SessionMagics(ShellMagics):
-    """`%explorer`."""
-
-    def __init__(self, shell: Any) -> None:
-        super().__init__(shell)
-        self._started: Watch | None = None  # not what a script or %recompiles had turned on
+            display(ledger)
+            raise
+        ledger.stop()
+        return ledger.only(function) if function else ledger
 
     @no_var_expand
     @line_magic
     def explorer(self, line: str) -> Session:
-        """Show one page for the session: every function that was compiled, by cost, with what there is of it.
+        """Show one page for the session: every compiled function, by cost, with its captures and measurements.
 
-        If nothing was watched, it starts to, and says so. `%explorer session.html` also writes the page to a file. What
-        is returned is `explorer.session()`.
+        If the session is not watched, it starts watching and says so. `%explorer session.html` also writes the page to
+        a file. `explorer.session()` is returned.
 
         Raises:
             ExpressionError: The file can't be written.
         """
         __tracebackhide__ = True
         from explorer.ledger.watch import start_session
-        from explorer.sessions.session import session
 
-        shown = session()
+        shown = ex.session()
         if shown.ledger is None or not shown.ledger.on:
             self._started = start_session()
             print(_SESSION_IS_ON)
@@ -317,7 +327,7 @@ class SessionMagics(ShellMagics):
         return shown
 
     def stop(self) -> None:
-        """Turn off what this magic turned on."""
+        """Stop the session's watch if these magics started it."""
         if self._started is not None:
             from explorer.ledger.watch import session, stop_session
 
@@ -325,7 +335,15 @@ class SessionMagics(ShellMagics):
                 stop_session()
 
 
-_IN_A_FILE = re.compile(r"--(?:save|html)\s+\S*$")  # the cursor stands in an option's value, which is a file
+def _watched_names(_: Any) -> list[str]:
+    from explorer.ledger.watch import session
+
+    watch = session()
+    names = {event.function for event in watch.events} if watch is not None else set[str]()
+    return ["off", "on", *sorted(names)]
+
+
+# Hot paths ------------------------------------------------------------------------------------------------------------
 
 
 @magics_class
@@ -333,35 +351,35 @@ class HotPathsMagics(ShellMagics):
     """`%%hotpaths`."""
 
     @magic_arguments()
-    @argument("--threshold", metavar="N", type=int, help="from how many calls of a function on it is compiled")
-    @argument("--seconds", metavar="S", type=float, help="and from how many seconds of its eager calls on")
+    @argument("--threshold", metavar="N", type=int, help="compile a function from this number of calls on")
+    @argument("--seconds", metavar="S", type=float, help="and from this number of seconds of its eager calls on")
     @argument("--mode", metavar="MODE", help="default, reduce-overhead or max-autotune")
-    @argument("--wait", action="store_true", help="wait for compiles, instead of compiling beside the program")
-    @argument(
-        "--save", metavar="FILE", type=writable_file, help="also save what happened; HotPaths.load(FILE) opens it"
-    )
-    @argument("--html", metavar="FILE", type=writable_file, help="also write the view as one self-contained page")
+    @argument("--wait", action="store_true", help="wait for compiles, instead of compiling in the background")
+    @argument("--save", metavar="FILE", type=writable_file, help="also save the report; HotPaths.load(FILE) opens it")
+    @_HTML
     @argument("name", nargs="?", help="keep the hot paths under this name")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @cell_magic
     def hotpaths(self, line: str, cell: str) -> AutoCompile | None:
-        """Run a cell with hot paths on: functions that it calls often are compiled, where that is safe and faster.
+        """Run a cell with hot paths on: functions called often are compiled, where that is safe and faster.
 
-        The cell runs as ever, and gives what it gives without the magic. Above its output stands, while it runs and
-        afterwards, which functions run compiled, what that saved, and what keeps the others as they are written.
+        The cell runs and gives the same results as without the magic. While it runs and afterwards, a view above its
+        output shows the compiled functions, the time saved, and why other functions stay eager.
 
-        `%%hotpaths hot` keeps it under the name `hot`: `hot.functions` has a row for each function, and `hot.report()`
-        is all of it as a value. Errors are the cell's own, and those of `explorer.auto_compile`.
+        `%%hotpaths hot` keeps the hot paths under the name `hot`: `hot.functions` has a row for each function, and
+        `hot.report()` is the whole report as a value. Errors are the cell's own, and those of `explorer.auto_compile`.
         """
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
         frame = calling_frame(self.shell)
         try:
-            options = _hotpaths_options(line)
+            options = parse_options(_parser(HotPathsMagics.hotpaths), "%%hotpaths", line)
+            if options.name is not None and not options.name.isidentifier():
+                raise ExpressionError(
+                    f"%%hotpaths keeps the hot paths under a name.\n  given:  {options.name}\n"
+                    "  Hint: write %%hotpaths hot, and the code in the lines below."
+                )
             tree, file = parse_cell(self.shell, frame, f"%%hotpaths {line}", cell)
-            given = {
-                key: value for key in ("threshold", "seconds", "mode") if (value := getattr(options, key)) is not None
-            }
-            hot = ex.auto_compile(background=not options.wait, **given)
+            hot = ex.auto_compile(background=not options.wait, **given(options, "threshold", "seconds", "mode"))
             if options.name:
                 self.shell.user_ns[options.name] = hot
             hot.record_operations()
@@ -370,65 +388,32 @@ class HotPathsMagics(ShellMagics):
                 if is_live:
                     display(hot)
                 run_cell(self.shell, tree, file, cell, hot.compile_module)
-            _write(hot, options)
+            written(
+                hot,
+                "hot paths",
+                (options.save, lambda file: hot.report().save(file)),
+                (options.html, lambda file: hot.report().to_html(file)),
+                is_shown=True,
+            )
             return None if is_live else hot
         except ExplorerError as error:
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
 
 
-hotpaths_parser = cast(MagicArgumentParser, cast(Any, HotPathsMagics.hotpaths).parser)
+_FILES = ("--save", "--html")
+_RULES = {"--rules": _rules, "--ignore": _rules}
 
-
-def complete_hotpaths(shell: Any, event: Any) -> list[str]:
-    """What may come next: options; files after some of them."""
-    if _IN_A_FILE.search(event.text_until_cursor[len(event.command) :]):
-        return sorted(glob(event.symbol + "*"))
-    return sorted(set(re.findall(r"--[\w-]+", hotpaths_parser.format_help())))
-
-
-def _hotpaths_options(line: str) -> argparse.Namespace:
-    try:
-        options = hotpaths_parser.parse_args(shlex.split(line))
-    except (UsageError, ValueError) as error:
-        # IPython only prints a UsageError: who runs notebooks unattended would see a cell that passed.
-        hint = "Hint: %%hotpaths? shows its options."
-        raise ExpressionError(f"%%hotpaths {line}: {error}.\n  {hint}") from None
-    if options.name is not None and not options.name.isidentifier():
-        raise ExpressionError(
-            f"%%hotpaths keeps the hot paths under a name.\n  given:  {options.name}\n"
-            "  Hint: write %%hotpaths hot, and the code in the lines below."
-        )
-    return options
-
-
-def _write(hot: AutoCompile, options: argparse.Namespace) -> None:
-    try:
-        if options.save:
-            hot.report().save(options.save)
-        if options.html:
-            hot.report().to_html(options.html)
-    except OSError as error:
-        raise ExpressionError(f"the hot paths could not be written: {error}.") from error
-
-
-_VALUE = re.compile(r"--(?!passes\b)[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file
-
-
-def complete(shell: Any, event: Any) -> list[str]:
-    """What may come next; TryNext where IPython itself knows better: attributes, and what goes into a call."""
-    typed = event.text_until_cursor[len(event.command) :]
-    if _VALUE.search(typed):
-        return sorted(glob(event.symbol + "*"))
-    _, call = split_options(typed)
-    if "(" in call or "." in call:
-        raise TryNext
-    options = sorted(set(re.findall(r"--[\w-]+", explore_parser.format_help())))
-    if event.command.startswith("%%"):
-        return options
-    return callables(shell) + options
-
-
-def callables(shell: Any) -> list[str]:
-    """The user's names of what can be called, or has what can be."""
-    names = (name for name in shell.user_ns if not name.startswith("_") and name not in shell.user_ns_hidden)
-    return sorted(n for n in names if callable(shell.user_ns[n]) or inspect.ismodule(shell.user_ns[n]))
+# Each class with the completers of its magics.
+MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (
+        CallMagics,
+        {
+            "explore": completer(_parser(CallMagics.explore), _FILES, _EXPLORE_FLAGS),
+            "lint": completer(_parser(CallMagics.lint), ("--html",), _LINT_FLAGS, _RULES),
+            "jtime": completer(_parser(CallMagics.jtime), ("--html",), _TIME_FLAGS),
+            "jprofile": completer(_parser(CallMagics.jprofile), ("--html", "--perfetto"), _PROFILE_FLAGS),
+        },
+    ),
+    (SessionMagics, {"recompiles": completer(_parser(SessionMagics.recompiles), _FILES, names=_watched_names)}),
+    (HotPathsMagics, {"hotpaths": completer(_parser(HotPathsMagics.hotpaths), _FILES, ("--wait",))}),
+)

@@ -1,38 +1,53 @@
-"""What all our magics have in common, and those that stand over one call of the user's."""
+"""Shared parts of the magics: cells, options, completion, tracebacks, and magics over one call of the user's."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
 import linecache
-from collections.abc import Callable, Mapping
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from glob import glob
+from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
+from IPython.core.error import TryNext, UsageError
 from IPython.core.magic import Magics
+from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.capture.sources import keep_compiled_text, read_source
-from explorer.errors import ExplorerError, ExpressionError
-from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call
+from explorer.errors import ExploreError, ExplorerError, ExpressionError
+from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call, split_options
 
-# An error passes these between the user's lines; IPython is not among them, for it is never inside.
+if TYPE_CHECKING:  # `%load_ext explorer` loads nothing that only a magic needs
+    from explorer.capture.call import Call
+
+# An error passes through these between the user's lines.
 _NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
+
+_Result = TypeVar("_Result")
 
 
 def calling_frame(shell: Any) -> FrameType | None:
-    """The frame of the cell, or of the function defined in one, that the running magic stands in."""
+    """Return the frame of the cell, or of the function defined in one, that contains the running magic."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals is not shell.user_global_ns:
         frame = frame.f_back
     return frame
 
 
+# Cells ----------------------------------------------------------------------------------------------------------------
+
+
 def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tuple[ast.Module, str]:
-    """The body of a `%%` cell under the line `magic`, with its lines as typed, and the name to compile it under."""
+    """Return the body of a `%%` cell, with its lines numbered as typed, and the file name to compile it under."""
     file = _name_cell(shell, frame, f"{magic.rstrip()}\n{cell}")
-    # Lines count from the one with the magic; transform_cell drops the blank ones after it.
+    # Line 1 is the magic's; transform_cell drops blank lines after it.
     blank = next((i for i, row in enumerate(cell.splitlines()) if row.strip()), 0)
     source = "\n" * (1 + blank) + shell.transform_cell(cell)
     keep_compiled_text(file, source)
@@ -42,15 +57,11 @@ def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tu
 def run_cell(
     shell: Any, tree: ast.Module, file: str, cell: str, compile_cell: Callable[..., CodeType] | None = None
 ) -> None:
-    """Run a cell that was parsed; the value of its last expression is displayed, as without a magic.
+    """Run a parsed cell and display the value of its last expression, as IPython does.
 
     Args:
-        shell: IPython's.
-        tree: What was parsed, by `parse_cell`.
-        file: The name to compile it under.
-        cell: Its text.
-        compile_cell: Gives the code of all but that expression, of its tree, its file, its namespace and the shell's
-            own compile; None is that alone.
+        compile_cell: Compiles all but the last expression: a function of its tree, file, namespace and the shell's
+            `compile`, which is the default.
     """
     __tracebackhide__ = True
     last = tree.body[-1] if tree.body else None
@@ -68,24 +79,24 @@ def run_cell(
 
 
 def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
-    """The file name to compile the body of a `%%` cell under, so that frames lead to `text`, the cell as it was typed.
-
-    It is the name that IPython has for the cell. To IPython, the text under that name is one call of the magic, with
-    the whole body in a string; nobody can find a line in that, so it is replaced.
-    """
+    """Return IPython's file name of a `%%` cell, after registering the typed text under it."""
+    # IPython registers one call of the magic with the whole body as a string, in which no line can be found.
     file = frame.f_code.co_filename if frame is not None else ""
     lines = linecache.getlines(file)
     if len(lines) == 1 and lines[0].startswith("get_ipython().run_cell_magic("):
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         return file
-    return shell.compile.cache(text, shell.execution_count)  # a program called the magic: there is no such cell
+    return shell.compile.cache(text, shell.execution_count)  # the magic was called by a program
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
 
 
 def ended_in_users_code(shell: Any, error: ExplorerError, frame: FrameType | None) -> ExplorerError:
-    """The error with the user's own lines as its traceback. A notebook shows that alone: its message names its cause,
-    and with the cause's own traceback the same lines would stand there twice."""
+    """Return the error with only the user's lines as traceback, in the notebook without its cause."""
+    # The message names the cause, whose own traceback would repeat the same lines.
     traceback = users_traceback(error, frame)
-    reference = ref(error)  # of the error itself, what it holds would wait for the garbage collector
+    reference = ref(error)  # a cycle would keep what the error holds until the next garbage collection
 
     def render() -> list[str]:
         shown = reference()
@@ -96,12 +107,12 @@ def ended_in_users_code(shell: Any, error: ExplorerError, frame: FrameType | Non
         finally:
             shown.__cause__ = cause
 
-    error._render_traceback_ = render  # pyright: ignore[reportAttributeAccessIssue] - what IPython asks an error for
+    error._render_traceback_ = render  # pyright: ignore[reportAttributeAccessIssue] - IPython calls it
     return error.with_traceback(traceback)
 
 
 def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackType | None:
-    """The user's own lines that an error and its cause went through; the line of the magic if there are none."""
+    """Return the user's lines in the tracebacks of an error and its cause, or else the magic's own line."""
     steps: list[tuple[FrameType, int, int]] = []
     for part in (error, error.__cause__):
         walk = part.__traceback__ if part is not None else None
@@ -117,26 +128,104 @@ def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackT
     return traceback
 
 
-def typed_column(file: str, line: int, expression: str) -> int:
-    """Where an expression stands in a line as the source pane will show it."""
-    source = read_source(file)
-    lines = source.text.splitlines() if source is not None else []
-    return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0
+# Options --------------------------------------------------------------------------------------------------------------
 
 
-_Found = TypeVar("_Found", covariant=True)
+def writable_file(text: str) -> Path:
+    """Return the path of a file that can be written, which is checked before the work; an argparse type."""
+    path = Path(text).expanduser()
+    try:
+        if path.is_dir():
+            raise argparse.ArgumentTypeError(f"{text!r} is a folder; name a file in it")
+        if not path.parent.is_dir():
+            raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    except OSError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return path
 
 
-class StandIn(Protocol[_Found]):
-    """Stands in for the callee of the user's call; `result` is what came of it, None before."""
+def parse_options(
+    parser: MagicArgumentParser, magic: str, line: str, words: list[str] | None = None
+) -> argparse.Namespace:
+    """Return the options in a line, or in its `words`; ExpressionError if they are wrong."""
+    try:
+        return parser.parse_args(shlex.split(line) if words is None else words)
+    except (UsageError, ValueError) as error:
+        # IPython only prints a UsageError, so that the cell would pass in a notebook that runs unattended.
+        raise ExpressionError(f"{magic} {line}: {error}.\n  Hint: {magic}? shows its options.") from None
 
-    @property
-    def result(self) -> _Found | None: ...
-    def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+
+def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the named options that were given."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+def completer(
+    parser: MagicArgumentParser,
+    files: Sequence[str],
+    flags: Sequence[str] = (),
+    values: Mapping[str, Callable[[], list[str]]] | None = None,
+    names: Callable[[Any], list[str]] | None = None,
+) -> Callable[[Any, Any], list[str]]:
+    """Return IPython's completer of a magic.
+
+    Args:
+        parser: The magic's options.
+        files: Options whose value is a file.
+        flags: Options without a value.
+        values: The allowed values of other options.
+        names: Words that may follow the magic in a line, by default callables. None is for the magics of one call:
+            inside the call IPython completes.
+    """
+
+    def complete(shell: Any, event: Any) -> list[str]:
+        typed = event.text_until_cursor[len(event.command) :]
+        value = re.search(r"(--[\w-]+)\s+\S*$", typed)  # the cursor is in an option's value
+        if value and value[1] in files:
+            return sorted(glob(event.symbol + "*"))
+        if value and value[1] not in flags:
+            return values[value[1]]() if values and value[1] in values else []
+        if names is None:
+            _, call = split_options(typed, flags)
+            if "(" in call or "." in call:
+                raise TryNext
+        options = sorted(set(re.findall(r"--[\w-]+", parser.format_help())))
+        return options if event.command.startswith("%%") else (names or _callables)(shell) + options
+
+    return complete
+
+
+def _callables(shell: Any) -> list[str]:
+    names = (name for name in shell.user_ns if not name.startswith("_") and name not in shell.user_ns_hidden)
+    return sorted(n for n in names if callable(shell.user_ns[n]) or inspect.ismodule(shell.user_ns[n]))
+
+
+def written(
+    result: _Result,
+    what: str,
+    *files: tuple[Path | None, Callable[[Path], object]],
+    hint: str = "",
+    is_shown: bool = False,
+) -> _Result:
+    """Write the result to each given file, and return it; if that fails, display it, unless it `is_shown`."""
+    try:
+        for file, write in files:
+            if file is not None:
+                write(file)
+    except (ExplorerError, OSError) as error:
+        if not is_shown:
+            display(result)
+        if isinstance(error, ExplorerError):
+            raise
+        raise ExpressionError(f"the {what} could not be written: {error}.{hint}") from error
+    return result
+
+
+# Magics ---------------------------------------------------------------------------------------------------------------
 
 
 class ShellMagics(Magics):
-    """The magics of one shell; `replaced` are those of others whose names they took."""
+    """Magics of one shell; `replaced` are other extensions' magics with the same names."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell=shell)
@@ -144,38 +233,71 @@ class ShellMagics(Magics):
         self.replaced: dict[str, dict[str, Any]] = {}
 
     def stop(self) -> None:
-        """End what goes on by itself, when the extension is unloaded; for most nothing does."""
+        """End what the magics started, when the extension is unloaded."""
 
 
-class CallMagics(ShellMagics):
+class _Callee:
+    """Replacement for the callee of the user's call: applies a verb to the function and its arguments.
+
+    Args:
+        verb: Function of a `Call`.
+        is_assigned: Whether the user wants the call's value, as in `y = f(x)`; the function is then also called.
+        is_explored: Whether an ExploreError comes after the function's call, so that the cell loses no value.
+    """
+
+    def __init__(self, verb: Callable[[Call], Any], is_assigned: bool, is_explored: bool) -> None:
+        self.verb, self.is_assigned, self.is_explored = verb, is_assigned, is_explored
+        self.result: Any = None
+        self.failure: ExploreError | None = None
+
+    def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+        from explorer.capture.call import Call
+
+        try:
+            self.result = self.verb(Call(function, *args, **kwargs))
+        except ExploreError as error:
+            if self.is_explored:
+                self.failure = error
+            if not (self.is_explored and self.is_assigned):
+                raise
+        return function(*args, **kwargs) if self.is_assigned else None
+
+
+class SingleCallMagics(ShellMagics):
     """Magics over one call: an expression on their own line, or the last statement of their cell."""
 
     def result_of(
         self,
         magic: str,
-        stand_in: Callable[[bool], StandIn[_Found]],
+        verb: Callable[[Call], _Result],
         line: str,
         expression: str,
         cell: str | None,
         frame: FrameType | None,
         local_ns: Mapping[str, Any] | None,
-    ) -> _Found:
-        """Run the user's call with a stand-in for its callee, and return what that found.
+    ) -> _Result:
+        """Return the result of a verb for the user's call.
 
         Args:
-            magic: The magic's name, for what is said.
-            stand_in: Makes the stand-in, told whether the user wants the call's value too: `y = f(x)`.
-            line, expression: The magic's line, and what is left of it without options.
+            magic: Name of the magic.
+            verb: Function of the `Call`.
+            line, expression: The magic's line, and its part after the options.
             cell: The cell below the line; None for a line magic.
-            frame: The user's, where there is one.
-            local_ns: The names of the function that the magic stands in.
+            frame: The user's frame.
+            local_ns: Names of the function that contains the magic.
 
         Raises:
             ExpressionError: There is no such call.
         """
         __tracebackhide__ = True
+        namespace = self.shell.user_ns
         if cell is None:
-            return self._line(magic, stand_in, expression, frame, local_ns)
+            file, number = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (f"<{magic}>", 1)
+            statement = single_call(expression, number, typed_column(file, number, expression), magic)
+            if local_ns is not None and local_ns is not namespace:  # the magic is in a function
+                namespace = {**namespace, **local_ns}
+            return self._run(magic, verb, statement, file, namespace)
         if expression:
             raise ExpressionError(
                 f"%%{magic} takes only options on its first line.\n  given:  {expression}\n"
@@ -183,43 +305,31 @@ class CallMagics(ShellMagics):
             )
         tree, file = parse_cell(self.shell, frame, f"%%{magic} {line}", cell)
         statement = last_call(tree, magic)
-        exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
-        return self._run(stand_in, statement, file, self.shell.user_ns)
-
-    def _line(
-        self,
-        magic: str,
-        stand_in: Callable[[bool], StandIn[_Found]],
-        expression: str,
-        frame: FrameType | None,
-        local_ns: Mapping[str, Any] | None,
-    ) -> _Found:
-        __tracebackhide__ = True
-        file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (f"<{magic}>", 1)
-        statement = single_call(expression, line, typed_column(file, line, expression), magic)
-        namespace = self.shell.user_ns
-        if local_ns is not None and local_ns is not namespace:  # the magic stands in a function
-            namespace = {**namespace, **local_ns}
-        return self._run(stand_in, statement, file, namespace)
+        exec(self.shell.compile(tree, file, "exec"), namespace)
+        return self._run(magic, verb, statement, file, namespace)
 
     def _run(
-        self,
-        stand_in: Callable[[bool], StandIn[_Found]],
-        statement: ast.stmt,
-        file: str,
-        namespace: dict[str, Any],
-    ) -> _Found:
-        """What was found is displayed also where the call itself fails after it."""
+        self, magic: str, verb: Callable[[Call], _Result], statement: ast.stmt, file: str, namespace: dict[str, Any]
+    ) -> _Result:
         __tracebackhide__ = True
-        call = stand_in(assigns(statement))
-        namespace[CALLEE] = call
-        ended = False
+        callee = namespace[CALLEE] = _Callee(verb, assigns(statement), magic == "explore")
         try:
             exec(self.shell.compile(redirect(statement), file, "exec"), namespace)
-            ended = True
+        except BaseException:
+            if magic != "explore" and callee.result is not None:  # the function failed after the verb
+                display(callee.result)
+            raise
         finally:
             namespace.pop(CALLEE, None)
-            if not ended and call.result is not None:
-                display(call.result)
-        assert call.result is not None
-        return call.result
+            if callee.failure is not None and callee.failure.capture.stages:
+                display(callee.failure.capture)
+        if callee.failure is not None:
+            raise callee.failure
+        return callee.result
+
+
+def typed_column(file: str, line: int, expression: str) -> int:
+    """Return the column of an expression in a line of the source pane."""
+    source = read_source(file)
+    lines = source.text.splitlines() if source is not None else []
+    return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0

@@ -1,4 +1,4 @@
-"""`python -m explorer lint module:function`: a function's pitfalls, in the terminal, or as JSON or SARIF."""
+"""`python -m explorer lint module:function`: pitfalls as terminal text, JSON or SARIF."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_lint(verbs: Any) -> None:
 def _lint(given: argparse.Namespace) -> int:
     from explorer.pitfalls.lint import LintOptions, run_rules  # the other verbs start without JAX
 
-    # What the user's code prints while it is imported and traced is no part of the report.
+    # Output of the user's code while it is imported and traced isn't part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(given.target)
         args, kwargs = arguments_of(function, given.arg, vars(module))

@@ -1,8 +1,7 @@
-"""The equations of a closed jaxpr and of all jaxprs inside it, with where each stands in the user's text.
+"""Equations of a closed jaxpr and its inner jaxprs, with their place in the user's text.
 
-An inner jaxpr is walked once for each place that calls it: what is known of its arguments depends on the call. JAX
-remembers the jaxprs of its own functions, with the lines of whoever called them first, so that an equation inside of
-one stands where its caller does.
+An inner jaxpr is walked once for each call: facts about its arguments depend on the call. JAX caches the jaxprs of its
+own functions with the lines of their first caller, so their equations get the place of their current caller.
 """
 
 from __future__ import annotations
@@ -32,19 +31,15 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Equation:
-    """One equation. Every rule reads these attributes of every equation, so none of them is computed.
+    """Equation with plain attributes, since every rule reads them."""
 
-    Args:
-        raw: JAX's own.
-        body: The jaxpr that it stands in.
-    """
-
-    __slots__ = ("body", "inner", "inputs", "op", "outputs", "params", "raw")
+    __slots__ = ("body", "inner", "inputs", "number", "op", "outputs", "params", "raw")
 
     def __init__(self, raw: Any, body: Body) -> None:
         self.raw = raw
         self.body = body
         self.inner: tuple[Body, ...] = ()
+        self.number = 0  # its position in the program
         self.op: str = raw.primitive.name
         self.params: dict[str, Any] = raw.params
         self.inputs: Sequence[Any] = raw.invars
@@ -52,28 +47,28 @@ class Equation:
 
     @property
     def is_call(self) -> bool:
-        """Whether its one inner jaxpr takes its inputs, and gives its outputs, one by one."""
+        """True if its one inner jaxpr takes its inputs and returns its outputs one to one."""
         return len(self.inner) == 1 and self.op in _CALLS and len(self.inner[0].raw.invars) == len(self.inputs)
 
     @property
     def transform(self) -> str:
-        """The transforms and named scopes that it stands in, from the outermost: `transpose(jvp(block))`."""
+        """Transforms and named scopes around it, outermost first: `transpose(jvp(block))`."""
         own, caller = str(self.raw.source_info.name_stack), self.body.caller
         return "/".join(path for path in (caller.transform if caller is not None else "", own) if path)
 
     def callers(self) -> Iterator[Equation]:
-        """The equations whose inner jaxprs it stands in, from the innermost."""
+        """Yield the equations whose inner jaxprs contain it, innermost first."""
         return (body.caller for body in self.body.outwards() if body.caller is not None)
 
 
 class Body:
-    """A jaxpr in one place.
+    """Jaxpr at one place in the program.
 
     Args:
-        raw: JAX's own, open.
-        caller: The equation that it is a parameter of; None for the outermost.
-        parameter: Its name there: `jaxpr`, `branches[0]`.
-        consts: The values of its constants.
+       raw: JAX's open jaxpr.
+       caller: Equation that it is a parameter of; None for the outermost.
+       parameter: Name of that parameter: `jaxpr`, `branches[0]`.
+       consts: Values of its constants.
     """
 
     def __init__(
@@ -87,16 +82,16 @@ class Body:
 
     @cached_property
     def makers(self) -> dict[Any, Equation]:
-        """The equation that each variable is an output of."""
+        """Equation that computes each variable."""
         return {output: equation for equation in self.equations for output in equation.outputs}
 
     @cached_property
     def positions(self) -> dict[Any, int]:
-        """The number of each input."""
+        """Index of each input."""
         return {variable: i for i, variable in enumerate(self.raw.invars)}
 
     def outwards(self) -> Iterator[Body]:
-        """It and the jaxprs around it, up to the outermost."""
+        """Yield this body and the bodies around it, up to the outermost."""
         body: Body = self
         while body.caller is not None:
             yield body
@@ -105,24 +100,24 @@ class Body:
 
     @cached_property
     def is_of_jax(self) -> bool:
-        """Whether it is a jitted function of JAX's own."""
+        """True for a jitted function of JAX's own."""
         return self.caller is not None and self.caller.op in ("jit", "pjit") and _JAX in jaxpr_place(self.raw)[0]
 
     @cached_property
     def jitted(self) -> Body | None:
-        """The jitted function that it is, or is in; None if it is in none."""
+        """Innermost jitted function that contains it; None if there is none."""
         if self.caller is None or self.caller.op in ("jit", "pjit"):
             return self if self.caller is not None else None
         return self.caller.body.jitted
 
     def is_in(self, frame: Frame) -> bool:
-        """Whether a frame is of the function that it was traced from, by name and file."""
+        """Return True if it was traced from a frame's function, by name and file."""
         name, _, place = jaxpr_place(self.raw)[0].partition(" at ")
         return place.startswith(f"{frame.file}:") and frame.function.rpartition(".")[2] == name
 
 
 class Program:
-    """All equations of a closed jaxpr, in the order of the program, each before those inside of it."""
+    """All equations of a closed jaxpr in program order, each before those inside it."""
 
     def __init__(self, closed: Any) -> None:
         self.main = Body(getattr(closed, "jaxpr", closed), consts=getattr(closed, "consts", ()))
@@ -132,13 +127,18 @@ class Program:
         self._stacks: dict[tuple[Any, int], tuple[Frame, ...]] = {}
         self._places: dict[int, tuple[bool, Frame | None]] = {}
         self._walk(self.main)
+        self.by_op: dict[str, list[Equation]] = {}
+        for number, equation in enumerate(self.equations):
+            equation.number = number
+            self.by_op.setdefault(equation.op, []).append(equation)
 
     def close(self) -> None:
-        """Let go of what is in it. Equations and bodies refer to each other, and so to the program's constants."""
+        """Break the reference cycles between equations and bodies, which keep the constants alive."""
         for body in self.bodies:
             vars(body).clear()
         self.bodies.clear()
         self._around.clear()
+        self.by_op.clear()
         self.equations.clear()
 
     def _walk(self, body: Body) -> None:
@@ -146,7 +146,7 @@ class Program:
         for equation in body.equations:
             equations.append(equation)
             params = equation.raw.params
-            for value in params.values():  # inner_jaxprs takes longer to see that there is none
+            for value in params.values():  # cheaper than inner_jaxprs for plain parameters
                 if type(value) not in _PLAIN:
                     break
             else:
@@ -164,28 +164,21 @@ class Program:
                     self._walk(inner_body)
 
     def of(self, *ops: str) -> list[Equation]:
-        """Its equations of some primitives, in the order of the program."""
-        return [self.equations[number] for number in sorted(n for op in set(ops) for n in self.by_op.get(op, ()))]
-
-    @cached_property
-    def by_op(self) -> dict[str, list[int]]:
-        """The numbers of the equations of each primitive: most rules look at a few of the hundred there are."""
-        by_op: dict[str, list[int]] = {}
-        for number, equation in enumerate(self.equations):
-            by_op.setdefault(equation.op, []).append(number)
-        return by_op
+        """Return the equations of some primitives, in program order."""
+        lists = [self.by_op[op] for op in set(ops) if op in self.by_op]
+        return sorted((equation for each in lists for equation in each), key=lambda equation: equation.number)
 
     def frame(self, equation: Equation) -> Frame | None:
-        """Where it stands in the user's own text; None for what a library does, or nobody knows."""
+        """Return the equation's frame in the user's own text; None for library code."""
         is_own, frame = self._place(equation)
         return frame if is_own else None
 
     def called_from(self, equation: Equation) -> Frame | None:
-        """The user's line that it was made for, be it in a library's function that they call."""
+        """Return the user's line that caused the equation, also through library calls."""
         return self._place(equation)[1]
 
     def stack(self, equation: Equation) -> tuple[Frame, ...]:
-        """All frames of it in the function and outside of JAX, innermost first; the same object for the same stack."""
+        """Return the frames between the function and JAX, innermost first. Equal stacks are one object."""
         body = equation.body
         around = self._around.get(body)
         if around is None:
@@ -203,13 +196,13 @@ class Program:
         return stack
 
     def _stack_around(self, body: Body) -> tuple[Body | None, tuple[Frame, ...]]:
-        """The user's jitted function that a body is in, and its caller's stack; of JAX's own the latter alone."""
+        """Return the user's jitted function around a body, and the stack of its caller."""
         jitted = None if body.is_of_jax else body.jitted
         caller = body.caller if body.is_of_jax else jitted.caller if jitted is not None else None
         return jitted, self.stack(caller) if caller is not None else ()
 
     def _place(self, equation: Equation) -> tuple[bool, Frame | None]:
-        """Whether it is the user's own, and their innermost frame."""
+        """Return whether the innermost frame is the user's, and the user's innermost frame."""
         stack = self.stack(equation)
         place = self._places.get(id(stack))
         if place is None:
@@ -221,16 +214,17 @@ class Program:
         return place
 
     def owner(self, equation: Equation) -> Equation:
-        """The outermost call around an equation that stands at the same place: that of `jax.random.normal`."""
+        """Return the outermost call around an equation at the same place, such as that of `jax.random.normal`."""
         frame = self.frame(equation)
         while (caller := equation.body.caller) is not None and caller.is_call and self.frame(caller) == frame:
             equation = caller
         return equation
 
     def origin(self, body: Body, atom: Any, inward: bool = False, own_rules: bool = True) -> tuple[Body, Any]:
-        """Where a value comes from: out of calls that it is the result of, and of those that it was given to.
+        """Follow a value through calls to the body and atom that it comes from.
 
-        With `inward` not out of the body; without `own_rules` not into functions with derivatives of their own.
+        With `inward` the search stays within the body. Without `own_rules` it stops at functions with custom
+        derivatives.
         """
         start = body
         for _ in range(1_000):  # each turn goes one call inwards or outwards: deeper than any program that was seen
@@ -250,7 +244,7 @@ class Program:
         return body, atom
 
     def passed(self, body: Body, variable: Any) -> tuple[Body, Any] | None:
-        """What the caller passes for an input of a body that is the same each time it runs; None for other inputs."""
+        """Return what the caller passes for an input that stays the same on every run of a body, else None."""
         caller, i = body.caller, body.positions.get(variable)
         if caller is None or i is None:
             return None
@@ -271,17 +265,17 @@ class Program:
         return condition + loop + i - own if self._is_kept(body, i, i - own) else None
 
     def _is_kept(self, body: Body, i: int, output: int) -> bool:
-        """Whether a loop's body returns its input `i` unchanged as what it carries on."""
+        """Return True if a loop's body returns its input `i` unchanged as its carry."""
         outputs = body.raw.outvars
         return output < len(outputs) and self.origin(body, outputs[output], inward=True) == (body, body.raw.invars[i])
 
     def maker(self, body: Body, atom: Any) -> Equation | None:
-        """The equation that a value comes from, which is no call; None for arguments, constants and literals."""
+        """Return the non-call equation that computes a value; None for arguments, constants and literals."""
         body, atom = self.origin(body, atom)
         return None if is_literal(atom) else body.makers.get(atom)
 
     def users(self, body: Body) -> Iterator[tuple[Equation, Frame]]:
-        """The equations of a body that stand in the user's text."""
+        """Yield the equations of a body that are in the user's text."""
         for equation in body.equations:
             frame = self.frame(equation)
             if frame is not None:
@@ -302,14 +296,14 @@ def _caller(body: Body) -> Equation:
 
 
 def _outside_of_jax(equation: Equation) -> Equation:
-    """The equation, or the call around it that isn't inside of a jitted function of JAX's own."""
+    """Return the equation, or the call around it that is outside of JAX's own jitted functions."""
     while equation.body.is_of_jax and equation.body.caller is not None:
         equation = equation.body.caller
     return equation
 
 
 def _closed(params: dict[str, Any]) -> Iterator[Any]:
-    """What `inner_jaxprs` opened, in its order."""
+    """Yield the closed jaxprs that `inner_jaxprs` opened, in its order."""
     for value in params.values():
         for item in cast(Sequence[Any], value) if isinstance(value, (tuple, list)) else (value,):
             inner = getattr(item, "jaxpr", item)
@@ -322,13 +316,13 @@ def is_literal(atom: Any) -> bool:
 
 
 def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
-    """The variables that the results need, and the equations that no result depends on, the last first."""
+    """Return the variables that the results need, and the dead equations, last first."""
     dead: list[Equation] = []
     return _mark(program.main, set(_variables(program.main.raw.outvars)), dead), dead
 
 
 def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
-    """Go from the results that are used to what they need; `used` and `dead` grow."""
+    """Mark what the used results of a body need; `used` and `dead` grow."""
     # From the last: an equation is reached after all that could use it.
     for equation in reversed(body.equations):
         if equation.raw.effects or not used.isdisjoint(equation.outputs):
@@ -339,7 +333,7 @@ def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
 
 
 def _needed(equation: Equation, used: set[Any], dead: list[Equation]) -> Sequence[Any]:
-    """The operands that the used results of an equation depend on; of a call, through its jaxpr."""
+    """Return the operands that an equation's used results depend on, for a call through its jaxpr."""
     needed = equation.inputs
     for inner in equation.inner:
         if inner.is_of_jax:  # nothing of the user's is in it

@@ -1,4 +1,4 @@
-"""All that rules look at: one trace of a function, what ran and was called in it, and what it left changed."""
+"""Evidence for the rules: one trace of a function, its calls, and its side effects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import starmap
@@ -17,10 +16,10 @@ import jax
 
 from explorer._jax import Undecided
 from explorer.analysis.sharding.program import Waste
+from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
-from explorer.capture.state import HoldsState
 from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.events.event import Event
@@ -34,7 +33,7 @@ from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument, or one array in an argument."""
+    """Array argument of the traced program."""
 
     path: str  # `x`, `state['step']`
     variable: Any  # of the jaxpr
@@ -47,7 +46,7 @@ class Argument:
 
 @dataclass(repr=False)
 class Evidence:
-    """What is recorded of one function, called with some arguments."""
+    """Record of one trace of a function, and the facts about it that the rules read."""
 
     function: Callable[..., Any]  # the user's function below `jax.jit`, `partial` and decorators
     target: Any  # what was traced: `function`, or the `jax.jit` around it
@@ -60,150 +59,106 @@ class Evidence:
     after: Snapshot = field(default_factory=Snapshot)
     traced: Any = None  # the `jax.stages.Traced`; None if the trace failed, or none was made
     error: BaseException | None = None  # what ended the trace
-    warnings: Sequence[tuple[str, str, int]] = ()  # what Python and JAX warned of meanwhile: message, file, line
+    warnings: Sequence[tuple[str, str, int]] = ()  # warnings of Python and JAX meanwhile: message, file, line
     undecided: Sequence[Undecided] = ()  # the comparisons of symbolic dimensions that hold for some sizes only
     events: Sequence[Event] = ()  # the compiles in a ledger, where one was passed
     # of the compiled program, where it spans several devices or is for a target; rules look at it then
     capture: Capture | None = None
     waste: Sequence[Waste] | None = None  # what `sharded.wastes` found in it; None before it looked
-    # says what the cure of a waste on a line brings, by compiling the program with it; None where it isn't to be
-    # tried
+    # reports the gain of fixing a waste on a line, by one compile; None if fixes aren't tried
     try_cure: Callable[[Evidence, Waste, int], str] | None = None
+    # Collected once after the trace, so that the rules read plain data.
+    name: str = field(init=False)
+    is_jitted: bool = field(init=False)  # it was passed as a `jax.jit` function or its like
+    jaxpr: Any = None  # the closed jaxpr; None if the trace failed
+    program: Program = field(init=False)  # all equations; none if the trace failed
+    arguments: Sequence[Argument] = ()  # array arguments in the order of the jaxpr
+    call_arguments: Sequence[CallArgument] = ()  # passed arguments by parameter name
+    passed: Sequence[tuple[str, Any]] = ()  # passed values, leaf by leaf, with their paths
+    failed_step: Step | None = None  # innermost frame of the user that the trace's error came through
+    functions: Sequence[FunctionSource] = ()  # functions of the user that ran, in the order of their first call
+    by_code: Mapping[CodeType, FunctionSource] = field(default_factory=dict[CodeType, FunctionSource])
+    # the recorded calls, each with its function and syntax node, where their text is available
+    calls: Sequence[tuple[Call, FunctionSource | None, ast.Call | None]] = ()
+    argument_changes: Sequence[Change] = ()  # changes of the trace in its containers, JAX's copies of the caller's
+    changes: Sequence[Change] = ()  # changes of the trace outside of its own variables
+    captured: frozenset[int] = frozenset()  # addresses of containers that are read on every call, as declared state
+    faults: list[str] = field(default_factory=list[str])  # what could not be collected
 
-    @property
-    def name(self) -> str:
-        # `@wraps(jnp.sin)` gives the user's function the name of a library's: what its `def` says is its own.
-        if type(self.function) is FunctionType and "__wrapped__" in self.function.__dict__:
-            return self.function.__code__.co_name
-        return getattr(self.function, "__name__", type(self.function).__name__)
+    def __post_init__(self) -> None:
+        function = self.function
+        self.is_jitted = self.target is not function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        # `@wraps(jnp.sin)` gives the user's function a library's name: the code object has its own.
+        if type(function) is FunctionType and "__wrapped__" in function.__dict__:
+            self.name = function.__code__.co_name
 
-    @property
-    def is_jitted(self) -> bool:
-        """Whether its author put it under `jax.jit`, or what compiles as that does."""
-        return self.target is not self.function
+    def collect(self) -> Evidence:
+        """Compute the facts for the rules from the trace and its recording."""
+        self.jaxpr = None if self.traced is None else self.traced.jaxpr
+        self.program = Program(_no_equations() if self.jaxpr is None else self.jaxpr)
+        for part in (self._collect_arguments, self._collect_functions, self._collect_changes):
+            try:
+                part()
+            except Exception as error:  # an object of the user may raise anything
+                self.faults.append(f"evidence: {type(error).__name__}: {error}")
+        return self
 
-    @cached_property
-    def jaxpr(self) -> Any:
-        """The closed jaxpr; None if the trace failed."""
-        return None if self.traced is None else self.traced.jaxpr
+    def _collect_arguments(self) -> None:
+        self.failed_step = None if self.error is None else next(iter(users_steps(self.error)), None)
+        if self.traced is not None:
+            raw = self.program.main.raw
+            names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
+            infos: list[Any] = jax.tree.leaves(self.traced.args_info)
+            if not len(names) == len(infos) == len(raw.invars):
+                self.arguments = tuple(Argument("", variable, False) for variable in raw.invars)
+            else:
+                donated = (bool(info.donated) for info in infos)
+                self.arguments = tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
+        self.passed = tuple(_passed_values(self))
+        self.call_arguments = tuple(call_arguments(self.target, self.args, self.kwargs))
 
-    @cached_property
-    def program(self) -> Program:
-        """All its equations; none if the trace failed."""
-        return Program(_no_equations() if self.jaxpr is None else self.jaxpr)
-
-    @cached_property
-    def arguments(self) -> tuple[Argument, ...]:
-        """The arrays that the function was traced with, in the order of the jaxpr's; none if the trace failed."""
-        if self.traced is None:
-            return ()
-        raw = self.program.main.raw
-        names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
-        infos: list[Any] = jax.tree.leaves(self.traced.args_info)
-        if not len(names) == len(infos) == len(raw.invars):
-            return tuple(Argument("", variable, False) for variable in raw.invars)
-        donated = (bool(info.donated) for info in infos)
-        return tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
-
-    @cached_property
-    def call_arguments(self) -> tuple[CallArgument, ...]:
-        """What was passed, by the names of the parameters."""
-        return tuple(call_arguments(self.target, self.args, self.kwargs))
-
-    def gather(self) -> None:
-        """Work out now what most rules look at; what fails here fails again in the rule that needs it."""
-        for name in ("program", "functions", "failed_step", "arguments", "call_arguments"):
-            with suppress(Exception):
-                getattr(self, name)
-
-    def close(self) -> None:
-        """Let go of the program: its equations refer to each other, which would keep its constants."""
-        if "program" in vars(self):
-            self.program.close()
-
-    @cached_property
-    def gradient_faults(self) -> tuple[GradientFault, ...]:
-        """Its values whose gradient is NaN somewhere; pieces of the program are run for it."""
-        return find_faults(self.program, _MOST_PIECES)
-
-    @cached_property
-    def failed_step(self) -> Step | None:
-        """The user's innermost step that the error came through; None if the trace worked."""
-        return None if self.error is None else next(iter(users_steps(self.error)), None)
-
-    @cached_property
-    def functions(self) -> tuple[FunctionSource, ...]:
-        """The user's functions that ran, those whose text can be had, in the order in which they first did."""
+    def _collect_functions(self) -> None:
         executed = {} if self.recording is None else self.recording.executed
         sources = (
             function_source(function, (executed[code] for code in comprehensions(function.code) if code in executed))
             for function in executed.values()
         )
-        return tuple(source for source in sources if source is not None)
-
-    @cached_property
-    def by_code(self) -> dict[CodeType, FunctionSource]:
-        """Each function by its code, and by that of its comprehensions where Python made functions of them."""
-        return {
+        self.functions = tuple(source for source in sources if source is not None)
+        self.by_code = {
             code: function
             for function in self.functions
             for code in (function.executed.code, *comprehensions(function.executed.code))
         }
-
-    def calls(self, *callees: str) -> Iterator[tuple[Call, FunctionSource | None]]:
-        """The calls of these, by name with module (`time.time`); one that ends in a dot stands for all below it.
-
-        Without names: all calls.
-        """
-        for call, function in self._calls:
-            if not callees or any(
-                call.callee.startswith(name) if name[-1] == "." else call.callee == name for name in callees
-            ):
-                yield call, function
-
-    @cached_property
-    def _calls(self) -> tuple[tuple[Call, FunctionSource | None], ...]:
-        calls = () if self.recording is None else self.recording.calls
-        pairs = tuple((call, self.by_code.get(call.code)) for call in calls)
-        for call, function in pairs:
-            node = function.call_at(call.span) if function is not None else None
+        calls: list[tuple[Call, FunctionSource | None, ast.Call | None]] = []
+        for call in () if self.recording is None else self.recording.calls:
+            function = self.by_code.get(call.code)
+            node = None if function is None else function.calls_by_end.get(call.span[2:])
             if node is not None:  # of a call over several lines Python gives another start
                 call.span = Span.of(node)
-        return pairs
+            calls.append((call, function, node))
+        self.calls = tuple(calls)
 
-    def call_nodes(self, *callees: str) -> Iterator[tuple[Call, FunctionSource, ast.Call]]:
-        """`calls`, each with its node; without those whose text can't be had."""
-        for call, function in self.calls(*callees):
-            node = function.call_at(call.span) if function is not None else None
-            if function is not None and node is not None:
-                yield call, function, node
+    def _collect_changes(self) -> None:
+        self.changes = tuple(self.before.changes(self.after))
+        if self.recording is not None:
+            self.argument_changes = tuple(self.recording.arguments_before.changes(snapshot(self.recording.arguments)))
+        if issubclass(type(self.target), HoldsState):
+            self.captured = frozenset(snapshot({"state": self.target.captured}).holders)
 
     @cached_property
-    def captured(self) -> frozenset[int]:
-        """The addresses of the containers whose content the function reads anew in each call, as state."""
-        if not issubclass(type(self.target), HoldsState):
-            return frozenset()
-        return frozenset(snapshot({"state": self.target.captured}).holders)
+    def gradient_faults(self) -> tuple[GradientFault, ...]:
+        """Values whose gradient is NaN somewhere. Pieces of the program are compiled and run."""
+        return find_faults(self.program, _MAX_PIECES)
 
     @property
     def started(self) -> float:
-        """When it was traced, in seconds since 1970."""
+        """Time of the trace, in seconds since 1970."""
         return 0.0 if self.recording is None else self.recording.started
 
     @cached_property
-    def argument_changes(self) -> tuple[Change, ...]:
-        """What the trace left changed in the containers that the function was given: JAX's copies of the user's."""
-        recording = self.recording
-        return () if recording is None else tuple(recording.arguments_before.changes(snapshot(recording.arguments)))
-
-    @cached_property
-    def changes(self) -> tuple[Change, ...]:
-        """What the trace left changed outside of its own variables."""
-        return tuple(self.before.changes(self.after))
-
-    @cached_property
     def lowered(self) -> Any:
-        """The `jax.stages.Lowered`; None if that failed. Nothing is compiled, and nobody is warned: rules say it."""
+        """`jax.stages.Lowered` of the function, or None if lowering failed. Nothing is compiled."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -212,7 +167,7 @@ class Evidence:
                 return None
 
 
-_MOST_PIECES = 24  # each is compiled, in some tenths of a second: too long for the findings that ride on a capture
+_MAX_PIECES = 24  # each compile takes some tenths of a second
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
@@ -222,15 +177,14 @@ def _no_equations() -> Any:
 
 
 def comprehensions(code: CodeType) -> Iterator[CodeType]:
-    """What Python made functions of in a function, besides its own `def` and `lambda`."""
+    """Yield the code objects that Python 3.11 compiles comprehensions to."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and constant.co_name in _COMPREHENSIONS:
             yield constant
             yield from comprehensions(constant)
 
 
-def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
-    """What was passed, array by array, by path."""
+def _passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
     function = _called(evidence)
     if function is None:
         return
@@ -248,13 +202,13 @@ def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
 
 
 def reachable_values(evidence: Evidence) -> dict[str, Any]:
-    """What the function has by name besides its arguments, by path."""
+    """Return values that the function reaches by name from outside, by path."""
     before = evidence.before if evidence.before.holders else snapshot(reachable(evidence.function))
     return before.values
 
 
 def _called(evidence: Evidence) -> Any:
-    """What Python calls: a function or a method with its object; None if that is neither. Asks the object nothing."""
+    """Return the Python function or method that a call runs, else None. No attribute of a user's object is read."""
     function: Any = evidence.function
     if type(function) is FunctionType:
         return function
@@ -265,7 +219,7 @@ def _called(evidence: Evidence) -> Any:
 
 
 def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
-    """Where an argument stands in the head of the function; its first line if the argument has no name there."""
+    """Return the location of a parameter in the function's head, else of the function's first line."""
     source = source_of_target(evidence)
     if source is None:
         return {}
@@ -273,11 +227,11 @@ def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
 
 
 def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """The text of the function itself; of an object, that of its `__call__`."""
+    """Return the source of the function, or of an object's `__call__`."""
     return source_of(_called(evidence))
 
 
-# What is known of an array while it is traced, and so isn't traced itself.
+# Attributes of a traced array that are known while tracing.
 _KNOWN = frozenset(
     ("shape", "ndim", "dtype", "size", "itemsize", "nbytes", "aval", "weak_type", "sharding", "__class__", "__name__")
 )
@@ -289,7 +243,7 @@ _ASKING = frozenset[str]().union(
 
 
 def traced_in(node: ast.AST, names: Mapping[str, str]) -> list[str]:
-    """The names in an expression whose traced values its value is made of, each once."""
+    """Return the names in an expression that its value depends on while traced, each once."""
     return list(dict.fromkeys(name for name in _names(node) if name in names))
 
 
@@ -302,7 +256,7 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _is_known(node: ast.AST) -> bool:
-    """Whether a value isn't traced though what it is asked of may be."""
+    """Return True if an expression's value is known while tracing, even for a traced operand."""
     match node:
         case ast.Attribute(attr=name):
             return name in _KNOWN
@@ -315,10 +269,10 @@ def _is_known(node: ast.AST) -> bool:
 
 
 def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]:
-    """A function's own names that stood for traced values, with their types where those were recorded.
+    """Return the local names that held traced values, with their types if recorded.
 
-    Recorded are those at its calls. The others follow from its text: names that are assigned what operators and JAX
-    make of traced values.
+    Types are recorded at calls. Other names follow from the text: names assigned from operators and JAX functions of
+    traced values.
     """
     codes = {executed.code for executed in (function.executed, *function.inner)}
     names: dict[str, str] = dict(function.executed.traced)
@@ -327,7 +281,7 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
             names |= call.traced
     assigned = [node for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign) if node.value is not None]
     # Two passes reach what one turn of a loop hands to the next; a chain over more turns is left out, not guessed.
-    for _ in range(2):  # the second time for what a loop's turn reads of the one before
+    for _ in range(2):
         for node in assigned:
             if _computes(function, node.value, names):
                 targets = getattr(node, "targets", None) or [node.target]
@@ -336,7 +290,7 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
 
 
 def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether a value is certainly traced: made of traced ones by operators, indexing and JAX's functions."""
+    """Return True if an expression is certainly traced: operators, indexing or JAX functions of traced values."""
     match node:
         case ast.Name(id=name):
             return name in names
@@ -349,7 +303,7 @@ def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]
         case ast.Subscript(value=value):
             return _computes(function, value, names)
         case ast.Call(func=called, args=arguments):
-            is_jax = function.callee(node).startswith(("jax.", "jaxlib.")) and last_name(called) not in _ASKING
+            is_jax = function.callees[node].startswith(("jax.", "jaxlib.")) and last_name(called) not in _ASKING
             return is_jax and any(_computes(function, argument, names) for argument in arguments)
         case _:
             return False
@@ -367,6 +321,6 @@ def _stored(target: ast.AST) -> Iterator[str]:
 
 
 def list_traced(names: Mapping[str, str], some: list[str]) -> str:
-    """`x, a traced float32[3], and y`."""
+    """Return `x, a traced float32[3], and y`."""
     parts = [f"{name}, a traced {names[name]}" if names.get(name) else name for name in some]
     return " and ".join(parts) if len(parts) < 3 else "; ".join(parts[:-1]) + f"; and {parts[-1]}"

@@ -1,88 +1,99 @@
-"""The user's text as syntax trees: the functions that ran, and pieces of a file as the fields of a finding."""
+"""Syntax trees of the functions that ran, and positions in the user's text."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from explorer._jax.arguments import is_jitted
 from explorer.capture.safe_reading import callee_name, closure_variables, find
 from explorer.capture.sources import Span, label, parse, read_source, syntax_at
-from explorer.model.declared import cached_property
 from explorer.model.graph import Frame
 from explorer.pitfalls.recorder import ExecutedFunction
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class FunctionSource:
-    """A function that ran, as its author wrote it."""
+    """Source text of a function that ran, and the facts about it that the rules read."""
 
     executed: ExecutedFunction  # the function
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda  # its `def` or `lambda`
     text: str  # all of its file
-    inner: tuple[ExecutedFunction, ...] = ()  # what Python made functions of in it: comprehensions, generators
+    inner: tuple[ExecutedFunction, ...] = ()  # its comprehensions and generators, which Python 3.11 makes functions of
 
-    @property
-    def file(self) -> str:
-        return self.executed.code.co_filename
-
-    @property
-    def label(self) -> str:
-        return label(self.file)
+    def __post_init__(self) -> None:
+        # All computed now: the rules read plain data.
+        self.file = self.executed.code.co_filename
+        self.nodes = _body_nodes(self.node)
+        self.by_type: dict[type[ast.AST], list[Any]] = defaultdict(list)
+        for node in self.nodes:
+            self.by_type[type(node)].append(node)
+        self.calls: list[ast.Call] = self.by_type[ast.Call]
+        self.calls_by_end = {(call.end_lineno, call.end_col_offset): call for call in self.calls}
+        whole = list(ast.walk(self.node))
+        self.parents = {child: node for node in whole for child in ast.iter_child_nodes(node)}
+        names: list[ast.Name] = self.by_type[ast.Name]
+        declarations = (*self.by_type[ast.Global], *self.by_type[ast.Nonlocal])
+        self.declared = frozenset(name for node in declarations for name in node.names)
+        codes = [function.code for function in (self.executed, *self.inner)]
+        own = {name for code in codes for name in (*code.co_varnames, *code.co_cellvars)}
+        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
+        own |= {name.id for name in names if isinstance(name.ctx, ast.Store)} - self.declared
+        self.locals = frozenset(own)
+        # Values by name: those from outside, and with those of names that are assigned once.
+        self.values: dict[str, Any] = defaultdict(lambda: ...)
+        self.values |= {name: self.lookup(name) for name in {n.id for n in whole if isinstance(n, ast.Name)}}
+        assigned: dict[str, list[ast.expr | None]] = {}
+        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
+        for name in names:
+            if not isinstance(name.ctx, ast.Load):
+                assigned.setdefault(name.id, []).append(plain.get(id(name)))
+        self._resolved: dict[str, Any] = defaultdict(lambda: ...)
+        self._resolved |= {name: self._resolve_name(name, assigned) for name in self.values}
+        # What each call calls, by its qualified name, "" if unknown; and the jitted functions among the callees.
+        self.callees: dict[ast.Call, str] = {}
+        self.jitted: dict[ast.Call, Any] = {}
+        for call in (node for node in whole if isinstance(node, ast.Call)):
+            callee = self.value(call.func)
+            self.callees[call] = "" if callee is ... else callee_name(callee)[0]
+            if is_jitted(callee):
+                self.jitted[call] = callee
+        self._ran = sorted(span for one in (self.executed, *self.inner) for span in one.reached)
 
     def line(self, number: int) -> str:
-        """A line of the file, stripped."""
+        """Return a line of the file, stripped."""
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def source(self, node: ast.AST) -> str:
-        """The text of a node."""
         return ast.get_source_segment(self.text, node) or ""
 
-    def walk(self, *kinds: type[ast.AST]) -> Iterator[Any]:
-        """The nodes of these kinds in its body; those of functions inside it are theirs, if they ran."""
-        return (node for node in self._nodes if isinstance(node, kinds))
-
-    @cached_property
-    def _nodes(self) -> list[ast.AST]:
-        body = self.node.body if isinstance(self.node.body, list) else [self.node.body]
-        waiting: list[ast.AST] = list(reversed(body))
-        nodes: list[ast.AST] = []
-        while waiting:
-            node = waiting.pop()
-            nodes.append(node)
-            if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-                waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-        return nodes
+    def walk(self, *kinds: type[ast.AST]) -> list[Any]:
+        """Return the nodes of some types in the body, in the order of the text, without those of inner functions."""
+        return [node for node in self.nodes if isinstance(node, kinds)]
 
     @property
     def header(self) -> Span:
-        """Its first line: where what has no line of its own is said."""
+        """Span of the first line, for findings that have no line of their own."""
         first = self.node.lineno
         return Span(first, self.node.col_offset, first, len(self.text.splitlines()[first - 1].encode()))
 
-    def at(self, span: Span) -> ast.AST | None:
-        """The node that takes up exactly this piece of the text."""
-        return next((n for n in self.walk(ast.expr, ast.stmt) if Span.of(n) == span), None)
-
     def call_at(self, span: Span) -> ast.Call | None:
-        """The call that ends where this piece does: where one over several lines starts is given in several ways."""
-        return self._calls.get(span[2:])
-
-    @cached_property
-    def _calls(self) -> dict[tuple[int, int], ast.Call]:
-        return {Span.of(node)[2:]: node for node in self.walk(ast.Call)}
+        """Return the call that ends with this span: Python versions disagree where a call over several lines starts."""
+        return self.calls_by_end.get(span[2:])
 
     def reached(self, node: ast.AST) -> bool:
-        """Whether anything of a node ran."""
-        place, pieces = Span.of(node), self._reached
+        """Return True if any part of a node ran."""
+        place, pieces = Span.of(node), self._ran
         for at in range(bisect_left(pieces, place[:2]), len(pieces)):
             if pieces[at][:2] > place[2:]:
                 break
@@ -90,99 +101,72 @@ class FunctionSource:
                 return True
         return False
 
-    @cached_property
-    def _reached(self) -> list[Span]:
-        return sorted(span for one in (self.executed, *self.inner) for span in one.reached)
-
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        """What each node of its body stands in."""
-        return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
-
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node stands in, from the innermost out to the function."""
+        """Yield the nodes around a node, innermost first."""
         while (outer := self.parents.get(node)) is not None:
             yield outer
             node = outer
 
     def value(self, node: ast.AST) -> Any:
-        """What a name, attributes and items of a name, stood for; `Ellipsis` where that is local or can't be known.
+        """Return the value of a name, attribute or item from outside; `...` if it is local or unknown.
 
         Nothing that could run code is read: see `safe_reading.find`.
         """
-        return find(node, self.lookup)
+        return find(node, self.values.__getitem__)
 
     def resolve(self, node: ast.AST) -> Any:
-        """Like `value`, but parameters and names that are given once stand for what they were given as well."""
-        return find(node, self._resolve_name)
+        """Return `value`, and follow parameters and names that are assigned once."""
+        return find(node, self._resolved.__getitem__)
 
-    def _resolve_name(self, name: str, depth: int = 0) -> Any:
-        value = self.lookup(name)
-        assigned = self._assigned.get(name, [])
-        if value is not ... or depth > 4:  # `a = b; b = a` would go on
+    def _resolve_name(self, name: str, assigned: Mapping[str, list[ast.expr | None]], depth: int = 0) -> Any:
+        value, sources = self.values[name], assigned.get(name, [])
+        if value is not ... or depth > 4:  # `a = b; b = a` is a cycle
             return value
-        if name in self.parameters and not assigned:
+        if name in self.parameters and not sources:
             return self.executed.arguments.get(name, ...)
-        alias = assigned[0] if len(assigned) == 1 else None
-        return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, depth + 1))
-
-    @cached_property
-    def _assigned(self) -> dict[str, list[ast.expr | None]]:
-        """What each of its own names is given; None for what is no plain assignment."""
-        assigned: dict[str, list[ast.expr | None]] = {}
-        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
-        for node in self.walk(ast.Name):
-            if not isinstance(node.ctx, ast.Load):
-                assigned.setdefault(node.id, []).append(plain.get(id(node)))
-        return assigned
+        alias = sources[0] if len(sources) == 1 else None
+        return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, assigned, depth + 1))
 
     def lookup(self, name: str) -> Any:
-        """What a name from outside stood for; `self` is the object whose method this is."""
+        """Return the value of a name from outside. `self` is the object of a method."""
         if name == "self" and self.executed.owner is not None:
             return self.executed.owner
         return ... if name in self.locals else self.executed.lookup(name)
 
-    def callee(self, call: ast.Call) -> str:
-        """What a call calls, with its module: `numpy.random.default_rng`; empty where that can't be known."""
-        callee = self.value(call.func)
-        return "" if callee is ... else callee_name(callee)[0]
-
     def is_builtin(self, node: ast.AST) -> bool:
-        """Whether a name is one of Python's own, given no other meaning in the function or its module."""
+        """Return True if a name means Python's builtin, not shadowed in the function or module."""
         name = node.id if isinstance(node, ast.Name) else ""
         return name in vars(builtins) and name not in (*self.locals, *self.executed.free, *self.executed.globals)
-
-    @cached_property
-    def locals(self) -> frozenset[str]:
-        codes = [function.code for function in (self.executed, *self.inner)]
-        names = frozenset(name for code in codes for name in (*code.co_varnames, *code.co_cellvars))
-        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
-        return names.union(
-            name.id for name in self.walk(ast.Name) if isinstance(name.ctx, ast.Store) and name.id not in self.declared
-        )
-
-    @cached_property
-    def declared(self) -> frozenset[str]:
-        """The names that it says are `global` or `nonlocal`."""
-        return frozenset(name for node in self.walk(ast.Global, ast.Nonlocal) for name in node.names)
 
     @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(parameter.arg for parameter in parameters_of(self.node))
 
     def parameter_span(self, path: str) -> Span | None:
-        """Where the parameter stands that a path such as `state['step']` starts with; None if it has no such one."""
+        """Return the span of the parameter that a path such as `state['step']` starts with."""
         nodes = (node for node in parameters_of(self.node) if node.arg == root_of(path))
         return next(map(Span.of, nodes), None)
 
     def short(self, node: ast.AST, width: int = 60) -> str:
-        """The text of a node in one line of at most `width` characters."""
+        """Return the text of a node in one line of at most `width` characters."""
         text = " ".join(self.source(node).split())
         return text if len(text) <= width else f"{text[: width - 3]}…"
 
 
+def _body_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.AST]:
+    body = function.body if isinstance(function.body, list) else [function.body]
+    waiting: list[ast.AST] = list(reversed(body))
+    nodes: list[ast.AST] = []
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+    return nodes
+
+
 def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
-    """The text of a function; None where it can't be had, or was edited since. For `inner` see `FunctionSource`."""
+    """Return the source of a function, or None if the text is missing or was edited. `inner` are its comprehensions."""
     code = executed.code
     source = read_source(code.co_filename)
     if source is None:
@@ -194,7 +178,7 @@ def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction
 
 
 def source_of(function: Any) -> FunctionSource | None:
-    """The text of a function or method that need not have run; None for other callables."""
+    """Return the source of a function or method that need not have run; None for other callables."""
     function = function.__func__ if type(function) is MethodType else function
     if type(function) is not FunctionType:
         return None
@@ -218,30 +202,30 @@ def _has_parameters(node: Any, code: CodeType) -> bool:
 
 
 def parameters_of(function: Any) -> list[ast.arg]:
-    """The parameters of a `def` or `lambda`, those by name and `*args`, `**kwargs` last."""
+    """Return the parameters of a `def` or `lambda`, with `*args` and `**kwargs` last."""
     arguments: ast.arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return named + [parameter for parameter in (arguments.vararg, arguments.kwarg) if parameter is not None]
 
 
 def first_line(node: Any) -> int:
-    """Where a statement starts: a function or class with its first decorator."""
+    """Return the first line of a statement, including decorators."""
     return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
 
 
 def last_name(node: ast.AST) -> str:
-    """`sum` of `jnp.sum`, and of `sum`; empty for what is neither a name nor an attribute."""
+    """Return `sum` for `jnp.sum` and for `sum`; "" for other expressions."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def root_of(path: str) -> str:
-    """`state` of `state['step']`, `self` of `self.weights`."""
+    """Return `state` for `state['step']`, and `self` for `self.weights`."""
     return path.partition("[")[0].partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A piece of a file, and what to write there instead."""
+    """Replacement of a piece of a file."""
 
     file: str  # file, span: where
     span: Span
@@ -255,28 +239,28 @@ def span_of(frame: Frame) -> Span:
 
 
 def expression_at(frame: Frame | None) -> ast.expr | None:
-    """What is exactly at a frame; None where that is no expression, or can't be had."""
+    """Return the expression with exactly the span of a frame, or None."""
     way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
     return way[-1] if way and isinstance(way[-1], ast.expr) else None
 
 
 def short_text(node: ast.expr) -> str:
-    """An expression in one line of at most 60 characters."""
+    """Return an expression in one line of at most 60 characters."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def frame_location(frame: Frame | None) -> dict[str, Any]:
-    """The fields of a finding at a frame; none for None."""
+    """Return the location fields of a finding at a frame; none for None."""
     return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
-def span_location(file: str, span: Span) -> dict[str, Any]:
-    """The fields of a finding at a piece of a file."""
+def span_location(file: str, span: Span, text: str | None = None) -> dict[str, Any]:
+    """Return the location fields of a finding at a piece of a file."""
     return {
         "file": file,
         "label": label(file),
-        "text": _line(file, span.line).strip(),
+        "text": _line(file, span.line).strip() if text is None else text,
         "line": span.line,
         "column": span.column,
         "end_line": span.end_line,
@@ -285,7 +269,7 @@ def span_location(file: str, span: Span) -> dict[str, Any]:
 
 
 def expression_on_line(file: str, line: int, predicate: Callable[[ast.expr], bool]) -> Span:
-    """The smallest expression on a line for which a predicate holds; all of the line where there is none."""
+    """Return the span of the smallest expression on a line that satisfies a predicate, else of the whole line."""
     source = read_source(file)
     tree = parse(source.text) if source is not None else None
     spans = [

@@ -1,4 +1,4 @@
-"""The `jax.jit` functions that rules look at: the function inside, its arguments by name, which of them are static."""
+"""Facts about `jax.jit` functions: the wrapped function, arguments by name, static arguments."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit",
 
 @dataclass(frozen=True)
 class CallArgument:
-    """An argument of a call, by its parameter's name."""
+    """Argument of a call, with its parameter's name."""
 
     name: str  # of the parameter; of one in `*args`, as Python would write it: `args[1]`
     value: Any  # what was given
-    static: bool  # whether `jax.jit` was told that it is static
+    static: bool  # True if it is a static argument of `jax.jit`
 
 
 def call_arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[CallArgument]:
-    """The arguments of a call of `target`, those of a bound method with its `self`."""
+    """Yield the arguments of a call of `target`, including `self` of a jitted bound method."""
     if type(target) is MethodType and is_jitted(target.__func__):
         target, args = target.__func__, (target.__self__, *args)
     numbers, names = static_arguments(target)
@@ -43,7 +43,7 @@ def call_arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 
 def _parameters(target: Any) -> tuple[str, ...]:
-    """The names that positions have; the code says them, where a signature might run something."""
+    """Return the names of the positional parameters, from the code object: a signature might run user code."""
     for _ in range(100):
         if type(target) is MethodType:
             return _parameters(target.__func__)[1:]
@@ -56,13 +56,13 @@ def _parameters(target: Any) -> tuple[str, ...]:
 
 
 def decorator(function: FunctionSource, node: ast.AST | None = None) -> ast.expr | None:
-    """The decorator that makes a `jax.jit` function of a `def` in a function, or of the function itself."""
+    """Return the decorator that jits a `def`, by default the function itself."""
     decorators: list[ast.expr] = getattr(node or function.node, "decorator_list", [])
     return next((expression for expression in decorators if is_jit(function, expression)), None)
 
 
 def is_jit(function: FunctionSource, node: ast.expr) -> bool:
-    """Whether an expression is `jax.jit`, `jax.jit(…)` with options alone, or `partial(jax.jit, …)`."""
+    """Return True for `jax.jit`, `jax.jit(…)` with options alone, and `partial(jax.jit, …)`."""
     if isinstance(node, ast.Call):
         if function.value(node.func) is partial and node.args:
             return is_jit(function, node.args[0])
@@ -73,18 +73,12 @@ def is_jit(function: FunctionSource, node: ast.expr) -> bool:
 
 
 def is_jit_call(function: FunctionSource, node: ast.Call) -> bool:
-    """Whether a call makes a `jax.jit` function: `jax.jit(f)`, `partial(jax.jit, static_argnums=0)(f)`."""
+    """Return True for a call that makes a jitted function: `jax.jit(f)`, `partial(jax.jit, static_argnums=0)(f)`."""
     return bool(node.args) and function.value(node.func) is not partial and is_jit(function, node.func)
 
 
-def jit_target(function: FunctionSource, node: ast.Call) -> Any:
-    """The `jax.jit` function that a call calls, if its name says; else None."""
-    value = function.value(node.func)
-    return value if is_jitted(value) else None
-
-
 def hash_of(kind: type) -> Any:
-    """What a class hashes its objects with: None for not at all, `object.__hash__` for by identity."""
+    """Return a class's `__hash__`: None for unhashable, `object.__hash__` for identity."""
     bases: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)
     return next((held["__hash__"] for base in bases if "__hash__" in (held := class_variables(base))), None)
 
@@ -94,7 +88,7 @@ def short_name(kind: type) -> str:
 
 
 def is_users_jitted(value: Any) -> bool:
-    """Whether a value is a `jax.jit` function that is none of those which a module of JAX's has, as `jnp.exp`."""
+    """Return True for a jitted function that isn't one of JAX's own, such as `jnp.exp`."""
     wrapped = attributes(value).get("__wrapped__") if is_jitted(value) else None
     if type(wrapped) is not FunctionType:
         return wrapped is not None

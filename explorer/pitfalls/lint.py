@@ -1,4 +1,4 @@
-"""lint(): trace a function once, under observation, and run every rule on what was seen."""
+"""Lint a function: trace it once under observation, then run the rules on the evidence."""
 
 from __future__ import annotations
 
@@ -39,43 +39,45 @@ def lint(
     target: str | Target | None = None,
     **kwargs: Any,
 ) -> Findings:
-    """Find what may go wrong with a function when it is compiled.
+    """Find pitfalls of a function that is compiled with `jax.jit`.
 
-    The function's Python runs once, to be traced. Its program isn't compiled, unless it is one for several devices: of
-    these, rules look at what each device has, and cures are tried: the program is compiled with up to four of them, and
-    the finding says what each brings. Pieces of it are compiled, and run, where a gradient may be NaN.
-    A comment `# explorer: ignore[EX001]` silences a rule in a statement, or on a `def` in all of it;
-    `[tool.explorer.lint]` of the nearest pyproject.toml says how grave a rule is: `EX012 = "error"`, `"warning"`,
+    The function's Python runs once, while it is traced. The traced program is not compiled, with two exceptions. A
+    program for several devices is compiled, and again with up to four fixes, so that each finding reports what its fix
+    gains. Pieces of the program are compiled and run where a gradient may be NaN.
+    A comment `# explorer: ignore[EX001]` silences a rule for a statement, or for a whole function if it follows the
+    `def`. `[tool.explorer.lint]` in the nearest pyproject.toml sets severities: `EX012 = "error"`, `"warning"`,
     `"note"` or `"off"`.
 
     Args:
-        function: Any callable, or a `jax.jit` function: what it knows already is traced anew.
-        args, kwargs: As for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. A keyword
-            that is a parameter of the function is given to it, whatever stands below: see `explorer.Call`. Sizes of an
-            `InputInfo` that vary are traced all at once, as `compile` does; where that can't be, once more, at those
-            that it is optimised for.
-        rules: The rules to run, by name or number; all that the configuration leaves on if None.
-        ignore: Rules not to run.
-        thorough: Trace a second time, so that the user's Python runs twice, and compare: what differs was baked in.
-        fixes: Also rewrite the function for each finding where a rewrite is certain, and prove it by another trace
-            each. `Findings.fix(finding)` does so for one.
-        ledger: What a watch saw: its compiles of functions made anew are findings too.
-        target: Hardware that need not be here, as for `explorer.explore`: its compiler compiles the program, and the
-            rules that look at a compiled program look at that one. What it refuses is an ExploreError, as of `explore`.
+       function: Any callable, or a `jax.jit` function. Existing traces are not reused.
+       args, kwargs: Arguments as for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. A keyword
+           that is a parameter of the function is passed to the function: see `explorer.Call`. Sizes of an `InputInfo`
+           that vary are traced as symbolic dimensions, as in `compile`. If that fails, the function is traced at
+           their optimal sizes.
+       rules: Names or numbers of the rules to run. None runs all rules that the configuration leaves on.
+       ignore: Rules not to run.
+       thorough: Trace twice and compare: values that differ were baked in. The user's Python runs twice.
+       fixes: Also rewrite the function for each finding where a rewrite can be proven, with one more trace each.
+           `Findings.fix(finding)` does this for one finding.
+       ledger: Ledger of a watch. Recompiles of functions that are created again and again become findings.
+       target: Hardware to compile for, as in `explorer.explore`. The hardware need not be present.
+
+    Returns:
+       The findings, most severe first.
 
     Raises:
-        NotCallableError: `function` can't be called.
-        OptionError: There is no such rule, or pyproject.toml says of one what can't be.
-        UnknownTargetError, MissingCompilerError, ExploreError: With a `target`, as for `explore`.
+       NotCallableError: `function` can't be called.
+       OptionError: A rule or severity in the arguments or in pyproject.toml doesn't exist.
+       UnknownTargetError, MissingCompilerError, ExploreError: With a `target`, as for `explore`.
 
     Example:
-        >>> import explorer, jax.numpy as jnp
-        >>> def f(x):
-        ...     print(x.shape)
-        ...     return x * 2
-        >>> [finding.rule for finding in explorer.lint(f, jnp.ones(3))]
-        (3,)
-        ['impure-print']
+       >>> import explorer, jax.numpy as jnp
+       >>> def f(x):
+       ...     print(x.shape)
+       ...     return x * 2
+       >>> [finding.rule for finding in explorer.lint(f, jnp.ones(3))]
+       (3,)
+       ['impure-print']
     """
     __tracebackhide__ = True
     call = Call.of(function, args, kwargs)
@@ -84,7 +86,7 @@ def lint(
 
 @dataclass(frozen=True)
 class LintOptions:
-    """The arguments of lint() apart from the function and its own; `lint` says what each means."""
+    """Options of `lint()`, without the function and its arguments."""
 
     rules: str | Iterable[str] | None = None
     ignore: str | Iterable[str] = ()
@@ -96,7 +98,7 @@ class LintOptions:
 
 @dataclass(frozen=True, repr=False)
 class LintRecord:
-    """What `Findings.fix` and `Findings.recheck` start from."""
+    """Evidence and call that `Findings.fix` and `Findings.recheck` work on."""
 
     evidence: Evidence  # of the trace that was checked
     function: Callable[..., Any]  # as the user passed it
@@ -104,14 +106,14 @@ class LintRecord:
     kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def retrace(self, rule: str) -> tuple[Evidence, Findings]:
-        """Trace the function once more, and run one rule."""
+        """Trace the function again, and run one rule."""
         evidence = gather(self.function, self.args, self.kwargs)
         return evidence, check_rules(evidence, select_rules([rule]))
 
 
 @dataclass
 class Observation:
-    """A function's trace as lint looks at it: `findings` is what the rules say of it."""
+    """Evidence about a function, with the rules to run on it."""
 
     evidence: Evidence  # of the trace
     plain: tuple[Sequence[Any], dict[str, Any]]  # the arguments at one size, where the trace is of all sizes at once
@@ -121,10 +123,10 @@ class Observation:
     levels: Mapping[str, str]  # the severity of a rule's findings, by its number, where the project configures it
 
     def compile(self) -> None:
-        """Compile what the rules of compiled programs look at.
+        """Compile the program if a selected rule needs the compiled program.
 
         Raises:
-            ExploreError: A target's compiler refused it.
+           ExploreError: The target's compiler refused the program.
         """
         __tracebackhide__ = True
         if self.backend is not None:
@@ -133,7 +135,7 @@ class Observation:
             self.evidence.capture = compile_if_sharded(self.evidence)
 
     def try_cures(self) -> None:
-        """Let the findings of a compiled program say what their cures bring: each trial is a compile."""
+        """Let findings about the compiled program try their fixes: each trial is one compile."""
         if self.evidence.capture is not None:
             self.evidence.try_cure = CureTrials(self.backend or HereBackend()).outcome
 
@@ -143,14 +145,14 @@ class Observation:
         return findings
 
     def findings_of_trace(self) -> Findings:
-        """What the rules say that look at no compiled program; the rest is what `findings_of_program` gives."""
+        """Run the rules that need no compiled program."""
         return replace(self, rules=[rule for rule in self.rules if rule.name not in SHARDED]).findings()
 
     def findings_of_program(self, capture: Capture | None) -> Findings:
-        """What the others say, and no cure is tried.
+        """Run the rules that need the compiled program, and try no fixes.
 
         Args:
-            capture: Of the same program, where it was compiled already.
+           capture: Capture of the same program, if it was compiled before.
         """
         __tracebackhide__ = True
         if capture is None:
@@ -163,7 +165,7 @@ class Observation:
 def observe(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Observation:
-    """Trace a function for lint, which compiles nothing yet."""
+    """Trace a function for lint. Nothing is compiled."""
     __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(
@@ -177,7 +179,7 @@ def observe(
     args, kwargs = symbolic_arguments(args, kwargs) or plain
     evidence = gather(function, args, kwargs)
     if evidence.error is not None and args is not plain[0] and check_rules(evidence).failure:
-        # It can't be traced for all sizes at once: at one size then, as compile() does, which says so.
+        # The symbolic trace failed: trace at one size, as compile() does.
         evidence = gather(function, *plain)
     evidence.events = () if options.ledger is None else options.ledger.events
     return Observation(evidence, plain, backend, rules, levels)
@@ -186,7 +188,7 @@ def observe(
 def run_rules(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Findings:
-    """lint(), for arguments of any name."""
+    """Lint a function whose arguments may have the names of lint's own options."""
     __tracebackhide__ = True
     observation = observe(function, args, kwargs, options)
     observation.compile()
@@ -205,22 +207,21 @@ def run_rules(
 def check_rules(
     evidence: Evidence, rules: Sequence[Rule] | None = None, levels: Mapping[str, str] | None = None
 ) -> Findings:
-    """The findings of some rules, or of all.
+    """Run rules, all of them by default, and return their findings.
 
-    A rule that raises costs its own findings, and is named in `Findings.faults`.
+    A rule that raises loses its own findings only, and is named in `Findings.faults`.
 
     Args:
-        evidence: Of one trace; without a recording only passive rules run.
-        rules: Those to run; all of them if None.
-        levels: The severity of a rule's findings, by its number, where the project configures it.
+       evidence: Evidence of one trace. Without a recording only passive rules run.
+       rules: Rules to run.
+       levels: Severity by rule number, from the project's configuration.
     """
     findings: list[Finding] = []
-    faults: list[str] = []
+    faults = list(evidence.faults)
     applicable = [rule for rule in (all_rules() if rules is None else rules) if rule.passive or evidence.recording]
-    evidence.gather()
     for rule in applicable:
         try:
-            if own := list(rule.check(evidence)):  # most rules find nothing in most functions
+            if own := list(rule.check(evidence)):
                 findings += _unsuppressed(own, (levels or {}).get(rule.code))
         except Exception as error:
             faults.append(f"{rule.name}: {type(error).__name__}: {error}")
@@ -235,7 +236,7 @@ def _unsuppressed(findings: Sequence[Finding], level: str | None) -> list[Findin
 
 
 def _summarize_error(error: BaseException) -> str:
-    """An error in a line; no object of the user's among its arguments is formatted, which would run their code."""
+    """Return an error in one line, without formatting objects of the user, which would run their code."""
     plain_text = all(type(argument) is str for argument in error.args)
     line = str(error.args[0]).strip().partition("\n")[0] if error.args and plain_text else ""
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
@@ -249,29 +250,29 @@ def check(
     error: BaseException | None,
     capture: Capture | None = None,
 ) -> Findings:
-    """The findings of the passive rules about a function that was just traced, or couldn't be; `Findings.of_trace`."""
+    """Run the passive rules on a function that was just traced, or whose trace failed (`Findings.of_trace`)."""
     users = unwrap(function)
     levels: Mapping[str, str] = {}
     faults: tuple[str, ...] = ()
     try:
         levels = severities(file_of(users))
-    except OptionError as refused:  # lint() raises it; here it must not stop who only compiles
+    except OptionError as refused:  # lint() raises this; a compile must not fail because of it
         faults = (str(refused),)
     passive = [rule for rule in select_rules(config=levels) if rule.passive]
     rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
-    evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture)
+    evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
     findings = check_rules(evidence, rules, levels)
-    evidence.close()
-    # Without the failure: a capture has its own.
+    evidence.program.close()
+    # Without the failure: captures report it themselves.
     return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
 
 
 _RANDOM = "impure-random"
-_MOST = 20  # places; a program that is another altogether differs everywhere
+_MOST = 20  # findings: an entirely different program differs everywhere
 
 
 def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Finding]) -> list[Finding]:
-    """A finding for each line that traced to another program the second time, unless one of `findings` is there."""
+    """Return a finding for each line that differs between two traces and has no finding yet."""
     if first.jaxpr is None or second.jaxpr is None:
         return []
     rule = next(rule for rule in all_rules() if rule.name == _RANDOM)
@@ -332,7 +333,7 @@ def _same(one: Any, other: Any) -> bool:
         return True
     left, right = np.asarray(one), np.asarray(other)
     if left.dtype == object or right.dtype == object:
-        return True  # keys and the like, which aren't compared
+        return True  # keys and similar, which can't be compared
     return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()
 
 

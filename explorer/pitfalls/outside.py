@@ -1,4 +1,4 @@
-"""Values from outside that a function reads and writes, and the lines that may change them later."""
+"""Values from outside that a function reads and writes, and later assignments to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from explorer.pitfalls.state import Change, Snapshot, named_in, same
 
 @dataclass(frozen=True, repr=False)
 class Read:
-    """A value from outside that a function read while it was traced."""
+    """Value from outside that a function read while it was traced."""
 
     function: FunctionSource  # that read it
     node: ast.expr  # the name, or the attribute or item of a name
@@ -40,7 +40,7 @@ class Read:
 
     @property
     def root(self) -> str:
-        """The name that it starts with."""
+        """Name that the path starts with."""
         node = self.node
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             node = node.value
@@ -48,7 +48,7 @@ class Read:
 
 
 def reads(evidence: Evidence) -> Iterator[Read]:
-    """Each value once, where it was first read."""
+    """Yield each value read from outside once, at its first read."""
     seen: set[str] = set()
     for function in evidence.functions:
         for node in function.walk(ast.Name, ast.Attribute, ast.Subscript):
@@ -70,11 +70,11 @@ def _is_inner(function: FunctionSource, node: ast.AST) -> bool:
 
 
 def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr, Any] | None:
-    """The longest path to data: of `scale.sum()` that is `scale`."""
+    """Return the longest path to data, with the value: `scale` for `scale.sum()`."""
     root: ast.AST = node
     while isinstance(root, (ast.Attribute, ast.Subscript)):
         root = root.value
-    while isinstance(root, ast.Name):
+    while isinstance(root, ast.Name) and function.values[root.id] is not ...:
         value = function.value(node)
         if value is not ... and not is_exactly(value, FunctionType, MethodType):
             return (node, value) if is_data(value) else None
@@ -85,7 +85,7 @@ def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr,
 
 
 def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
-    """What was read, as it was before the trace, not as it is when this is asked; None if the trace itself made it."""
+    """Return what was read, with its value before the trace; None if the trace itself created it."""
     if isinstance(node, ast.Name):
         is_free = node.id in function.executed.free
         own = named_in(node.id, str(function.executed.globals.get("__name__")))
@@ -101,21 +101,21 @@ def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot
 
 
 def _own(node: ast.Attribute | ast.Subscript) -> str:
-    """How the path of an attribute or item goes on from what holds it."""
+    """Return the last step of a path: `.name` or `[key]`."""
     if isinstance(node, ast.Attribute):
         return f".{node.attr}"
     return f"[{node.slice.value!r}]" if isinstance(node.slice, ast.Constant) else ""
 
 
 def is_data(value: Any) -> bool:
-    """Whether a value goes into a program as numbers, or decides what is in it: not functions, classes or modules."""
+    """Return True for values that enter a program as numbers or decide its structure, not functions or modules."""
     if is_a(value, np.generic, np.ndarray, jax.Array):
         return not is_tracer(value)
     return value is not None and (is_plain(value) or is_exactly(value, list, dict, set))
 
 
 def holds_data(value: Any, depth: int = 0) -> bool:
-    """Whether a list or dict has something in it that goes into a program: no registry of functions."""
+    """Return True if a value is data, or a list or dict with data in it."""
     if not is_exactly(value, list, dict):
         return is_data(value)
     items: Iterator[Any] = iter(value.values() if is_exactly(value, dict) else value)
@@ -123,7 +123,7 @@ def holds_data(value: Any, depth: int = 0) -> bool:
 
 
 def is_constant(name: str) -> bool:
-    """Whether its author calls it a constant."""
+    """Return True if a name is written as a constant."""
     return name.isupper() or (name.startswith("__") and name.endswith("__"))
 
 
@@ -131,29 +131,29 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CHANGING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Call, ast.For, ast.AsyncFor)
-# Those run before an object is used.
+# Methods that run before an object is used.
 _BUILDERS = ("__init__", "__post_init__", "__new__", "__set_name__", "setup", "build", "reset_parameters")
 
 
 @dataclass(frozen=True)
 class LaterAssignment:
-    """A statement that changes a value: its text, and where it stands as a person finds it."""
+    """Statement that changes a value, with its place in words."""
 
     text: str
     place: str
 
 
 def later_assignments(read: Read, evidence: Evidence) -> Iterator[LaterAssignment]:
-    """The statements that may change a value after a function was traced that read it."""
+    """Yield the statements that may change a value after the function that read it was traced."""
     text = read.function.text
     here = [function.node for function in evidence.functions if function.text == text]
     end = max(getattr(node, "end_lineno", 0) for node in here)
     for node, way in _that_name(text, read):
-        # What runs in the trace itself is for `state-write` to say.
+        # `state-write` reports changes in the trace itself.
         in_trace = any(outer is ran for outer in way for ran in here)
         if not in_trace and _changes_read(node, way, read) and _is_later(node, way, read, end):
             yield LaterAssignment(_first_line(text, node), f"line {node.lineno}")
-    # A cell that was run later is later for certain, wherever in it the line stands.
+    # Any line of a cell that was run later is later.
     for file, later in later_cells(read.function.file):
         for node, way in _that_name(later, read):
             if _changes_read(node, way, read):
@@ -165,7 +165,7 @@ def _first_line(text: str, node: ast.AST) -> str:
 
 
 def _that_name(text: str, read: Read) -> Iterator[tuple[Any, tuple[ast.AST, ...]]]:
-    """What may change something of a name, in the order of the text, and what that stands in, from the outside."""
+    """Yield statements that may change something of the name, with their enclosing nodes, outermost first."""
     names = {read.root, *(node.attr for node in ast.walk(read.node) if isinstance(node, ast.Attribute))}
     by_name = _changing(text)
     nodes = {id(node): node for name in names for node in by_name.get(name, ())}
@@ -223,7 +223,7 @@ def _may_be(target: ast.Subscript, read: Read) -> bool:
 
 
 def _is_same(target: ast.AST | None, way: Sequence[ast.AST], read: Read, inside: bool) -> bool:
-    """Whether a target is what was read, or (`inside`) the container that it was read from."""
+    """Return True if a target is what was read, or with `inside` the container that it was read from."""
     if isinstance(target, ast.Name):
         is_container = isinstance(read.node, ast.Name | ast.Subscript) or not inside
         return target.id == read.root != "self" and is_container and _is_same_scope(target.id, way, read)
@@ -236,7 +236,7 @@ def _is_same(target: ast.AST | None, way: Sequence[ast.AST], read: Read, inside:
 
 
 def _is_same_class(way: Sequence[ast.AST], read: Read) -> bool:
-    """Whether a method's `self` is the object that was read from, in a method that runs after the object was built."""
+    """Return True if a method's `self` may be the object that was read, after construction."""
     builds = any(isinstance(outer, ast.FunctionDef) and outer.name in _BUILDERS for outer in way)
     outer = next((outer for outer in reversed(way) if isinstance(outer, ast.ClassDef)), None)
     return not builds and outer is not None and outer.name in _class_names(read.holder)
@@ -252,7 +252,7 @@ def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
 
 
 def _makers(tree: ast.AST, name: str) -> Iterator[str]:
-    """The classes of `name = Class(…)`."""
+    """Yield the classes in assignments `name = Class(…)`."""
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[*_, ast.Name(id=named)], value=ast.Call(func=called)) if named == name:
@@ -262,13 +262,13 @@ def _makers(tree: ast.AST, name: str) -> Iterator[str]:
 
 
 def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
-    """Whether a name means the same variable as in the function that read it: the innermost that binds it is one."""
+    """Return True if a name means the same variable here and in the function that read it."""
     function = read.function
     return _binder(name, way) is _binder(name, (*_way(function.text, function.node), function.node))
 
 
 def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
-    """What binds a name for a statement that stands in all of `way`: a function, a class, …; None for the module."""
+    """Return the innermost scope that binds a name for a statement inside the scopes `way`; None for the module."""
     for i, outer in reversed(list(enumerate(way))):
         if isinstance(outer, _FUNCTIONS):
             names = _names_of(outer)
@@ -287,7 +287,7 @@ class _Names(NamedTuple):
     declared_global: frozenset[str]
 
 
-@lru_cache(maxsize=256)  # each read is looked up in the functions around it, and around each line that may change it
+@lru_cache(maxsize=256)  # looked up for each read and each line that may change it
 def _names_of(function: Any) -> _Names:
     own, elsewhere, declared = {parameter.arg for parameter in parameters_of(function)}, set[str](), set[str]()
     bound = set[str]()
@@ -307,7 +307,7 @@ def _names_of(function: Any) -> _Names:
 
 
 def _inside(function: Any) -> Iterator[ast.AST]:
-    """The nodes of a function's own scope: without those of functions, classes and comprehensions inside it."""
+    """Yield the nodes of a function's own scope, without inner functions, classes and comprehensions."""
     waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     while waiting:
         node = waiting.pop()
@@ -325,7 +325,7 @@ def _targets(comprehension: Any) -> set[str]:
 
 
 def _is_later(node: Any, way: Sequence[ast.AST], read: Read, end: int) -> bool:
-    """Whether a line may run after the function was defined: it stands below, in another function, or in a loop."""
+    """Return True if a line may run after the definition: below it, in another function, or in a loop."""
     if node.lineno > end:
         return True
     around = _way(read.function.text, read.function.node)
@@ -354,33 +354,35 @@ MUTATORS = frozenset[str]().union(
 
 @dataclass(frozen=True, repr=False)
 class Write:
-    """A piece of the user's text that changed something outside of its function."""
+    """Piece of the user's text that changed something outside of its function."""
 
-    function: FunctionSource  # that it stands in
+    function: FunctionSource  # that contains it
     node: ast.AST  # the call or the assignment
     span: Span  # of it
     count: int = 0  # how often it ran; 0 where that isn't known
 
     @property
     def text(self) -> str:
-        """Its first line."""
+        """First line of the text."""
         return self.function.source(self.node).split("\n")[0].strip()
 
 
 def write_of(evidence: Evidence, change: Change) -> Write | None:
-    """What in the functions that ran made a change; None where that can't be told."""
+    """Return the statement or call that made a change, or None if it is ambiguous."""
     return next(_calls(evidence, change), None) or _assignment(evidence, change)
 
 
 def _calls(evidence: Evidence, change: Change) -> Iterator[Write]:
-    for call, function, node in evidence.call_nodes():
+    for call, function, node in evidence.calls:
+        if function is None or node is None:
+            continue
         is_own = call.receiver is change.holder is not None and call.callee.rpartition(".")[2] in MUTATORS
         if is_own or (call.callee in ("builtins.setattr", "builtins.delattr") and _sets(function, node, change)):
             yield Write(function, node, call.span, call.count)
 
 
 def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
-    """Whether `setattr(holder, "name", …)` is what made a change."""
+    """Return True if `setattr(holder, "name", …)` made the change."""
     match node.args:
         case [holder, name, *_] if change.holder is not None and function.resolve(holder) is change.holder:
             return not isinstance(name, ast.Constant) or change.path == f"{change.holder_path}.{name.value}"
@@ -390,7 +392,7 @@ def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
 
 def _assignment(evidence: Evidence, change: Change) -> Write | None:
     possible: list[Write] = []
-    # A constructor's come last: it ran when the object was made, which was mostly before what changed was looked at.
+    # Constructors last: they mostly ran before the snapshot.
     for function in sorted(evidence.functions, key=lambda function: function.executed.code.co_name == "__init__"):
         for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.For, ast.NamedExpr):
             for target in targets_of(node):
@@ -404,7 +406,7 @@ def _assignment(evidence: Evidence, change: Change) -> Write | None:
 
 
 def targets_of(node: Any) -> Iterator[ast.expr]:
-    """What an assignment, a `del` or a `for` sets, those in tuples one by one."""
+    """Yield the targets of an assignment, `del` or `for`, with tuples unpacked."""
     waiting: list[ast.expr] = list(getattr(node, "targets", None) or [node.target])
     while waiting:
         target = waiting.pop()
@@ -445,7 +447,7 @@ def _may_be_at(key: ast.expr, change: Change) -> bool:
 
 
 def holds_tracer(value: Any) -> bool:
-    """Whether a value is traced, or a list, tuple or dict with such a value."""
+    """Return True for a traced value, or a list, tuple or dict with one."""
     if is_a(value, list, tuple):
         return any(map(is_tracer, list[Any].__iter__(value) if is_a(value, list) else tuple(value)))
     return is_tracer(value) or (is_a(value, dict) and any(map(is_tracer, dict[Any, Any].values(value))))

@@ -1,8 +1,8 @@
-"""Which of the user's functions ran in a trace, and what they called, seen without changing any of it.
+"""Record which of the user's functions ran in a trace, and what they called.
 
-From Python 3.12 `sys.monitoring` sees it all, and costs nothing where library code runs. On Python 3.11 `sys.settrace`
-sees each instruction of the user's functions; what a call calls is there found by its text (`safe_reading.find`) where
-that is names, attributes and items, and by `sys.setprofile` for that one call where it is more.
+From Python 3.12 `sys.monitoring` reports both, at no cost for library code. On Python 3.11 `sys.settrace` reports each
+instruction of the user's functions. The callee is then read from the text (`safe_reading.find`), and by
+`sys.setprofile` for one call where the text is not enough.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from explorer.capture.sources import Span, parse, read_source
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.state import Snapshot, snapshot
 
-_MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive
+_MOST_RECEIVERS = 8  # distinguished per call expression, and kept alive
 _MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
 _MOST_COUNTED = 10_000  # calls of one expression, where each costs: 3.12 and later
 
 
 @dataclass(repr=False)
 class Call:
-    """One call expression of the user's that was reached, and how often."""
+    """Call expression of the user that was reached, with a count."""
 
-    code: CodeType  # of the function that it stands in
+    code: CodeType  # of the calling function
     span: Span  # of the expression
     callee: str  # what was called, with its module: `builtins.print`, `time.time`, `builtins.list.append`
     receiver: Any = None  # the object whose method it is; None for others
@@ -50,7 +50,7 @@ class Call:
 
 @dataclass(repr=False)
 class ExecutedFunction:
-    """One of the user's functions that ran."""
+    """Function of the user that ran."""
 
     code: CodeType  # its code
     globals: dict[str, Any]  # the names of its module
@@ -71,14 +71,14 @@ class ExecutedFunction:
         return cls(code, frame.f_globals, free, owner, arguments=arguments, traced=_traced(arguments))
 
     def lookup(self, name: str) -> Any:
-        """What a name that isn't local stood for; `Ellipsis` for nothing."""
+        """Return the value of a name that isn't local; `...` if there is none."""
         builtins: Any = self.globals.get("__builtins__")
         spaces: tuple[dict[str, Any], ...] = (self.free, self.globals, getattr(builtins, "__dict__", builtins))
         return next((space[name] for space in spaces if name in space), ...)
 
     @property
     def reached(self) -> frozenset[Span]:
-        """The pieces of the text whose instructions were reached."""
+        """Spans of the text whose instructions ran."""
         positions = list(self.code.co_positions())
         reached = (positions[offset // 2] for offset in self.offsets if offset // 2 < len(positions))
         return frozenset(
@@ -90,7 +90,7 @@ class ExecutedFunction:
 
 @dataclass(repr=False)
 class Recording:
-    """What was seen while one trace ran."""
+    """Functions and calls of one trace."""
 
     # the user's functions that ran, by their code, in the order in which they first did. Comprehensions that Python
     # compiles to functions are among them.
@@ -104,7 +104,7 @@ class Recording:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """In the order in which they were first reached, one for each receiver."""
+        """Calls in the order in which they were first reached, one for each receiver."""
         return tuple(call for calls in self._calls.values() for call in calls)
 
     def add_function(self, frame: FrameType) -> ExecutedFunction:
@@ -120,8 +120,8 @@ class Recording:
         return function
 
     def add_call(self, frame: FrameType, offset: int, callee: str, receiver: Any = None) -> int:
-        """Count a call made by the instruction at an offset; returns how often it was made with this receiver."""
-        # By address: what is recorded is kept alive here, so that none is used again.
+        """Count a call at an instruction offset, and return the count for this receiver."""
+        # Keyed by address: recorded objects are kept alive, so addresses stay unique.
         code = frame.f_code
         calls = self._calls.setdefault((id(code), offset, callee), [])
         same = next((call for call in calls if call.receiver is receiver), None)
@@ -139,7 +139,7 @@ def _parameters(code: CodeType) -> tuple[str, ...]:
 
 
 def _traced(names: Mapping[str, Any]) -> dict[str, str]:
-    """The names that stand for traced values, or for lists and dicts of such."""
+    """Return the names of traced values, and of lists and dicts of them, with their types."""
     types = ((name, _traced_type(value)) for name, value in list(names.items()))
     return {name: kind for name, kind in types if kind}
 
@@ -157,13 +157,13 @@ def _traced_type(value: Any, depth: int = 0) -> str:
 
 @contextmanager
 def record_calls(watched: Any = None) -> Generator[Recording]:
-    """Record what the user's code calls on this thread within the block.
+    """Record what the user's code calls on this thread.
+
+    If all tool ids of `sys.monitoring` are taken, nothing is recorded. On 3.11 another tracer (a debugger, coverage)
+    sees nothing meanwhile.
 
     Args:
-        watched: A function whose arguments are kept as well.
-
-    Where all tools of `sys.monitoring` are in use, nothing is seen, and `Recording.executed` stays empty. On 3.11
-    another tracer (a debugger, coverage) sees nothing meanwhile.
+       watched: Function whose arguments are kept as well.
     """
     watched = watched.__func__ if type(watched) is MethodType else watched
     recording = Recording(watched=getattr(watched, "__code__", None))
@@ -177,20 +177,20 @@ _Tracer = Callable[[FrameType, str, Any], Any]
 
 @contextmanager
 def _stepped(recording: Recording) -> Generator[None]:
-    library: set[str] = set()  # the files that are nobody's here
+    library: set[str] = set()  # files of libraries
     steppers: dict[int, _Tracer] = {}  # by address of a code, which `recording` keeps alive
-    ended: set[int] = set()  # the codes of which enough was seen
-    unknown: FrameType | None = None  # that is about to call what its text doesn't tell
+    ended: set[int] = set()  # code objects past the instruction limit
+    unknown: FrameType | None = None  # frame whose next callee isn't in the text
 
     def entered(frame: FrameType, event: str, _: Any) -> Any:
-        # For every call anywhere, 360,000 in a trace of four layers: what isn't the user's has to leave at once.
+        # Runs for every Python call, 360,000 in a trace of four layers: library code must return at once.
         if frame.f_code.co_filename in library:
             return None
         return entered_users(frame)
 
     def entered_from_unknown(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal unknown
-        sys.settrace(entered)  # it was there for one call
+        sys.settrace(entered)  # set for one call only
         if frame.f_back is unknown and unknown is not None:
             name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
             recording.add_call(unknown, unknown.f_lasti, name)
@@ -211,7 +211,7 @@ def _stepped(recording: Recording) -> Generator[None]:
 
     def called(frame: FrameType, event: str, callee: Any) -> None:
         nonlocal unknown
-        sys.setprofile(None)  # it was there for one call
+        sys.setprofile(None)  # set for one call only
         if event == "c_call" and frame is unknown:
             recording.add_call(frame, frame.f_lasti, *callee_name(callee))
             unknown = None
@@ -222,7 +222,7 @@ def _stepped(recording: Recording) -> Generator[None]:
         def step(frame: FrameType, event: str, _: Any) -> Any:
             nonlocal left, unknown
             if event == "opcode":
-                if unknown is not None:  # it called what no profiler sees
+                if unknown is not None:  # the callee is invisible to the profiler
                     unknown = None
                     sys.setprofile(None)
                     sys.settrace(entered)
@@ -258,7 +258,7 @@ def _stepped(recording: Recording) -> Generator[None]:
 
 def _callees(code: CodeType) -> dict[int, ast.expr | None]:
     source = read_source(code.co_filename)
-    # By their ends, of which each call has its own: where one over several lines starts is given in several ways.
+    # By their ends: Python versions disagree where a call over several lines starts.
     ends = calls_by_end(source.text) if source is not None else {}
     return {
         offset: ends.get((end_line, end_column))
@@ -324,7 +324,7 @@ def _monitored(recording: Recording) -> Generator[None]:
             return None
         name, receiver = callee_name(callee)
         if receiver is None and _is_method_of(name, first):
-            receiver = first  # of a method that was called without being bound: list.append
+            receiver = first  # unbound method call, such as list.append
         count = recording.add_call(sys._getframe(1), offset, name, receiver)  # pyright: ignore[reportPrivateUsage]
         return monitoring.DISABLE if count >= _MOST_COUNTED else None
 
@@ -345,7 +345,7 @@ def _monitored(recording: Recording) -> Generator[None]:
         for event, callback in callbacks.items():
             monitoring.register_callback(tool, event, callback)
         monitoring.set_events(tool, events.PY_START)
-        monitoring.restart_events()  # what another tool of this number had enough of, as hot paths had, counts again
+        monitoring.restart_events()  # re-enable events that an earlier tool with this id, such as hot paths, disabled
         yield
     finally:
         try:
@@ -360,7 +360,7 @@ def _is_method_of(name: str, first: Any) -> bool:
 
 
 def _span(code: CodeType, offset: int) -> Span:
-    """Where the instruction at an offset stands in the text; the function's first line where that isn't known."""
+    """Return the span of the instruction at an offset, else the function's first line."""
     line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
     line = line or code.co_firstlineno
     return Span(line, column or 0, end_line or line, end_column or 0)

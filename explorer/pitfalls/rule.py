@@ -1,4 +1,4 @@
-"""Rules: what one is, which are run, how the text silences them, and how one is explained."""
+"""Rules: definition, selection, configuration, suppression by comments, and explanation."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ Check = Callable[[Evidence], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Rule:
-    """One pitfall: how to see it, what it does, how to cure it."""
+    """One pitfall: how to detect it, what it does, how to fix it."""
 
     name: str  # of `Finding.rule`: `impure-print`
     code: str  # its number: `EX001`
-    severity: str  # unless a finding or the user says otherwise
+    severity: str  # default; a finding or the configuration may override it
     documentation: str  # where JAX's documentation explains it
-    # yields the findings about some evidence. It never runs the user's code, nor reads attributes of their objects in
-    # ways that could.
+    # yields findings; never runs user code, nor reads attributes of user objects in ways that could
     check: Check
-    # it needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on every compile
+    # needs no recording, only the jaxpr, the text and the state, so that it can run on every compile
     passive: bool = False
-    compiles: bool = False  # it compiles pieces of the program, or looks at all of it compiled: nothing for every trace
+    compiles: bool = False  # compiles pieces of the program, or reads the compiled program: too slow for every trace
 
     @property
     def summary(self) -> str:
-        """The pitfall in one sentence: the first paragraph of the check's docstring."""
+        """Pitfall in one sentence: the first paragraph of the check's docstring."""
         return self._paragraphs[0]
 
     @property
     def about(self) -> str:
-        """More on it: the rest of that docstring, or the docstring of the file where the rule has one to itself."""
+        """Rest of the check's docstring, or the module docstring if the check has one paragraph."""
         return "\n\n".join(self._paragraphs[1:]) or (sys.modules[self.check.__module__].__doc__ or "").strip()
 
     @property
@@ -65,11 +64,11 @@ class Rule:
         severity: str | None = None,
         **place: Any,
     ) -> Finding:
-        """A finding of this rule, at a piece of a function's text, or at a `place` by the names of its fields."""
+        """Return a finding of this rule at a node or span of a function, or at explicit location fields."""
         function, piece = at
         if function is not None and piece is not None:
             span = Span.of(piece) if isinstance(piece, ast.AST) else piece
-            place = span_location(function.file, span) | {"text": function.line(span.line)} | place
+            place = span_location(function.file, span, function.line(span.line)) | place
         named = {"code": self.code, "documentation": self.documentation}
         return Finding(self.name, severity or self.severity, message, evidence=evidence, fix=Fix(fix), **named, **place)
 
@@ -77,14 +76,14 @@ class Rule:
 def rule(
     name: str, code: str, severity: str, page: str, *, passive: bool = False, compiles: bool = False
 ) -> Callable[[Check], Rule]:
-    """Make a rule of the function that checks it; `page` is below JAX's documentation. All else is as for `Rule`."""
+    """Make a `Rule` of the decorated check; `page` is relative to JAX's documentation."""
     documentation = f"https://docs.jax.dev/en/latest/{page}"
     return lambda check: Rule(name, code, severity, documentation, check, passive, compiles)
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, in the order of their numbers: those in the files of `rules`."""
+    """Return all rules of the `rules` package, ordered by number."""
     package = import_module(f"{__package__}.rules")
     modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
     rules = {value for module in modules for value in vars(module).values() if isinstance(value, Rule)}
@@ -92,7 +91,7 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def rule_named(name: object) -> Rule | None:
-    """The rule of a number or a name; None if there is none."""
+    """Return the rule with a number or name, or None."""
     wanted = name.strip().lower() if isinstance(name, str) else ""
     return next((rule for rule in all_rules() if wanted in (rule.code.lower(), rule.name)), None)
 
@@ -104,12 +103,12 @@ _LEVELS = (*SEVERITIES, _OFF)
 def select_rules(
     rules: str | Iterable[str] | None = None, ignore: str | Iterable[str] = (), config: Mapping[str, str] | None = None
 ) -> tuple[Rule, ...]:
-    """The rules to run: those named (all, if none are), without the ignored and those that are off.
+    """Return the named rules (all by default), without ignored rules and those that are off.
 
-    A rule that is named runs though the configuration has it off.
+    A rule that is named runs even if the configuration has it off.
 
     Raises:
-        OptionError: There is no such rule.
+       OptionError: There is no such rule.
     """
     excluded = {_named(name, "ignore").code for name in _names(ignore)}
     if rules is None:
@@ -120,14 +119,14 @@ def select_rules(
 
 
 def severities(file: str) -> Mapping[str, str]:
-    """By the number of the rule, what the project of a file says of it: a severity, or `off`.
+    """Return the configured severity, or `off`, by rule number, from the pyproject.toml nearest to a file.
 
-    A notebook's cell belongs to the project of the folder that Python runs in.
+    A notebook's cell belongs to the project of the working directory.
 
     Raises:
-        OptionError: It names a rule or severity that there isn't, or can't be read.
+       OptionError: The configuration names an unknown rule or severity, or can't be read.
     """
-    # This runs at every compile: strings alone take a tenth of the time that paths do.
+    # Runs on every compile: strings take a tenth of the time of Path objects.
     folder = os.path.dirname(os.path.abspath(file)) if file and os.path.isfile(file) else os.getcwd()
     while True:
         path = os.path.join(folder, "pyproject.toml")
@@ -169,14 +168,14 @@ def _names(names: str | Iterable[str]) -> Sequence[str]:
     return names.replace(",", " ").split() if isinstance(names, str) else tuple(names)
 
 
-# A comment on any line of a statement, or of the head of a `def`, `for`, `if` or `with`, holds for that statement; on a
-# `def`, its decorators too, for all of the function. Without brackets it means every rule.
+# A comment on any line of a statement, or of the head of a `def`, `for`, `if` or `with`, applies to that statement. On
+# a `def` or its decorators it applies to the whole function. Without brackets it silences every rule.
 _COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORECASE)
 _EVERY = frozenset({"*"})
 
 
 def is_suppressed(finding: Finding) -> bool:
-    """Whether a comment silences the finding's rule, by number or name, where it is."""
+    """Return True if a comment at the finding's line silences its rule."""
     source = read_source(finding.file) if finding.file and finding.line else None
     if source is None or not (comments := _comments(source.text)):
         return False
@@ -194,7 +193,7 @@ def _comments(text: str) -> Mapping[int, frozenset[str]]:
 
 
 def _all_comments(text: str) -> list[tuple[int, str]]:
-    """Every comment with its line; in a text that is no Python alone, such as a cell with magics, every line."""
+    """Return comments with their lines; every line of a text that isn't Python alone, such as a cell with magics."""
     try:
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
@@ -207,7 +206,7 @@ def _silenced(names: str | None) -> frozenset[str]:
 
 
 def _silent_lines(text: str, line: int) -> set[int]:
-    """The lines whose comments hold for a line: those of its statement, and of the heads of the functions around it."""
+    """Return the lines whose comments apply to a line: its statement, and the heads of enclosing functions."""
     lines = {line}
     tree = parse(text)
     block: list[ast.AST] = [tree] if tree is not None else []
@@ -231,7 +230,7 @@ def _head(node: ast.stmt) -> range:
 
 
 def silencing(rule: Rule) -> tuple[str, ...]:
-    """The ways to have the rule say nothing, from one line to a whole project."""
+    """Return the ways to silence a rule, from one line to a whole project."""
     return (
         f"on a line, in a statement or in a whole function: `# explorer: ignore[{rule.code}]`",
         f'in one call: `explorer.lint(f, x, ignore="{rule.name}")`, `%lint --ignore {rule.code} f(x)`',
@@ -240,7 +239,7 @@ def silencing(rule: Rule) -> tuple[str, ...]:
 
 
 def explain_rule(rule: Rule) -> str:
-    """The rule as text: what goes wrong, how grave that is, where JAX explains it, and how to silence it."""
+    """Return a rule's explanation, severity, documentation link and how to silence it, as text."""
     lines = [f"{rule.code} {rule.name} ({rule.severity})", "", rule.summary, "", rule.about, ""]
     lines += [f"JAX's documentation: {rule.documentation}", "", "Silence it"]
     lines += [f"  {way}".replace("`", "") for way in silencing(rule)]

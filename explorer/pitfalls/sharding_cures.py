@@ -1,4 +1,4 @@
-"""A cure of what is gathered or whole by mistake, tried: the program is compiled with it, and says what it brings."""
+"""Trials of sharding fixes: the program is compiled with a fix, and the gain is reported."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PARTS = re.compile(r"\([^()]*\)|'[^']*'|None")
 
 
 class NotTried(Exception):
-    """Why a cure can't be tried."""
+    """Reason why a fix can't be tried."""
 
 
 @dataclass(frozen=True)
 class _Need:
-    """Bytes that each device sends, and that it takes at most; 0 for the latter where the compiler doesn't say it."""
+    """Bytes that each device sends and allocates. `takes` is 0 if the compiler doesn't report memory."""
 
     sends: int
     takes: int
@@ -45,15 +45,15 @@ class _Need:
         return _Need(int(capture.collectives.wire), takes)
 
     def cost(self, before: _Need) -> float:
-        """What is sent and taken, each held against what it was."""
+        """Return bytes sent plus bytes allocated, each relative to `before`."""
         return self.sends / max(before.sends, 1) + self.takes / max(before.takes, 1)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a cure gives another sharding."""
+    """Place that gets another sharding: an argument, or outputs of equations."""
 
-    shape: tuple[int, ...]  # of what gets it
+    shape: tuple[int, ...]  # of the array
     spec: PartitionSpec | None  # the sharding; None where it is open
     argument: int | None = None  # the position among the arrays that are passed, if it is one
     results: tuple[tuple[int, int], ...] = ()  # else equations by their `id`, each with which of its outputs is meant
@@ -61,16 +61,16 @@ class _Place:
 
 @dataclass
 class CureTrials:
-    """Compiles a program with cures, some of them."""
+    """Compiles a program with fixes, up to a limit."""
 
     backend: Backend  # what compiles it
     left: int = _MOST  # how many more are compiled
     _trials: dict[Any, _Need] = field(default_factory=dict[Any, _Need])
 
     def outcome(self, evidence: Evidence, waste: Waste, line: int) -> str:
-        """What a cure brings, or why nobody tried: `tried: each device sends 8.4 MB → 0 B`.
+        """Return what a fix gains, or why it wasn't tried: `tried: each device sends 8.4 MB → 0 B`.
 
-        Where the cure leaves the sharding open, what splits one dimension is tried, and the best of it is named.
+        If the fix leaves the sharding open, splits along single dimensions are tried, and the best is named.
         """
         if evidence.capture is None or evidence.traced is None:
             return "not tried: there is no compiled program"
@@ -103,15 +103,15 @@ class CureTrials:
         request = CompileRequest(evidence.function, tuple(evidence.args), evidence.kwargs, traced=traced)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what the program as it is was warned of already
+                warnings.simplefilter("ignore")  # warnings of the original program were shown already
                 return _Need.of(compile_stages(replace(request, backend=self.backend)).capture)
-        except Exception as error:  # whatever a compiler raises of a program that nobody wrote
+        except Exception as error:  # the compiler may raise anything for a generated program
             cause = str(error.__cause__ or error).strip().partition("\n")[0]
             raise NotTried(f"it doesn't compile so: {cause}") from error
 
 
 def _compared(before: _Need, after: _Need) -> str:
-    """`each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`."""
+    """Return `each device sends 8.4 MB → 2.1 MB, takes 45 MB → 23 MB`."""
     less: list[str] = []
     more: list[str] = []
     for verb, was, now in (("sends", before.sends, after.sends), ("takes", before.takes, after.takes)):
@@ -136,10 +136,10 @@ def _written(spec: PartitionSpec) -> str:
 
 
 def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
-    """What a cure gives another sharding.
+    """Return where a fix applies another sharding.
 
     Raises:
-        NotTried: Nobody knows what, or of what shape.
+       NotTried: The place or its shape is unknown.
     """
     if waste.kind == "idle":
         raise NotTried("what to split is a choice of yours")
@@ -159,11 +159,11 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
 
 
 def parse_spec(text: str) -> PartitionSpec:
-    """`P('data', None, ('x', 'y'))` → the partition spec.
+    """Parse `P('data', None, ('x', 'y'))` as a partition spec.
 
     Example:
-        >>> tuple(parse_spec("P('data', None, ('x', 'y'))"))
-        ('data', None, ('x', 'y'))
+       >>> tuple(parse_spec("P('data', None, ('x', 'y'))"))
+       ('data', None, ('x', 'y'))
     """
     parts = _PARTS.findall(text[1:].strip()[1:-1])
     axes = [tuple(_AXES.findall(part)) for part in parts]
@@ -171,7 +171,7 @@ def parse_spec(text: str) -> PartitionSpec:
 
 
 def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _Place:
-    """The argument: its position among the arrays that are passed, of which the program may have dropped some."""
+    """Return the argument's place: its index among the passed arrays, of which the program may have dropped some."""
     assert evidence.capture is not None
     graph = evidence.capture.hlo.graph
     entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
@@ -197,10 +197,10 @@ def _output(evidence: Evidence, number: int, spec: PartitionSpec | None) -> _Pla
 
 
 def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -> Iterator[tuple[int, int]]:
-    """What a line gives to others, of the size of what is gathered or made whole."""
+    """Yield the outputs of a line that have the size of the wasted array."""
     for equation in evidence.program.equations:
         caller = equation.body.caller
-        # Of what is inside of a call on the same line the call's result counts.
+        # If a call on the line contains the equation, the call's result counts.
         if _is_on(evidence, equation, line) and not (caller is not None and _is_on(evidence, caller, line)):
             for at, variable in enumerate(equation.outputs):
                 shape: Any = getattr(variable.aval, "shape", ())
@@ -210,7 +210,7 @@ def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -
 
 
 def _is_given(evidence: Evidence, equation: Equation, variable: Any, line: int) -> bool:
-    """Whether an equation's output is used by other lines than its own, or comes out of the jaxpr."""
+    """Return True if an output is used by other lines, or returned."""
     body = equation.body
     users = [user for user in body.equations if variable in _variables(user.inputs)]
     return variable in _variables(body.raw.outvars) or any(not _is_on(evidence, user, line) for user in users)

@@ -1,7 +1,7 @@
-"""What a function can reach by name besides its arguments, before and after a trace: globals, closures, `self`.
+"""Snapshots of what a function can reach by name besides its arguments: globals, closures, `self`.
 
-Nothing of the user's runs: attributes come from `__dict__` and slots, values are compared by identity or, for plain
-numbers and strings, by value, and a walk ends after some thousands of objects.
+No user code runs: attributes come from `__dict__` and slots, values are compared by identity, and only plain numbers
+and strings by value. A walk ends after some thousands of objects.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.model.declared import cached_property
 from explorer.model.stage import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
@@ -52,17 +51,17 @@ _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard lib
 
 @dataclass(frozen=True, repr=False)
 class Container:
-    """A container, and what was in it: both kept alive, so that an address names no other object later."""
+    """Container with its content. Both are kept alive, so that addresses stay unique."""
 
     value: Any  # the list, dict, set, object, …; None for the names themselves
     path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`
-    inner: dict[str, Any]  # by how Python goes on: `[0]`, `['loss']`, `.calls`; by name for the names
-    content: Any = None  # what tells that it was changed in place where `inner` doesn't
+    inner: dict[str, Any]  # by access path: `[0]`, `['loss']`, `.calls`; names by name
+    content: Any = None  # fingerprint of changes in place that `inner` doesn't show
 
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """What is at a path is not what was there before."""
+    """Difference between two snapshots at a path."""
 
     path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`
     before: Any  # before, after: the values; `Ellipsis` for none
@@ -79,22 +78,22 @@ class Snapshot:
     # the containers, by address; what has the address 0 are the names
     holders: dict[int, Container] = field(default_factory=dict[int, Container])
 
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        """All that was seen, by path."""
-        return {holder.path + name: value for holder in self.holders.values() for name, value in holder.inner.items()}
+    def __post_init__(self) -> None:
+        self.values = {
+            holder.path + name: value for holder in self.holders.values() for name, value in holder.inner.items()
+        }
 
     def path_of(self, value: Any) -> str:
-        """How a container is reached; empty if it is not."""
+        """Return the path of a container, or ""."""
         holder = self.holders.get(id(value))
         return holder.path if holder is not None else ""
 
     def changes(self, later: Snapshot) -> Iterator[Change]:
-        """What differs in a later snapshot, in the containers that both have."""
+        """Yield the differences in containers that both snapshots have."""
         for address, now in later.holders.items():
             was = self.holders.get(address)
             if was is None:
-                continue  # what holds it says that it is new
+                continue  # its holder's change covers it
             for name in was.inner | now.inner:
                 before, after = was.inner.get(name, ...), now.inner.get(name, ...)
                 if before is not after and not same(before, after):
@@ -103,7 +102,7 @@ class Snapshot:
                 yield Change(now.path, was.value, now.value, "content", now.value, now.path)
 
     def tracers(self) -> Iterator[tuple[str, Any, Container]]:
-        """The traced values in it, with their paths and what holds them."""
+        """Yield the traced values, with their paths and containers."""
         for holder in self.holders.values():
             for name, value in holder.inner.items():
                 if is_tracer(value):
@@ -111,26 +110,26 @@ class Snapshot:
 
 
 def snapshot(roots: Mapping[str, Any]) -> Snapshot:
-    """All that can be reached from some named values."""
-    taken = Snapshot({0: Container(None, "", dict(roots))})
+    """Take a snapshot of what can be reached from named values."""
+    holders = {0: Container(None, "", dict(roots))}
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MOST
     while waiting and left > 0:
         path, value, depth = waiting.popleft()
-        if is_plain(value) or id(value) in taken.holders or depth > _DEEPEST:
+        if is_plain(value) or id(value) in holders or depth > _DEEPEST:
             continue
         items, content = _items(value), _content(value)
         if items is not None or content is not None:
             inner = dict(islice(items or (), left))
             left -= len(inner)
-            taken.holders[id(value)] = Container(value, path, inner, content)
+            holders[id(value)] = Container(value, path, inner, content)
             waiting.extend((path + name, item, depth + 1) for name, item in inner.items())
         left -= 1
-    return taken
+    return Snapshot(holders)
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
-    """What is inside of a value, by how Python goes on to it; None for what is no container."""
+    """Return a value's items by access path, or None if the value is no container."""
     kind = kind_of(value)
     if is_tracer(value) or is_a(value, np.ndarray, jax.Array):
         return None
@@ -149,7 +148,7 @@ def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
 
 
 def _elements(value: Any) -> Iterator[tuple[str, Any]]:
-    """The items of a list, tuple, deque or dict, past what a class derived from them makes of iteration."""
+    """Return the items of a list, tuple, deque or dict, without running overridden iteration."""
     if is_a(value, dict):
         items: Iterator[tuple[Any, Any]] = iter(dict[Any, Any].items(value))
         return ((f"[{_key(key, i)}]", item) for i, (key, item) in enumerate(items))
@@ -170,14 +169,14 @@ _CODE = (
 
 
 def _data(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What isn't code among attributes. Double underscores are Python's, and those of libraries with such customs."""
+    """Yield the attributes that aren't code. Double underscores belong to Python and to libraries."""
     for name, item in names.items():
         if type(name) is str and not name.startswith("__") and not is_a(item, *_CODE):
             yield f".{name}", item
 
 
 def _content(value: Any) -> Any:
-    """What tells that an array or a set was changed in place; None for what can't be or can't be told."""
+    """Return a fingerprint that changes with an array's or set's content, or None."""
     if type(value) is set:
         return frozenset(map(id, islice(cast(set[Any], value), _MOST)))
     if type(value) is not np.ndarray or value.dtype.hasobject:
@@ -192,7 +191,7 @@ def _key(key: Any, place: int) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are one, or equal numbers or strings."""
+    """Return True for identical values, and for equal numbers or strings of one type."""
     if one is other:
         return True
     if type(one) is not type(other) or not (is_plain(one) or is_a(one, np.generic)):
@@ -204,7 +203,7 @@ _JITTED = kind_of(jax.jit(lambda: None))
 
 
 def reachable(function: Any) -> dict[str, Any]:
-    """What a function, and the user's functions that it names, can reach: globals, closures, `self`."""
+    """Return what a function, and the user's functions that it names, reach by name."""
     named: dict[str, Any] = {}
     waiting, seen = [function], set[int]()
     if not is_exactly(function, FunctionType, MethodType) and is_users_object(function):
@@ -228,7 +227,7 @@ def reachable(function: Any) -> dict[str, Any]:
 
 
 def named_in(name: str, module: str) -> str:
-    """The path of a module's variable where another module has one of this name that is reached first."""
+    """Return the path of a module's variable whose name another module uses too."""
     return f"{name} of {module}"
 
 
@@ -264,7 +263,7 @@ def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def default_values(function: FunctionType) -> dict[str, Any]:
-    """The parameters' defaults by name, which are made once and kept: those that can be changed."""
+    """Return the mutable defaults by parameter name."""
     code, defaults = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
     values = dict(zip(names, defaults, strict=True)) | (function.__kwdefaults__ or {})
@@ -280,7 +279,7 @@ _LONGEST = 40
 
 
 def safe_text(value: Any) -> str:
-    """`3.0`, `a list of 2`, `float32[3]`, `a Model`: a value as a message names it."""
+    """Return a value as a message names it: `3.0`, `a list of 2`, `float32[3]`, `a Model`."""
     kind = kind_of(value)
     if value is ...:
         return "nothing"

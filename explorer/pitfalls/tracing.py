@@ -1,4 +1,4 @@
-"""One trace of a function under observation: its arguments for all their sizes, what ran, and what JAX warned of."""
+"""Trace a function under observation: its symbolic arguments, the calls it makes, and the warnings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from explorer.pitfalls.state import reachable, snapshot
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Trace a function once and keep everything that rules check; without `record`, not which calls were made."""
+    """Trace a function once, and keep all that the rules check. Without `record`, calls are not recorded."""
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
-    if isinstance(target, MethodType) and is_jitted(target.__func__):  # whose `trace` knows no self
+    if isinstance(target, MethodType) and is_jitted(target.__func__):  # its `trace` doesn't pass self
         args = (target.__self__, *args)
         target = target.__func__
     if is_filtered(target):
@@ -48,23 +48,23 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
         record_calls(users) if record else nullcontext() as evidence.recording,
     ):
         try:
-            target = target if hasattr(target, "trace") else jax.jit(_hashable(target))  # which refuses some callables
+            target = target if hasattr(target, "trace") else jax.jit(_hashable(target))  # jit refuses some callables
             traced = target.trace(*args, **kwargs)
             evidence.traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
         except Exception as error:  # the rules say why
             evidence.error = error
     evidence.after = snapshot(reachable(users))
-    return evidence
+    return evidence.collect()
 
 
 def _hashable(function: Any) -> Any:
-    """jax.jit asks for a function's hash, and a model that is called may have arrays to hash."""
+    """Wrap a callable object that hashes by value: jax.jit hashes its function, and a model may hold arrays."""
     by_value = hash_of(kind_of(function)) is not object.__hash__
     return partial(function) if by_value and is_users_object(function) else function
 
 
 def unwrap(function: Any) -> Any:
-    """The user's function below jit, partial() and decorators that name what they wrap in `__wrapped__`."""
+    """Return the user's function below jit, partial() and decorators that set `__wrapped__`."""
     for _ in range(100):  # a decorator may name itself
         if isinstance(function, partial):
             function = function.func
@@ -80,21 +80,21 @@ def unwrap(function: Any) -> Any:
 
 
 def _only_takes_its_name(function: Any) -> bool:
-    """Whether a user's function wraps one of a library's, `@wraps(jnp.sin)`: what it does itself is the user's code."""
+    """Return True if a user's function wraps a library's function, as `@wraps(jnp.sin)` does."""
     own, wrapped = file_of(function), file_of(unwrap(function.__wrapped__))
     return bool(own) and not is_library_file(own) and (not wrapped or is_library_file(wrapped))
 
 
 def file_of(function: Any) -> str:
-    """The file that a Python function was defined in; empty for other callables."""
+    """Return the file that defines a Python function, and "" for other callables."""
     return getattr(getattr(function, "__code__", None), "co_filename", "")
 
 
 @contextmanager
 def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
-    """The warnings within the block, each with its file and line, whatever the user's filters do with them.
+    """Record the warnings of this thread, whatever the user's filters are.
 
-    They are shown as ever, but none is raised: a filter that makes errors of them would end the trace at the first.
+    Warnings are shown as usual, but none is raised: a filter "error" would end the trace at the first one.
     """
     recorded: list[tuple[str, str, int]] = []
     thread = get_ident()
@@ -103,7 +103,7 @@ def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
         show = warnings.showwarning
 
         def listen(message: Any, category: Any, filename: str, lineno: int, *rest: Any, **named: Any) -> None:
-            if get_ident() != thread:  # such as the compiler's, beside a trace: the filters are those of all threads
+            if get_ident() != thread:  # filters are shared by all threads
                 if _is_shown(filters, str(message), category, filename, lineno):
                     show(message, category, filename, lineno, *rest, **named)
                 return
@@ -119,7 +119,7 @@ def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
 
 
 def _is_shown(filters: Sequence[Any], message: str, category: type[Warning], file: str, line: int) -> bool:
-    name = os.path.splitext(os.path.basename(file))[0]  # Python asks for the module's name, which ends so
+    name = os.path.splitext(os.path.basename(file))[0]  # filters match the module's name
     for action, text, kind, module, at in filters:
         if issubclass(category, kind) and at in (0, line) and _matches(text, message) and _matches(module, name):
             return action != "ignore"
@@ -127,12 +127,12 @@ def _is_shown(filters: Sequence[Any], message: str, category: type[Warning], fil
 
 
 def _matches(pattern: Any, text: str) -> bool:
-    """Whether a text is what a filter of warnings asks for: None is any, Python's own filters have plain texts."""
+    """Return True if a warning filter's pattern matches. None matches all; Python's own filters hold plain strings."""
     return pattern is None or (pattern == text if type(pattern) is str else pattern.search(text) is not None)
 
 
 def _users_line(file: str, line: int) -> tuple[str, int]:
-    """The user's line that is running, or the one given; many warnings of JAX's name a line of its own."""
+    """Return the user's line that is running, else the given line: JAX attributes many warnings to its own lines."""
     frame = inspect.currentframe()
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -140,7 +140,7 @@ def _users_line(file: str, line: int) -> tuple[str, int]:
 
 
 def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
-    """The arguments with a symbol for each size that varies; None if none does, or JAX can't take the bounds."""
+    """Replace sizes that vary by symbols. Return None if no size varies, or JAX can't take the bounds."""
     leaves, tree = cast(tuple[list[Any], Any], jax.tree.flatten((list(args), kwargs), is_leaf=_is_described))
     bounds: dict[str, tuple[int, int]] = {}
     numbers = count()
@@ -157,13 +157,13 @@ def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[lis
     try:
         scope = export.SymbolicScope([limit for pair in limits for limit in pair])
         described = list(map(symbolic, leaves))
-    except ValueError:  # no size of theirs is possible
+    except ValueError:  # the bounds admit no size
         return None
     return cast(tuple[list[Any], dict[str, Any]], jax.tree.unflatten(tree, described))
 
 
 def plain_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments at one size each."""
+    """Replace each `InputInfo` by a `ShapeDtypeStruct` of its optimal sizes."""
     return jax.tree.map(_plain, (args, kwargs), is_leaf=_is_described)
 
 
@@ -180,7 +180,7 @@ def _varies(leaf: Any) -> bool:
 
 
 def _shape(leaf: Any, bounds: dict[str, tuple[int, int]], numbers: Any) -> str:
-    """As JAX reads it: `batch, 128`."""
+    """Return a shape as JAX parses it: `(batch, 128,)`. `bounds` collects the bounds of the symbols."""
     low, high = leaf.shape_bounds.min, leaf.shape_bounds.max
     sizes: list[str] = []
     for axis, dimension in enumerate(leaf.shape):

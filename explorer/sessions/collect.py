@@ -1,4 +1,4 @@
-"""What the session knows of each function: the ledger's counts, what is still there of captures and measurements."""
+"""Rows of the session: the ledger's counts, with the captures and measurements still alive, by function."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text
 
 _PLACED = (Capture, Executable, AutoCompile)
-_KEPT = 6  # items of one kind that a row lists, the latest
+_MAX_ITEMS = 6  # of one kind in a row: the latest
 _SIGNATURE = 40  # characters
-# What a result is called on a button; each has the name of its function, and no place.
+# Labels of results on buttons. A result has its function's name, and no place.
 _RESULTS: dict[type, str] = {
     Timing: "timing", Profile: "profile", MemoryUse: "memory", Roofline: "roofline", WhatIf: "what if"
 }  # fmt: skip
 
 
 def watched_ledger() -> Watch | None:
-    """The session's watch; without one the latest other that is on, or else the latest that was."""
+    """Return the session's watch, or else the latest other one that is running, or else the latest."""
     current = session_watch()
     if current is not None:  # an empty ledger is falsy
         return current
@@ -48,13 +48,13 @@ def watched_ledger() -> Watch | None:
 
 
 def collect() -> SessionReport:
-    """The page's content as it is now."""
+    """Return the content of the page as of now."""
     return _Collected(watched_ledger()).report()
 
 
 @dataclass
 class _Function:
-    """A row in the making, and what was made of its function, by kind, the earliest first."""
+    """Row under construction, with its items by kind, earliest first."""
 
     row: SessionRow
     items: dict[str, list[SessionItem]] = field(default_factory=dict[str, list[SessionItem]])
@@ -64,7 +64,7 @@ class _Function:
         self.items.setdefault(kind, []).append(SessionItem(kind, key, text))
 
     def finished(self) -> SessionRow:
-        items = [item for of_kind in self.items.values() for item in of_kind[-_KEPT:]]
+        items = [item for of_kind in self.items.values() for item in of_kind[-_MAX_ITEMS:]]
         return replace(self.row, items=tuple(items))
 
 
@@ -80,17 +80,15 @@ class _Collected:
     def report(self) -> SessionReport:
         if self.watch is not None:
             self.add_ledger(self.watch)
-        # First what knows where its function is defined: the others find it by its name.
+        # Values that know their function's place come first; the others find its row by name.
         for number, value in sorted(remembered_values(), key=lambda item: not isinstance(item[1], _PLACED)):
-            with suppress(Exception):  # one that can't be read costs no other its row
+            with suppress(Exception):  # a faulty value must not cost other rows
                 self.add(number, value)
         with suppress(Exception):
             self.add_unwatched()
         rows = sorted((function.finished() for function in self.functions.values()), key=_by_cost)
         watching = "never" if self.watch is None else "now" if self.watch.on else "once"
-        return SessionReport(
-            tuple(rows), self.operations, self.operation_seconds, watching, tuple(self.notes)
-        )  # fmt: skip
+        return SessionReport(tuple(rows), self.operations, self.operation_seconds, watching, tuple(self.notes))
 
     # The ledger -------------------------------------------------------------------------------------------------------
 
@@ -118,7 +116,7 @@ class _Collected:
                 f"The ledger has dropped its oldest {count_text(ledger.dropped, 'event')}; counts are whole."
             )
 
-    # What was returned ------------------------------------------------------------------------------------------------
+    # Values -----------------------------------------------------------------------------------------------------------
 
     def add(self, number: int, value: object) -> None:
         if isinstance(value, Capture):
@@ -143,14 +141,14 @@ class _Collected:
         if (steady := capture.steady) is not None:
             function.row = replace(function.row, run=steady.median)
         function.add("capture", f"capture:{number}", f"capture {cut_end(capture.signature, _SIGNATURE)}".rstrip())
-        function.items.pop("compiled", None)  # the user's own capture says more
+        function.items.pop("compiled", None)  # the user's own capture has more
         if capture.findings and "findings" not in function.items:
             self.add_findings(function, capture.findings, f"passive:{number}")
 
     def add_findings(self, function: _Function, findings: Findings, key: str) -> None:
         counts = {severity: sum(finding.severity == severity for finding in findings) for severity in _SEVERITIES}
         function.row = replace(function.row, **{f"{severity}s": count for severity, count in counts.items()})
-        function.items.pop("findings", None)  # the latest say what is the case
+        function.items.pop("findings", None)  # the latest replace earlier ones
         if findings:
             function.add("findings", key, count_text(len(findings), "finding"))
 
@@ -175,7 +173,7 @@ class _Collected:
             name = hot_row.name.rpartition(".")[2]
             is_known = (name, hot_row.file, hot_row.line) in self.functions
             if not is_known and hot_row.state != "compiled":
-                continue  # it was never compiled
+                continue  # never compiled
             function = self.of(name, hot_row.file, hot_row.line)
             if function.row.basis != "watched":
                 function.row = replace(
@@ -199,14 +197,14 @@ class _Collected:
         function.add(kind, f"{kind}:{number}", text)
         self.notes += [f"`{value.function}`: {note}" for note in value.notes if note.startswith(EARLIER)]
 
-    # Who a function is ------------------------------------------------------------------------------------------------
+    # Functions --------------------------------------------------------------------------------------------------------
 
     def of(self, name: str, file: str, line: int) -> _Function:
-        """The function of a name and a place."""
+        """Return the function of a name and a place, added if new."""
         key = name, file, line
         if key not in self.functions:
             alike = [at for at in self.functions if at[:2] == key[:2]]
-            # Where the decorators stand is the line of some, the `def` of others.
+            # Some sources report the line of the first decorator, others that of the `def`.
             if len(alike) == 1 and name != "<lambda>" and abs(alike[0][2] - line) < 8:
                 return self.functions[alike[0]]
             place = f"{label(file)}, line {line}" if file else ""
@@ -214,11 +212,11 @@ class _Collected:
         return self.functions[key]
 
     def of_name(self, name: str) -> _Function:
-        """The function of a name alone, the latest of several."""
+        """Return the function of a name, the latest of several; added if new."""
         alike = [function for (other, *_), function in self.functions.items() if other == name]
         return alike[-1] if alike else self.of(name, "", 0)
 
-    # What compiled before anybody watched -----------------------------------------------------------------------------
+    # Compiles before watching -----------------------------------------------------------------------------------------
 
     def add_unwatched(self) -> None:
         for function, signatures in compiled_by_now()():
@@ -227,7 +225,7 @@ class _Collected:
             about = read_function(function, 0, 0)
             is_own = not about.eager and about.file and not about.file.startswith("<frozen")
             key = (about.name, about.file, about.line)
-            if not is_own or key in self.functions or _is_explorers(about.file):
+            if not is_own or key in self.functions or about.file.startswith(_OWN):
                 continue
             place = f"{label(about.file)}, line {about.line}"
             row = SessionRow(*key, place, "before", len(signatures))
@@ -236,10 +234,6 @@ class _Collected:
 
 _SEVERITIES = ("error", "warning", "note")
 _OWN = __file__.rpartition("sessions")[0]
-
-
-def _is_explorers(file: str) -> bool:
-    return file.startswith(_OWN)
 
 
 def _by_cost(row: SessionRow) -> tuple[bool, float, str]:
@@ -255,7 +249,7 @@ def _first(*seconds: float) -> float:
 
 
 def _why(counts: FamilyCounts) -> tuple[str, str]:
-    """Why a function was compiled again, for the reason that came most often, and what would stop it."""
+    """Return the most frequent reason for recompiles and its fix; empty without recompiles."""
     cause = counts.main_cause()
     if cause is None:
         return "", ""
@@ -272,6 +266,6 @@ def _family_text(counts: FamilyCounts) -> str:
 
 
 def families(ledger: Ledger) -> Iterator[tuple[str, FamilyCounts]]:
-    """The functions of a ledger by what stands for them in a key."""
+    """Yield the functions of a ledger by their text in an item's key."""
     for counts in ledger.family_counts:
         yield _family_text(counts), counts

@@ -1,6 +1,6 @@
-"""What JupyterLab's sidebar asks a kernel, as expressions: each answers with a value that is displayed as JSON.
+"""Answers to JupyterLab's sidebar, which sends these calls as expressions and gets JSON.
 
-The sidebar (`view/js/src/sidebar`) asks when it is seen and a cell has ended, and at no other time.
+The sidebar (`view/js/src/sidebar`) calls them only when it is visible and a cell has ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from explorer.view.sessions.link import open_item
 
 
 class Answer:
-    """A value that a front end gets as JSON."""
+    """Value that a front end gets as JSON."""
 
     def __init__(self, **values: Any) -> None:
         self.values = values
@@ -28,7 +28,7 @@ class Answer:
 
 
 def page(known: str = "") -> Answer:
-    """The page, with its version; the version alone where that is known already."""
+    """Return the page with its version, or only the version if the sidebar has it."""
     report = session().report()
     html = content(report)
     version = blake2b(html.encode(), digest_size=8).hexdigest()
@@ -38,11 +38,11 @@ def page(known: str = "") -> Answer:
 
 
 def item(key: str) -> Answer:
-    """An item of a row as HTML, or why there is none."""
+    """Return an item of a row as HTML, or the reason for a failure."""
     return Answer(**open_item(session(), key))
 
 
 def watch() -> Answer:
-    """Watch what compiles from now on; the page as it is then."""
+    """Start watching, and return the page."""
     start_session()
     return page()

@@ -1,4 +1,4 @@
-"""session(): one page for everything that was compiled, with what there is of each function to look at."""
+"""session(): one page for everything that was compiled."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from explorer.view.sessions.link import display_live
 
 
 class Session(Displayable):
-    """What was compiled in this process so far; it is read anew whenever somebody looks.
+    """Everything compiled in this process so far, read whenever it is shown.
 
-    In a notebook it is a page that keeps up while cells run: each function by cost, with its captures, its recompiles,
-    findings, times and memory, each to be opened by a click. It keeps nothing alive: a capture that the user drops is
-    gone from here too.
+    In a notebook it is a page that is updated while cells run: each function by cost, with its captures, recompiles,
+    findings, times and memory, which open by a click. It holds only weak references: a capture that the user drops
+    disappears here too.
 
     Example:
         >>> import explorer as ex, jax, jax.numpy as jnp
@@ -38,41 +38,41 @@ class Session(Displayable):
     """
 
     def report(self) -> SessionReport:
-        """All of it as a value, as it is by now."""
+        """Return the session as a value, as of now."""
         return collect()
 
     @property
     def rows(self) -> tuple[SessionRow, ...]:
-        """A row for each function, the most expensive first."""
+        """Return a row for each function, the most expensive first."""
         return self.report().rows
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """What compiling cost, what was compiled again and why, and what isn't known: sentences."""
+        """Return sentences about the cost of compiling, recompiles and their reasons, and unknown figures."""
         return self.report().summary
 
     @property
     def ledger(self) -> Watch | None:
-        """The ledger that this reads; None where nothing is watched."""
+        """Return the ledger that the session reads; None if nothing is watched."""
         return watched_ledger()
 
     def __getitem__(self, name: str) -> SessionRow:
-        """The row of a function; of several of one name the most expensive.
+        """Return the row of a function, the most expensive of several with this name.
 
         Raises:
-            UnknownNameError: None is called so.
+            UnknownNameError: No function has this name.
         """
         return self.report()[name]
 
     def open(self, key: str) -> Any:
-        """What an item of a row stands for: a capture, a ledger of one function, findings, a profile, ….
+        """Return the object behind an item of a row: a capture, a ledger of one function, findings, a profile, ….
 
         Args:
             key: `SessionItem.key`.
 
         Raises:
             UnknownNameError: There is no such item, or the user has dropped it since.
-            NotRecordedError: What a function compiled can't be had again.
+            NotRecordedError: The function's compile is not available any more.
         """
         kind, _, what = key.partition(":")
         if kind in ("ledger", "compiled"):
@@ -96,12 +96,12 @@ class Session(Displayable):
         return ledger.capture(_last_compile(events, family))
 
     def unseen(self) -> AbstractContextManager[None]:
-        """While this lasts, what the thread compiles is Explorer's own."""
+        """Return a context in which the thread's compiles are not recorded."""
         ledger = watched_ledger()
         return nullcontext() if ledger is None else ledger.unseen()
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write it as one page that opens without a kernel, captures and ledgers in it, and return its path.
+        """Write a page that opens without a kernel, with captures and ledgers, and return its path.
 
         Raises:
             OSError: The file can't be written.
@@ -139,11 +139,11 @@ _session = Session()
 
 
 def session() -> Session:
-    """What was compiled in this session: every function with its captures, recompiles, findings, times and memory.
+    """Return the session: every compiled function with its captures, recompiles, findings, times and memory.
 
-    It reads what there is: the ledger, where what compiles is watched (`%explorer`, `%recompiles`, `ex.watch()`), the
-    captures, executables, measurements and hot paths that are still held, and what JAX's own caches tell of functions
-    that had compiled before; their cost isn't known. It starts nothing itself.
+    It reads the ledger if compiles are watched (`%explorer`, `%recompiles`, `ex.watch()`), all captures, executables,
+    measurements and hot paths still alive, and JAX's own caches, which don't know the cost of a compile. It starts
+    nothing itself.
 
     Returns:
         The session, which shows itself: `.rows`, `.summary`, `.save("session.html")`, `.to_text()`.

@@ -15,8 +15,7 @@ from explorer._jax.profiling import profiling
 from explorer.analysis.profile.build import build_profile
 from explorer.measure.calls import Calls, ready
 from explorer.measure.events import read_events
-from explorer.measure.profile import record
-from explorer.measure.programs import captures_of, profiled_call
+from explorer.measure.profile import captures_of, profiled_call, record
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

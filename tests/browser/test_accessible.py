@@ -43,6 +43,7 @@ def test_axe_finds_nothing(browser: Browser, capture: ex.Capture, tmp_path: Path
     assert violations(view.page) == [], "with a line chosen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["jaxpr", "stablehlo"])
 def test_axe_finds_nothing_in_other_stages(browser: Browser, capture: ex.Capture, tmp_path: Path, stage: str):
     view = opened(browser, capture, tmp_path)
@@ -216,6 +217,7 @@ def test_a_whole_task_by_keyboard_alone(browser: Browser, tmp_path: Path):
 FIGURES = ("Comparison", "MemoryUse", "Roofline", "Sweep", "Timing", "WhatIf")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_in_the_pages_of_results(browser: Browser, tmp_path: Path, dark: bool):
     for name in FIGURES:

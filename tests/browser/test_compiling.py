@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from lab import Browser, Lab
 from playwright.sync_api import expect
 
@@ -27,6 +28,7 @@ KEPT = """() => /"stage":"jaxpr".*"selection"/.test(localStorage.getItem("explor
 START = "void window.jupyterapp.commands.execute('notebook:run-all-cells');"
 
 
+@pytest.mark.slow
 def test_the_stages_before_can_be_used_while_it_compiles(lab: Lab, browser: Browser):
     notebook = browser.open(lab, lab.write("compiling.ipynb", SETUP, "%explore curve(jnp.ones(8))"))
     notebook._do(START)

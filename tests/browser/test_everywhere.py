@@ -71,6 +71,7 @@ def assert_drawn(page: Page) -> None:
 # Servers --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_in_notebook_7_the_view_is_live_and_still_there_without_a_kernel(notebook7: Lab, browser: Browser):
     name = notebook7.write("seven.ipynb", CODE.format(rows=8).replace("ex.explore", "cap = ex.explore") + "\ncap")
     opened = browser.open(notebook7, name)
@@ -110,6 +111,7 @@ new MutationObserver((_, observer) => {
 """
 
 
+@pytest.mark.slow
 def test_a_view_lives_whatever_became_of_the_outputs_before_it(lab: Lab, browser: Browser):
     """Cleared and saved, or a page that was reloaded without saving: code in another output would be gone."""
     name = lab.write("many.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10)))
@@ -181,6 +183,7 @@ def running_marimo(home: Path, capture: ex.Capture) -> Iterator[str]:
             server.wait(30)
 
 
+@pytest.mark.slow
 def test_in_marimo_the_view_is_interactive_and_not_cut_off(browser: Browser, capture: ex.Capture, tmp_path: Path):
     with running_marimo(tmp_path, capture) as url:
         page = browser.context.new_page()

@@ -83,6 +83,7 @@ def test_the_cure_is_written_into_a_new_cell_and_prints_in_every_call(
     live.shut_down()
 
 
+@pytest.mark.slow
 def test_the_keyboard_writes_it_too_and_what_the_proof_prints_is_in_no_cell(lab: Lab, browser: Browser):
     live = opened(lab, browser, "silent.ipynb", SETUP, "%lint loss(jnp.ones(2))")
     live.run_all()
@@ -101,6 +102,7 @@ def test_the_keyboard_writes_it_too_and_what_the_proof_prints_is_in_no_cell(lab:
     live.shut_down()
 
 
+@pytest.mark.slow
 def test_saved_and_opened_without_a_kernel_the_proven_cure_is_still_written(lab: Lab, browser: Browser):
     live = opened(lab, browser, "later.ipynb", SETUP, "%lint --fix loss(jnp.ones(2))", "%lint loss(jnp.ones(2))")
     live.run_all()
@@ -118,6 +120,7 @@ def test_saved_and_opened_without_a_kernel_the_proven_cure_is_still_written(lab:
     again.page.close()
 
 
+@pytest.mark.slow
 def test_in_an_untrusted_notebook_everything_is_there_to_be_read(lab: Lab, browser: Browser):
     live = opened(lab, browser, "theirs.ipynb", SETUP, "%lint --fix loss(jnp.ones(2))")
     live.run_all()

@@ -73,6 +73,7 @@ def stage(page: Page, name: str) -> None:
     whole(page)
 
 
+@pytest.mark.slow
 def test_the_small_picture_is_drawn_again_when_the_theme_changes(page: Page):
     page.get_by_role("button", name="zoom in").click()
     small = page.locator(".minimap canvas")
@@ -197,6 +198,7 @@ def test_the_minimap_shows_where_one_is_and_moves_there(page: Page):
     expect(minimap).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_however_much_is_opened_no_more_than_five_hundred_boxes_are_drawn(page: Page):
     page.get_by_role("button", name="fit").click()
     for _ in range(25):

@@ -50,6 +50,7 @@ def row(view: Locator, name: str) -> Locator:
     return view.locator(f'[data-key="{name}"]')
 
 
+@pytest.mark.slow
 def test_it_moves_while_the_cell_runs_opens_the_capture_and_is_there_without_a_kernel(
     lab: Lab, browser: Browser, tmp_path: Path
 ):

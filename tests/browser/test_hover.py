@@ -68,6 +68,7 @@ def test_a_line_of_the_source_lights_what_it_became(mode: tuple[View, str], capt
     expect(view.root.locator(".middle .over")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_what_the_pointer_is_over_lights_its_line(mode: tuple[View, str], capture: ex.Capture):
     view, name = mode
     place(view, name, capture).hover()

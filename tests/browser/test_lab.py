@@ -16,6 +16,7 @@ def notebook(lab: Lab) -> str:
     return lab.write("tiny.ipynb", f"from IPython.display import HTML, display\nx = 41\ndisplay(HTML('''{HTML}'''))")
 
 
+@pytest.mark.slow
 def test_a_module_script_runs_live_and_again_after_save_shutdown_and_reopen(lab: Lab, browser: Browser, notebook: str):
     live = browser.open(lab, notebook)
     live.run_all()
@@ -31,6 +32,7 @@ def test_a_module_script_runs_live_and_again_after_save_shutdown_and_reopen(lab:
     again.shut_down()
 
 
+@pytest.mark.slow
 def test_an_untrusted_notebook_keeps_the_html_and_drops_the_script(lab: Lab, browser: Browser):
     output = nbformat.v4.new_output("display_data", {"text/html": HTML, "text/plain": "static"})
     opened = browser.open(lab, lab.write("stranger.ipynb", "x = 41", outputs=[output]))
@@ -40,6 +42,7 @@ def test_an_untrusted_notebook_keeps_the_html_and_drops_the_script(lab: Lab, bro
     opened.shut_down()
 
 
+@pytest.mark.slow
 def test_the_theme_can_be_switched(lab: Lab, browser: Browser, notebook: str):
     opened = browser.open(lab, notebook)
     body = opened.page.locator("body")
@@ -49,6 +52,7 @@ def test_the_theme_can_be_switched(lab: Lab, browser: Browser, notebook: str):
     opened.shut_down()
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_fails_the_run(lab: Lab, browser: Browser):
     opened = browser.open(lab, lab.write("bad.ipynb", "1 / 0"))
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
@@ -56,6 +60,7 @@ def test_a_cell_that_fails_fails_the_run(lab: Lab, browser: Browser):
     opened.shut_down()
 
 
+@pytest.mark.slow
 def test_a_request_to_the_network_is_seen_and_goes_nowhere(lab: Lab, browser: Browser, notebook: str):
     opened = browser.open(lab, notebook)
     fetched = "fetch('https://example.invalid/x').then(() => 'loaded', () => 'blocked')"
@@ -68,6 +73,7 @@ def test_a_request_to_the_network_is_seen_and_goes_nowhere(lab: Lab, browser: Br
     opened.shut_down()
 
 
+@pytest.mark.slow
 def test_an_error_in_the_script_of_an_output_is_seen(lab: Lab, browser: Browser):
     script = "<script type='module'>document.body.dataset.ran = 'yes'; throw new Error('from an output')</script>"
     opened = browser.open(

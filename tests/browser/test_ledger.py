@@ -98,6 +98,7 @@ def test_a_compile_is_seen_before_its_cell_has_ended(lab: Lab, browser: Browser,
     live.shut_down()
 
 
+@pytest.mark.slow
 def test_what_is_being_traced_now_is_said(lab: Lab, browser: Browser, tmp_path: Path):
     gate = tmp_path / "gate"
     waits = WAITS.format(gate=str(gate))
@@ -134,6 +135,7 @@ def test_a_click_brings_the_capture_and_the_diff(lab: Lab, browser: Browser):
     live.shut_down()
 
 
+@pytest.mark.slow
 def test_the_saved_notebook_shows_what_came_after_the_cell_and_needs_no_kernel(lab: Lab, browser: Browser):
     live = opened(
         lab, browser, "saved.ipynb", SETUP, "step(sizes[0])\nstep(sizes[1]);", "step(sizes[2])\nledger.stop()"
@@ -170,6 +172,7 @@ def page_of(browser: Browser, tmp_path: Path, ledger: Ledger, dark: bool = False
     return page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("tab", ["functions", "stacks", "arguments"])
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, tab: str, dark: bool):
@@ -192,6 +195,7 @@ def test_names_that_are_markup_are_text(browser: Browser, tmp_path: Path):
     assert page.evaluate("typeof hacked") == "undefined"
 
 
+@pytest.mark.slow
 def test_ten_thousand_calls_stay_quick(browser: Browser, tmp_path: Path):
     page = page_of(browser, tmp_path, ledgers.many(10_000))
     assert page.locator("*").count() < 10_000, "what is not in sight is drawn together"
@@ -241,6 +245,7 @@ def test_without_scripts_the_picture_the_cure_and_the_tables_stand(browser: Brow
     context.close()
 
 
+@pytest.mark.slow
 def test_a_chart_grows_while_its_ledger_is_watched(lab: Lab, browser: Browser):
     live = opened(lab, browser, "chart.ipynb", SETUP + ".timeline()", "step(sizes[0])\nstep(sizes[1]);")
     live.run_all()

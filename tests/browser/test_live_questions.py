@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from lab import Browser, Lab
 from playwright.sync_api import Locator, expect
 
@@ -63,6 +64,7 @@ def ask(view: Locator, question: str) -> str:
     return view.locator(".answer").inner_text()
 
 
+@pytest.mark.slow
 def test_all_sixteen_questions_are_answered_in_a_live_notebook(lab: Lab, browser: Browser):
     notebook = browser.open(lab, lab.write("asked.ipynb", WATCH, PROGRAM, SHOW))
     notebook.run_all()

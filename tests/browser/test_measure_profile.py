@@ -225,6 +225,7 @@ def test_a_profile_of_one_line_and_one_kernel(browser: Browser, tmp_path: Path):
     expect(shown.locator(".pf-kernel-row")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_a_profile_of_95_513_instructions_opens_and_says_what_is_left_out(browser: Browser, tmp_path: Path):
     stack = tuple(Frame("/home/ada/deep.py", f"f{i}", i) for i in range(1, 30))
     ops = ops_of(
@@ -267,6 +268,7 @@ def test_a_click_opens_what_was_compiled_coloured_by_its_time(lab: Lab, browser:
     live.shut_down()
 
 
+@pytest.mark.slow
 def test_a_saved_notebook_shows_the_profile_without_a_kernel(lab: Lab, browser: Browser):
     live = notebook(lab, browser, "saved-profile.ipynb")
     title = view(live.page).locator(".pf-title").inner_text()

@@ -50,6 +50,7 @@ def choose_stage(view: View, stage: str) -> None:
     expect(view.root).to_have_attribute("data-stage", stage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_click_on_any_line_and_its_search_give_what_belongs_to_it(view: View, capture: ex.Capture, stage: str):
     choose_stage(view, stage)
@@ -71,6 +72,7 @@ def test_a_click_on_any_line_and_its_search_give_what_belongs_to_it(view: View, 
     assert used == {line for line in LINES if expected[line]}
 
 
+@pytest.mark.slow
 def test_the_line_table_counts_and_chooses_what_belongs_to_each_line(view: View, capture: ex.Capture):
     view.show("lines")
     rows = view.root.locator(".explorer-lines .body [data-file]")

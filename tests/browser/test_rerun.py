@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import CDPSession, expect
 from view import READY
@@ -63,6 +64,7 @@ def growth(notebook: Notebook, runs: int) -> dict[str, float]:
     return {kind: after[kind] / before[kind] for kind in before}
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_run_again_leaves_nothing_behind(lab: Lab, browser: Browser):
     notebook = browser.open(lab, lab.write("again.ipynb", CODE))
     grown = growth(notebook, 6)

@@ -168,6 +168,7 @@ def test_no_page_has_a_path_of_the_machine_that_built_it(pages: dict[str, Target
     assert {name: paths for name, paths in named.items() if paths} == {}
 
 
+@pytest.mark.slow
 def test_every_page_opens_without_a_network_or_an_error(browser: Browser, address: str, pages: dict[str, Targets]):
     """Every one that a person wrote or that has a view on it; of the generated ones without, which are alike, a few."""
     page = browser.context.new_page()
@@ -177,6 +178,7 @@ def test_every_page_opens_without_a_network_or_an_error(browser: Browser, addres
         expect(page.locator("h1").first).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", KINDS)
 def test_axe_finds_nothing(browser: Browser, address: str, name: str, dark: bool):
@@ -238,6 +240,7 @@ def search(page: Page, words: str) -> list[str]:
     return [link.get_attribute("href") or "" for link in page.locator("#search-results ul.search li > a").all()[:5]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
 def test_one_word_leads_to_its_page_first(browser: Browser, address: str, word: str):
     page = opened(browser, address, "index")
@@ -247,6 +250,7 @@ def test_one_word_leads_to_its_page_first(browser: Browser, address: str, word: 
     expect(page.locator("h1").first).to_be_in_viewport()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_a_newcomer_gets_there_by_one_search(browser: Browser, address: str, task: str):
     _, words, name, answer = TASKS[task]

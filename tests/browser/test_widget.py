@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from lab import Browser, Lab
 from playwright.sync_api import expect
 from view import View
@@ -63,6 +64,7 @@ def test_passes_that_a_display_does_not_wait_for_come_by_themselves(lab: Lab, br
     live.shut_down()
 
 
+@pytest.mark.slow
 def test_passes_that_are_too_large_to_keep_are_recorded_on_request(lab: Lab, browser: Browser):
     as_if = 'recording.dump_place = lambda size, always=False: "" if always else None'
     live = browser.open(lab, lab.write("record.ipynb", LARGE.format(as_if=as_if)))

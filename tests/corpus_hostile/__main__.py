@@ -165,7 +165,7 @@ QUESTIONS: tuple[Callable[[Any], Any], ...] = (
 
 def open_result(path: Path) -> None:
     start = path.read_bytes()[:200]
-    kinds = (ex.Timing, ex.Profile, ex.MemoryUse, ex.Peaks)
+    kinds = (ex.Timing, ex.Profile, ex.types.MemoryUse, ex.Peaks)
     shown(next((kind for kind in kinds if f'"kind":"{kind.__name__}"'.encode() in start), ex.Timing).load(path))
 
 
@@ -243,7 +243,7 @@ def open_queries(path: Path) -> None:
     for query in (*text.split("\n"), text):
         try:
             assert len(graph.where(query)) <= len(graph)
-        except ex.QueryError as error:
+        except ex.errors.QueryError as error:
             refused = error
     if refused is not None:
         raise refused

@@ -27,6 +27,7 @@ def test_there_are_notebooks():
     assert "00_start_here.ipynb" in [path.name for path in NOTEBOOKS]
 
 
+@pytest.mark.slow  # `make notebooks` runs every notebook once, with nbval
 @each_notebook
 def test_it_runs_and_shows_nothing_that_is_wrong(path: Path):
     notebook = nbformat.read(path, as_version=4)

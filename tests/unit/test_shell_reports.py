@@ -161,6 +161,7 @@ def test_time_and_profile(report):
     assert all(line["wasted"] is None for line in profiled["lines"])
 
 
+@pytest.mark.slow
 def test_hot_trace_and_visualize(report):
     assert report("hot", "train.py")["threshold"] == 10
     traced = report("trace", "train.py")
@@ -176,6 +177,7 @@ def test_targets(report):
     assert rows["h100"]["memory"] == 84942979072
 
 
+@pytest.mark.slow
 def test_record_and_check(report):
     recorded = report("record", "train.py:step", *TWO)
     assert recorded["files"][0]["path"] == "step.golden"

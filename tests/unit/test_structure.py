@@ -81,10 +81,12 @@ def test_a_cycle_is_seen():
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other_not_even_inside_functions():
     assert cycles(edges(with_types=False)) == []
 
 
+@pytest.mark.slow
 def test_modules_that_name_each_others_types_are_few():
     assert [group for group in cycles(edges(with_types=True)) if len(group) > 4] == []
 
@@ -96,6 +98,7 @@ def hidden_imports(tree: ast.Module):
     return {f"line {node.lineno}: {name}" for node in nodes for name in imported(node) if name.startswith("explorer")}
 
 
+@pytest.mark.slow
 def test_no_room_is_imported_inside_a_function():
     rooms = [name for name in FILES if name not in ROOF and not name.startswith(LAZY)]
     assert {name: hidden for name in rooms if (hidden := hidden_imports(TREES[name]))} == {}
@@ -143,11 +146,11 @@ def in_dialect(identifier: str) -> bool:
     return any(map(DIALECT.fullmatch, parts(identifier)))
 
 
+@pytest.mark.slow
 def test_identifiers_are_words_of_the_field():
     for name, tree in TREES.items():
-        public = (
-            {"ask"} if name in ("explorer.model.capture", "explorer.methods") else set()
-        )  # a person does ask: `capture.ask("why …?")`
+        # A person does ask: `capture.ask("why …?")`.
+        public = {"ask"} if name in ("explorer.model.capture", "explorer.methods") else set()
         named = [f"{word} (line {line})" for word, line in defined(tree) if in_dialect(word) and word not in public]
         held = [f"{word} (line {line})" for word, line in assigned(tree) if word in VAGUE]
         assert (name, named, held) == (name, [], [])
@@ -176,6 +179,7 @@ def complexity(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return total
 
 
+@pytest.mark.slow
 def test_few_functions_have_many_branches():
     nodes = (node for tree in TREES.values() for node in ast.walk(tree))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]

@@ -84,6 +84,7 @@ def terminated(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "files"),
     [
@@ -105,6 +106,7 @@ def test_a_script_that_is_terminated_leaves_its_report(tmp_path, verb, files):
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_terminated_has_the_calls_before(tmp_path):
     (tmp_path / "train.py").write_text(PROFILED)
     verb = ["profile", "train.py:step", "--arg", "f32[8,8]", "--runs", "200", "-o", "a.html", "--format", "json"]
@@ -117,6 +119,7 @@ def test_a_profile_that_is_terminated_has_the_calls_before(tmp_path):
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_verb_that_has_nothing_yet_ends_with_the_signals_status(tmp_path):
     (tmp_path / "train.py").write_text(
         "open('ready', 'w').close()\nimport time\ntime.sleep(60)\ndef step(x): return x\n"

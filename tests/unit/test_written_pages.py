@@ -31,6 +31,7 @@ LONG = {"compiling", "numbers"}  # they rewrite, compare and time
 PAGES = [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in LONG), id=path.stem) for path in QUESTIONS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES)
 def test_the_answers_run(path):
     parser = doctest.DocTestParser()
@@ -54,6 +55,7 @@ def test_there_are_those_of_the_view_and_twenty_more_from_trackers():
     assert all(answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_the_right_side_of_each_line_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,1 +1,1 @@
-"""Two captures compared: matched graphs, and what the compiler did differently."""
+"""Comparison of two captures: matched nodes, changed text, kernels, and figures."""

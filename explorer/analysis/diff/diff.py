@@ -1,4 +1,4 @@
-"""Two captures compared: the fusions gained and lost, the figures that differ, and the difference in a sentence."""
+"""Comparison of two captures: `diff`, gained and lost fusions, changed figures, and a headline."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from explorer.model.text import list_names
 from explorer.model.units import count_text, factor_text
 
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
-_MOST_HELD = 4
+_MAX_OPERATIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """A fused kernel of one side, named by what it holds.
+    """A fused kernel of one side, described by its contents.
 
     Args:
-        name: Of the instruction.
-        holds: Its operations by how often they are in it: `2 multiply, exponential, reduce`.
-        lines: Where they come from, as `function:line` of the innermost frames.
-        instructions: How many it holds.
+        name: Name of the instruction.
+        holds: Its operations with their counts: `2 multiply, exponential, reduce`.
+        lines: Their source lines, as `function:line` of the innermost frames.
+        instructions: Number of instructions inside.
         node: The instruction.
 
     Example:
@@ -54,7 +54,7 @@ class Fusion:
 
 @dataclass(frozen=True, eq=False)
 class Diff(Displayable):
-    """What differs between two captures: see `diff`.
+    """The differences of two captures; see `diff`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -71,7 +71,7 @@ class Diff(Displayable):
 
     @cached_property
     def stages(self) -> Mapping[str, StageDiff]:
-        """By name, the stages that both captures have."""
+        """The stages that both captures have, by name."""
         there = {stage.name for stage in self.b.stages}
         return {s.name: stage_diff(s.name, self.a, self.b) for s in self.a.stages if s.name in there}
 
@@ -88,7 +88,7 @@ class Diff(Displayable):
         return self.stage("hlo")
 
     def stage(self, name: str) -> StageDiff:
-        """One stage's difference; UnknownNameError lists those that both captures have."""
+        """Return the difference of one stage; UnknownNameError lists the common stages."""
         try:
             return self.stages[name]
         except KeyError:
@@ -97,7 +97,7 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_gained(self) -> tuple[Fusion, ...]:
-        """The fused kernels of `b` that `a` has nothing alike of.
+        """The fused kernels of `b` without a counterpart in `a`.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -111,7 +111,7 @@ class Diff(Displayable):
 
     @cached_property
     def fusions_lost(self) -> tuple[Fusion, ...]:
-        """The fused kernels of `a` that `b` has nothing alike of."""
+        """The fused kernels of `a` without a counterpart in `b`."""
         return self._fusions(self.a, self.hlo.only_in_a) if "hlo" in self.stages else ()
 
     @cached_property
@@ -151,7 +151,7 @@ class Diff(Displayable):
 
     @property
     def durations(self) -> tuple[Value, ...]:
-        """Seconds of each step that was done for both compilations: of a cached one nothing can be compared."""
+        """The seconds of each step that ran for both compilations; a cached step can't be compared."""
         one, other = self.a.durations.done, self.b.durations.done
         return tuple(
             Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", ratio_of(one[step], other[step]))
@@ -161,7 +161,7 @@ class Diff(Displayable):
 
     @property
     def headline(self) -> str:
-        """What differs, in a sentence.
+        """The differences in a sentence.
 
         Example:
             >>> import explorer, jax, jax.numpy as jnp
@@ -173,7 +173,7 @@ class Diff(Displayable):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs but times and numbers in names."""
+        """True if only times and numbers in names differ."""
         return not self.values and all(stage.is_empty for stage in self.stages.values())
 
     def __repr__(self) -> str:
@@ -185,33 +185,33 @@ class Diff(Displayable):
             rows += [(f"fusion {word}", text) for text in _fusion_texts(fusions)]
         rows += [
             ("fusion changed", f"{old.name}: {old.holds} → {new.holds}")
-            for old, new in self.fusions_changed[:_MOST_SHOWN]
+            for old, new in self.fusions_changed[:_MAX_SHOWN]
         ]
         head = f"Diff({self.a.function} → {self.b.function}{': nothing differs' * self.is_empty})"
         wide = max((len(name) for name, _ in rows), default=0)
         return "\n".join([head, *(() if self.is_empty else (f"  {name:<{wide}}  {text}" for name, text in rows))])
 
 
-_MOST_SHOWN = 8  # fusions of a kind in a repr
+_MAX_SHOWN = 8  # fusions of a kind in a repr
 
 
 def diff(a: Capture, b: Capture | None = None, *, target: Any = None) -> Diff:
-    """Hold two captures against each other: other shapes, versions, options, hardware, or another text of the function.
+    """Compare two captures: other shapes, versions, options, hardware, or an edited function.
 
-    Operations are matched by what they are and what is around them, not by their names. What only counts otherwise,
-    names with other numbers or lines that moved, is no difference.
+    Operations are matched by their kind and their surroundings, not by their names. Other numbers in names and moved
+    lines are no difference.
 
     Args:
-        a, b: Captures of `explore`, `load` or `open_hlo`; the stages that both have are compared.
-        target: In place of `b`: hardware that need not be here, as for `explore`; `a` is compiled for it once more.
+        a, b: Captures of `explore`, `load` or `open_hlo`; their common stages are compared.
+        target: In place of `b`: hardware that need not be installed, as for `explore`. `a` is compiled for it again.
 
     Returns:
-        The fusions gained and lost, the match of the nodes and the difference of the text of each stage, and the facts
-        and figures that differ. It shows itself in a notebook.
+        The fusions gained and lost, the matched nodes and the text difference of each stage, and the facts and figures
+        that differ. A notebook displays it.
 
     Raises:
-        ArgumentsError: One of them is no capture, or there is a `b` as well as a `target`.
-        NotRecordedError: With a `target`, `a` is from a file or from elsewhere, or its function is gone.
+        ArgumentsError: An argument is no capture, or both `b` and `target` are given.
+        NotRecordedError: With a `target`, `a` comes from a file, or its function no longer exists.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -237,8 +237,8 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     named = [
         f"{count} {op}" if count > 1 else op for op, count in sorted(held.items(), key=lambda one: (-one[1], one[0]))
     ]
-    more = len(named) - _MOST_HELD
-    holds = ", ".join(named[:_MOST_HELD]) + f" and {more} other{'s' * (more > 1)}" * (more > 0)
+    more = len(named) - _MAX_OPERATIONS
+    holds = ", ".join(named[:_MAX_OPERATIONS]) + f" and {more} other{'s' * (more > 1)}" * (more > 0)
     places = dict.fromkeys(
         f"{place.function.rpartition('.')[2]}:{place.line}" for inner in inside if (place := inner.place) is not None
     )
@@ -246,13 +246,13 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
 
 
 def _fusion_texts(fusions: Sequence[Fusion]) -> list[str]:
-    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
+    """Return a text for each distinct fusion with its count, as repeated layers give many; the most frequent first."""
     ranked = Counter((fusion.holds, fusion.lines) for fusion in fusions).most_common()
     first = {(fusion.holds, fusion.lines): repr(fusion)[len("Fusion(") : -1] for fusion in reversed(fusions)}
     texts = [first[kind] + f" (×{count:,})" * (count > 1) for kind, count in ranked]
-    if len(ranked) > _MOST_SHOWN:
-        rest = sum(count for _, count in ranked[_MOST_SHOWN:])
-        texts[_MOST_SHOWN:] = [f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"]
+    if len(ranked) > _MAX_SHOWN:
+        rest = sum(count for _, count in ranked[_MAX_SHOWN:])
+        texts[_MAX_SHOWN:] = [f"{rest:,} more of {len(ranked) - _MAX_SHOWN:,} kinds"]
     return texts
 
 
@@ -260,13 +260,13 @@ def _keys(a: Capture, b: Capture, field: str) -> list[str]:
     return list(dict.fromkeys([*getattr(a, field), *getattr(b, field)]))
 
 
-# What a program costs, as `Value.name` has it, and as a sentence says it.
+# Costs of a program by `Value.name`, and their names in a sentence.
 _COSTS = {"flops": "FLOPs", "bytes accessed": "bytes moved", "temp bytes": "bytes of temporary memory"}
-_SEEN = 0.005  # of a cost, from which on it is another
+_MIN_CHANGE = 0.005  # share of a cost; smaller changes aren't mentioned
 
 
 def headline(stages: Mapping[str, StageDiff], values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """What differs, in a sentence that ends without a full stop: in the stages that both have, and beside them."""
+    """Return the differences as a sentence without a full stop."""
     changed = [name for name, stage in stages.items() if not stage.is_empty]
     if not stages:
         return "the two have no stage in common"
@@ -291,7 +291,7 @@ def _same(values: Sequence[Value]) -> str:
 
 
 def _costs(values: Sequence[Value], a: Capture, b: Capture) -> str:
-    """The kernels, and what of the costs is clearly another; what is the same isn't listed."""
+    """Return the number of kernels and the costs that clearly differ."""
     one, other = (len(running_nodes(capture.hlo.graph)) for capture in (a, b))
     kernels = f"{one:,} → {count_text(other, 'kernel')}" if one != other else f"{count_text(one, 'kernel')} as before"
     by_name = {value.name: value for value in values}
@@ -302,12 +302,12 @@ def _costs(values: Sequence[Value], a: Capture, b: Capture) -> str:
 def _cost(value: Value, name: str) -> str:
     if value.ratio is None:
         return f"{value.a or '–'} → {value.b or '–'} {name}"
-    return f"{factor_text(value.ratio)} the {name}" if abs(value.ratio - 1) >= _SEEN else ""
+    return f"{factor_text(value.ratio)} the {name}" if abs(value.ratio - 1) >= _MIN_CHANGE else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One figure or fact of both sides, as text; `ratio` is b/a where both are numbers above 0.
+    """A figure or fact of both sides as text; `ratio` is b/a if both are positive numbers.
 
     Example:
         >>> import explorer, jax.numpy as jnp

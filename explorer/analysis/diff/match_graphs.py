@@ -1,13 +1,12 @@
-"""Which node of one graph is which of another, where names say nothing: another shape, option, version, or edit.
+"""Matching of the nodes of two graphs without names: for another shape, option, version, or edit.
 
-Nodes are the same operation if they look alike and so does what is around them. Each label of a node, from the most
-telling (place in the source, scope, shape) to the least, is hashed together with those of its operands and readers,
-round after round (Weisfeiler–Leman); equally many nodes of one hash correspond in program order. From the pairs found
-the match spreads along operands and readers, as long as there is no choice. All steps treat both graphs alike, so the
-match of `b` with `a` is that of `a` with `b` turned around.
+Nodes match if they and their surroundings look alike. Each label of a node, from the most specific (place in the
+source, scope, shape) to the least, is hashed with those of its operands and readers, round after round
+(Weisfeiler–Leman). Equally many nodes of one hash match in program order. From these pairs the match spreads along
+operands and readers where there is only one candidate. All steps are symmetric: exchanging the graphs inverts the
+match.
 
-Graphs are compared as if nothing were fused: two compilations of one function fuse differently, and what they compute
-is alike all the same.
+Graphs are compared without fusions: two compilations fuse differently, but compute the same.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from explorer.model.graph import Graph, Ints
 from explorer.model.stage import Source
 from explorer.model.types import parse_type
 
-_HOPS = 64  # plumbing after plumbing
+_MAX_HOPS = 64  # through nested plumbing
 
 
 @dataclass(frozen=True, eq=False)
 class UnfusedDataflow:
-    """Operands without plumbing.
+    """The operands of nodes that compute, through fusions, parameters and tuples ("plumbing").
 
     Args:
-        real: Whether a node computes; a fusion, its parameters and its tuples only pass on, shape `[n]`.
-        start, operand: Compressed rows of the real nodes' operands, all of them real; a plumbing node has none.
-        kernel: The fusion that a node runs in, -1 for none, shape `[n]`.
-        source: The node whose value a node has: itself, or for plumbing what it passes on, shape `[n]`.
+        real: True for a node that computes, shape `[n]`.
+        start, operand: Compressed rows of real nodes' operands, all real; a plumbing node has an empty row.
+        kernel: The fusion around a node, or -1, shape `[n]`.
+        source: The node that computes a node's value, shape `[n]`.
     """
 
     real: NDArray[np.bool_]
@@ -60,7 +59,7 @@ def unfused_dataflow(graph: Graph) -> UnfusedDataflow:
 
 
 def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]:
-    """The node whose value each plumbing node has, -1 for one that computes; and the tuples that fusions return."""
+    """Return the node whose value each plumbing node passes on, or -1, and the root tuples of fusions."""
     code = {op: code for code, op in enumerate(graph.ops)}
     through = np.full(len(graph.names), -1, np.int64)
     inside = np.flatnonzero(kernel >= 0)
@@ -75,7 +74,7 @@ def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]
     through[kernel[roots]] = roots
     tuples = set(roots[graph.op[roots] == code.get("tuple", -1)].tolist())
 
-    # An element of a kernel's tuple is what stands in that place of it.
+    # An element of a kernel's tuple has the value at that index.
     index = graph.attribute_table.integers("index")
     for node in np.flatnonzero(graph.op == code.get("get-tuple-element", -1)).tolist():
         of = _operand(graph, node, 0)
@@ -100,7 +99,7 @@ def _operand(graph: Graph, node: int, position: int) -> int:
 
 def _sources(through: NDArray[np.int64]) -> Ints:
     source = np.arange(len(through), dtype=np.int64)
-    for _ in range(_HOPS):
+    for _ in range(_MAX_HOPS):
         next_ = np.where(through[source] >= 0, through[source], source)
         if (next_ == source).all():
             break
@@ -116,7 +115,7 @@ _ROUNDS = (3, 1, 0)
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A graph to compare and, for lines that moved, the sources."""
+    """One graph of a comparison, and the sources that identify lines that moved."""
 
     graph: Graph
     sources: Mapping[str, Source] | None = None
@@ -127,7 +126,7 @@ class Side:
 
     @cached_property
     def readers(self) -> tuple[Ints, Ints]:
-        """The operands of the flow turned around, with the place among the reader's operands packed in."""
+        """The inverse of the flow's operands as compressed rows: starts, and edges."""
         edge = np.argsort(self.flow.operand, kind="stable")
         start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph.names) + 1))
         return start.astype(np.int32), edge.astype(np.int32)
@@ -150,7 +149,7 @@ class Side:
 
     @cached_property
     def weight(self) -> Ints:
-        """How much a node says about the kernel that holds it: a constant that is spread says little."""
+        """The weight of each node in matching its kernel: constants and reshapes count little."""
         table = np.asarray([1 if op in _COMMON else 10 for op in self.graph.ops] or [0], np.int32)
         return table[self.graph.op]
 
@@ -167,7 +166,7 @@ class Side:
         return self.column(self.graph.frame, map(self._place, range(len(self.graph.frames))))
 
     def _place(self, frame: int) -> str:
-        """Function and text of the line, which stay when lines are put in above; the number where there is no text."""
+        """Return a frame's function and line text, which survive insertions above; the line number without a text."""
         at = self.graph.frames[frame]
         source = (self.sources or {}).get(at.file)
         lines = source.text.splitlines() if source is not None else []
@@ -181,7 +180,7 @@ def _shape(type_: str) -> str:
 
 
 def _scope(scope: str) -> str:
-    """A scope without the function's own name, which an edit may change."""
+    """Return a scope without the function's own name, which an edit may change."""
     head, slash, rest = scope.partition("/")
     return rest if slash and head.startswith("jit(") else scope
 
@@ -191,7 +190,7 @@ def _hash(text: str) -> int:
 
 
 def _mix(values: Hashes) -> Hashes:
-    """A good scrambling of 64 bits (splitmix64)."""
+    """Scramble 64 bits (splitmix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -199,11 +198,11 @@ def _mix(values: Hashes) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Which node is which.
+    """Matched nodes of two graphs.
 
     Args:
-        there: For each node of `a` its node in `b`, -1 for none, shape `[len(a)]`.
-        back: The same from `b`, shape `[len(b)]`.
+        there: For each node of `a` its node in `b`, or -1, shape `[len(a)]`.
+        back: The inverse, shape `[len(b)]`.
     """
 
     there: Ints
@@ -211,7 +210,7 @@ class Alignment:
 
 
 def match_graphs(a: Side, b: Side) -> Alignment:
-    """Find which nodes of two graphs are the same operation; exact for equal graphs, the same for the same input."""
+    """Match the nodes of two graphs that are the same operation; exact for equal graphs, and deterministic."""
     return _Matching(a, b).run()
 
 
@@ -232,7 +231,7 @@ class _Matching:
         ]
         for i, label in enumerate(labels):
             for rounds in _ROUNDS:
-                # Without neighbours, the weakest labels say too little to pair by order.
+                # Without neighbors, the weakest labels are too vague to pair nodes by order.
                 if rounds or i < 4:
                     self.spread(self.pair(label, rounds))
         for label in labels[:4]:
@@ -245,11 +244,11 @@ class _Matching:
         return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
 
     def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
-        """Match the free nodes of equal hash, where both graphs have equally many of it, in program order."""
+        """Match free nodes of equal hash in program order, if both graphs have equally many."""
         free = self.free(self.a), self.free(self.b)
         if not len(free[0]) or not len(free[1]):
             return []
-        # A pair's two nodes get a hash that no other has: what is around them is told by them.
+        # Both nodes of a pair get a unique hash, which identifies their neighbors.
         pair_of = np.where(self.there >= 0, np.arange(len(self.there)), -1), self.back
         seeds = [_mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)) for pair in pair_of]
         sides = zip((self.a, self.b), pair_of, seeds, strict=True)
@@ -268,7 +267,7 @@ class _Matching:
             self.there[x], self.back[y] = y, x
 
     def spread(self, pairs: list[tuple[int, int]]) -> None:
-        """Along operands and readers, generation by generation, wherever there is only one choice on both sides."""
+        """Extend the match along operands and readers while both sides have exactly one candidate."""
         while pairs:
             proposed = {pair for one in pairs for pair in (*self.operands_of(*one), *self.readers_of(*one))}
             once_a, once_b = Counter(x for x, _ in proposed), Counter(y for _, y in proposed)
@@ -290,7 +289,7 @@ class _Matching:
         return ((old, news[kind]) for kind, old in olds.items() if kind in news)
 
     def only_readers(self, side: Side, taken: Ints, node: int) -> dict[tuple[int, int], int]:
-        """The free readers of a node that alone among them read it with their operation and in their place."""
+        """Return the free readers of a node that are unique by operation and operand place."""
         start, edges = side.readers
         reader_of: dict[tuple[int, int], int] = {}
         seen: Counter[tuple[int, int]] = Counter()
@@ -303,7 +302,7 @@ class _Matching:
         return {kind: reader for kind, reader in reader_of.items() if seen[kind] == 1}
 
     def plumb(self) -> None:
-        """Kernels by what they hold, then what they are given and give."""
+        """Match kernels by their contents, then their parameters, tuples and elements."""
         a, b = self.a, self.b
         size_a, size_b = _weights(a), _weights(b)
         pairs = np.flatnonzero((self.there >= 0) & (a.flow.kernel >= 0) & a.flow.real)
@@ -311,14 +310,13 @@ class _Matching:
         shared: Counter[tuple[int, int]] = Counter()
         for home, weight in zip(homes, a.weight[pairs].tolist(), strict=True):
             shared[home] += weight
-        # Two that share a kernel differ in the sum of their indices: no tie is left to the order of the graphs.
+        # Candidates for one kernel differ in the sum of indices, so no tie depends on the order of the graphs.
         best = sorted(shared, key=lambda k: (-shared[k], abs(size_a[k[0]] - size_b[k[1]]), k[0] + k[1]))
         for x, y in best:
             is_most = y >= 0 and 2 * shared[x, y] >= max(size_a[x], size_b[y])
             if is_most and self.there[x] < 0 and self.back[y] < 0:
                 self.take([(x, y)])
-        # What a kernel reads is matched by its source; else parameters, tuples and elements of kernels that correspond
-        # go in order, the shape may be what differs.
+        # Parameters match by their source. The rest of matched kernels pairs in order, as shapes may differ.
         sources = _mix(self.back[b.flow.source].astype(np.uint64)), _mix(a.flow.source.astype(np.uint64))
         self.take(self.rest(lambda side: _joined(side.op, sources[side is a])))
         self.take(self.rest(lambda side: _joined(side.op, side.shape)))
@@ -337,7 +335,7 @@ class _Matching:
     def free_plumbing(
         self, side: Side, taken: Ints, label: Callable[[Side], Hashes], name_of: Ints
     ) -> dict[tuple[int, int], list[int]]:
-        """The nodes of kernels that have a match but none themselves, by the kernel's name in `a` and their label."""
+        """Return unmatched nodes of matched kernels, by the kernel in `a` and their label."""
         kernel = side.flow.kernel
         free = np.flatnonzero((taken < 0) & ~side.flow.real & (kernel >= 0))
         home = name_of[kernel[free]]
@@ -365,7 +363,7 @@ def _joined(*columns: Hashes) -> Hashes:
 
 
 def _refined(side: Side, label: Hashes, rounds: int) -> Hashes:
-    """Each node's label with those of its operands, in order, and of its readers, in any order; that `rounds` times."""
+    """Return labels hashed `rounds` times with those of operands, in order, and of readers, in any order."""
     starts, operand = side.flow.start, side.flow.operand
     reader, place = side.reader_of_edge, side.place_of_edge.astype(np.uint64)
     reader_start, edge = side.readers

@@ -1,4 +1,4 @@
-"""One stage of two captures laid over each other: which nodes are the same, and the text of `b` in the names of `a`."""
+"""Comparison of one stage of two captures: matched nodes, and the text of `b` with the names of `a`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from explorer.model.passes import Pass, Passes, measured
 from explorer.model.stage import WrittenLine
 from explorer.model.text_versions import Snapshot, Versions, runs_between
 
-_NONE, _MODULE, _NOWHERE = -2, -3, -4  # the groups of lines without one, of the module's own, and one that no line has
+_NONE, _MODULE, _NOWHERE = -2, -3, -4  # groups of lines without a group, of lines of the module, and of no line
 
 
 @dataclass(frozen=True, eq=False)
 class StageDiff:
-    """What differs in one stage of two sides.
+    """Difference of one stage of two captures.
 
     Args:
-        step: The change as that of a pass: `born` is only in `b`, `died` only in `a`; `before`, `after` and `diff()`
-            are the texts, that of `b` with the names that `a` has, so that other numbers are no difference.
+        step: The change in the form of a compiler pass. `born` exists only in `b`, `died` only in `a`. `before`,
+            `after` and `diff()` give the texts, `b` with the names of `a`, so that renumbering is no difference.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -55,7 +55,7 @@ class StageDiff:
 
     @property
     def pairs(self) -> tuple[tuple[Node, Node], ...]:
-        """The nodes that both have."""
+        """The nodes that both sides have."""
         there = self.alignment.there
         return tuple(
             (Node(self.a.graph, int(i)), Node(self.b.graph, int(there[i]))) for i in np.flatnonzero(there >= 0)
@@ -66,15 +66,14 @@ class StageDiff:
         return not self.step.is_consequential
 
     def name_of(self, node: Node) -> str:
-        """What the text calls a node of either side: by its name in `a`, with a prime if only `b` has it and the name
-        is another one's in `a`."""
+        """Return a node's name in the text: that in `a`; with a prime if only `b` has it and the name is taken."""
         if node.graph is not self.b.graph or node.graph is self.a.graph:
             return node.name
         partner = int(self.alignment.back[node.index])
         return self.a.graph.names[partner] if partner >= 0 else _primed(node.name, self.a.graph)
 
     def text(self, context: int = 3) -> str:
-        """A unified diff of the two texts, without metadata and without what only counts.
+        """Return a unified diff of the two texts, without metadata and renumbering.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -87,7 +86,7 @@ class StageDiff:
 
     @cached_property
     def passes(self) -> Passes:
-        """The change in the form in which the view shows passes."""
+        """The change as `Passes`, the form in which the viewer shows it."""
         assert self.step.versions is not None
         return Passes(self.step.versions, [self.step], links=())
 
@@ -134,7 +133,7 @@ def _filled(groups: Sequence[int]) -> list[int]:
 
 
 class _Overlay:
-    """Two texts as two snapshots of one: the lines that say the same are one row."""
+    """Two texts as two snapshots of one text; equal lines share a row."""
 
     def __init__(
         self, a: Side, b: Side, old: Sequence[WrittenLine], new: Sequence[WrittenLine], alignment: Alignment
@@ -153,7 +152,7 @@ class _Overlay:
         self.computations = {b.graph.groups[i].name: a.graph.groups[at].name for i, at in self.groups.items() if i >= 0}
 
     def names_by_group(self) -> Mapping[int, dict[str, str]]:
-        """By group of `b`: what each of its names is called in `a`. Names are unique in a computation only."""
+        """Return the names of `b` in `a`, by group of `b`: names are unique only within a computation."""
         renames: dict[int, dict[str, str]] = defaultdict(dict)
         for name, group, key in zip(
             self.b.graph.names, self.b.graph.group.tolist(), self.key_of_b.tolist(), strict=True
@@ -162,7 +161,7 @@ class _Overlay:
         return renames
 
     def groups_in_a(self) -> dict[int, int]:
-        """The groups of `b` that `a` has: called in the same way by the same node, or by nobody under the same name."""
+        """Return the group in `a` of each group of `b`: same caller, or without a caller the same name."""
         group_of_a = {self.called(group, group.caller): i for i, group in enumerate(self.a.graph.groups)}
         in_a = {_MODULE: _MODULE, _NONE: _NONE}
         for i, group in enumerate(self.b.graph.groups):
@@ -199,7 +198,7 @@ class _Overlay:
         return self.versions(lines, keys, nodes, sides, snapshots)
 
     def plain_rows(self) -> Callable[[WrittenLine, int], int]:
-        """Finds, for a line without a node and its group in `a`, the next line of that group that says the same."""
+        """Return a function that gives the next equal line without nodes in a group of `a`, or -1."""
         rows: dict[tuple[str, int], list[int]] = defaultdict(list)
         for row, (line, held, home) in enumerate(zip(self.old.lines, self.old.nodes, self.old.homes, strict=True)):
             if not held:
@@ -208,10 +207,10 @@ class _Overlay:
         return lambda line, home: next(left.get((line.without_names, home), iter(())), -1)
 
     def same_row(self, line: WrittenLine, held: Sequence[int]) -> int:
-        """The line of `a` that says the same of the same nodes, about the same operands; -1 if there is none."""
+        """Return the row in `a` with the same text, nodes and operands, or -1."""
         partners = [int(self.back[node]) for node in held]
         row = self.old.row_of.get(partners[0], -1)
-        if row < 0 or self.old.nodes[row] != partners:  # it must hold these nodes and no others
+        if row < 0 or self.old.nodes[row] != partners:
             return -1
         ours = [key for node in held for key in self.key_of_b[_operands(self.b.graph, node)].tolist()]
         theirs = [key for node in partners for key in _operands(self.a.graph, node).tolist()]
@@ -226,7 +225,7 @@ class _Overlay:
         sides: Sequence[bool],
         snapshots: Sequence[Snapshot],
     ) -> Versions:
-        """The columns of every row: those of its first node, in tables that both sides share."""
+        """Return the columns of every row from its first node, with tables shared by both sides."""
         ops, types, frames = _Table(), _Table(), list(self.a.graph.frames)
         moved = len(frames)
         frames += [_moved(frame, moved) for frame in self.b.graph.frames]
@@ -264,7 +263,7 @@ class _Overlay:
         )
 
     def operand_rows(self, nodes: Sequence[Sequence[int]], sides: Sequence[bool]) -> tuple[Ints, Ints]:
-        """Compressed rows of the keys of the operands of each row's nodes: their starts, and the keys."""
+        """Return the operands of each row's nodes as compressed rows: starts, and keys."""
         start, operand = [0], list[int]()
         for held, is_new in zip(nodes, sides, strict=True):
             for node in held:

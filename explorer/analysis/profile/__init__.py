@@ -1,1 +1,1 @@
-"""From a profiler's events to instructions, kernels, source lines and stacks."""
+"""Profiles: recorded events attributed to instructions, kernels, source lines and Python stacks."""

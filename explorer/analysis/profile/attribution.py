@@ -1,11 +1,11 @@
-"""Each moment of each thread to the instruction that it works for.
+"""Attribution of each moment of each thread to an instruction.
 
-A thread works for the innermost event that it is in. Inside a region it works for whoever gave it the work, until the
-runtime goes on from there with other instructions: then what it was given is done. A moment in which several threads
-work is shared among them equally, so what the instructions have adds up to the time in which any of them ran. A thread
-that waits for others has no part in that, unless all do; in a collective, such as an all-reduce, a thread mostly waits.
+A thread works for the innermost event that it is in. Inside a region it works for the instruction that handed over the
+work, until the runtime continues with other instructions. A moment in which several threads work is divided equally
+among them, so the sum over instructions is the time in which any ran. A thread that waits for others counts only if
+all threads wait; in a collective, such as an all-reduce, a thread mostly waits.
 
-By threads, not by instructions: next to a product on seven cores, a sort on one takes an eighth of the machine.
+Time is divided by threads, not by instructions: next to a product on seven cores, a sort on one takes an eighth.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from explorer.model.graph import Floats, Ints
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Timeline
 
-_NOBODY = -1
-_WORK = -2  # less the number of a piece of work: whoever it belongs to
+_UNOWNED = -1
+_WORK = -2  # `_WORK - number` is the unknown owner of a piece of work
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Stretches of time that one thread worked for one instruction: columns of shape `[m]`."""
+    """Stretches of time in which one thread worked for one instruction: columns of shape `[m]`."""
 
     thread: Ints
     start: Floats
@@ -39,11 +39,11 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What each run has of each instruction.
+    """The time of each instruction in each run.
 
     Args:
-        seconds: Its own, shape `[runs, ops]`; each row adds up to `busy`.
-        count: How often it ran, shape `[runs, ops]`.
+        seconds: Own seconds, shape `[runs, ops]`; each row sums to `busy`.
+        count: Number of executions, shape `[runs, ops]`.
         busy: Seconds in which anything ran, shape `[runs]`.
     """
 
@@ -56,8 +56,8 @@ class Shares:
 class _Open:
     """An event that a thread is in.
 
-    `owner` is the op that the thread works for in it. `is_open` says that it stays so whatever runs inside: a loop goes
-    on after an instruction of its body, and a wait after work done meanwhile.
+    `owner` is the op that the thread works for. If `is_open`, the owner stays after nested events: a loop continues
+    after an instruction of its body, and a wait after work done meanwhile.
     """
 
     end: float
@@ -70,12 +70,11 @@ class _Open:
 def segments(
     events: Events, is_control: NDArray[np.bool_] | None = None, is_collective: NDArray[np.bool_] | None = None
 ) -> Segments:
-    """Cut each thread's time at the events in it.
+    """Cut each thread's time at its events.
 
     Args:
-        is_control: Of each op, whether it runs others (`while`, `call`, `conditional`): what passes between these is
-            its own time.
-        is_collective: Of each op, whether it waits for other devices.
+        is_control: True for each op that runs others (`while`, `call`, `conditional`): time between these is its own.
+        is_collective: True for each op that waits for other devices.
     """
     cutting = _Cutting(events, is_control)
     cutting.run()
@@ -84,7 +83,7 @@ def segments(
 
 
 def regions(events: Events) -> dict[int, int]:
-    """By number of a region's event, the op that it works for; without those that work for none."""
+    """Return the op of each region's event, without regions that work for none."""
     cutting = _Cutting(events, None)
     cutting.run()
     owners = {number: cutting.owner(_WORK - work) for number, work in cutting.work_of.items() if work >= 0}
@@ -92,20 +91,16 @@ def regions(events: Events) -> dict[int, int]:
 
 
 class _Cutting:
-    """One pass over all events, with the stack of those that the thread is in.
-
-    It keeps its state for the next event, as a parser does; what it found is read by `segments` and `regions`.
-    """
+    """One pass over all events, with a stack of the events that the thread is in."""
 
     def __init__(self, events: Events, is_control: NDArray[np.bool_] | None) -> None:
         self.events = events
         self.control = (np.zeros(len(events.ops), bool) if is_control is None else is_control).tolist()
         self.stack: list[_Open] = []
         self.thread, self.since = -1, 0.0
-        # Who works for whom is known once all threads were looked at: an owner is an op, _NOBODY, or below that a piece
-        # of work that was handed over.
-        self.given: dict[int, int] = {}  # by the number of the work, its owner
-        self.work_of: dict[int, int] = {}  # by event
+        # Owners are known only after all threads were read. An owner is an op, _UNOWNED, or less: a piece of work.
+        self.given: dict[int, int] = {}  # the owner of each piece of work
+        self.work_of: dict[int, int] = {}  # the piece of work of each event
         self.cut: tuple[list[int], list[float], list[float], list[int], list[bool]] = ([], [], [], [], [])
 
     def run(self) -> None:
@@ -120,10 +115,10 @@ class _Cutting:
             self.close(start)
             top = stack[-1] if stack else None
             if kind == RECORD:
-                self.given[what] = top.owner if top is not None else _NOBODY
+                self.given[what] = top.owner if top is not None else _UNOWNED
                 continue
             if top is not None and top.end < end:
-                end = top.end  # the clock cut off what is not nested
+                end = top.end  # clock resolution: nested events can't end later
             self.emit(start)
             if kind == REGION:
                 self.work_of[number] = what
@@ -134,13 +129,13 @@ class _Cutting:
         if kind == THUNK:
             return _Open(end, what, self.control[what])
         if kind == REGION:
-            return _Open(end, _WORK - what if what >= 0 else _NOBODY, is_region=True)
-        owner = top.owner if top is not None else _NOBODY
+            return _Open(end, _WORK - what if what >= 0 else _UNOWNED, is_region=True)
+        owner = top.owner if top is not None else _UNOWNED
         if kind == WAIT:
             return _Open(end, owner, is_open=True, waits=True)
-        # The runtime, between the instructions of a loop works for the loop, elsewhere for none.
-        is_its = top is not None and top.is_open
-        return _Open(end, owner if is_its else _NOBODY, is_its)
+        # The runtime works for a loop between the loop's instructions, elsewhere for no op.
+        in_loop = top is not None and top.is_open
+        return _Open(end, owner if in_loop else _UNOWNED, in_loop)
 
     def close(self, time: float) -> None:
         stack = self.stack
@@ -148,11 +143,11 @@ class _Cutting:
             self.emit(stack[-1].end)
             closed = stack.pop()
             if stack and not (closed.is_region or closed.waits or stack[-1].is_open):
-                stack[-1].owner = _NOBODY  # the runtime went on from there: what it was for is done
+                stack[-1].owner = _UNOWNED  # the runtime continued with other work
 
     def emit(self, time: float) -> None:
-        """Add the stretch since the last change, of the innermost event that the thread was in."""
-        if self.stack and self.stack[-1].owner != _NOBODY and time > self.since:
+        """Add the stretch since the last change, of the innermost event."""
+        if self.stack and self.stack[-1].owner != _UNOWNED and time > self.since:
             top = self.stack[-1]
             thread, start, end, owner, waits = self.cut
             thread.append(self.thread)
@@ -164,10 +159,10 @@ class _Cutting:
 
     def owner(self, code: int) -> int:
         for _ in range(len(self.given) + 1):
-            if code >= _NOBODY:
+            if code >= _UNOWNED:
                 return code
-            code = self.given.get(_WORK - code, _NOBODY)
-        return _NOBODY  # work that hands over itself, in damaged input
+            code = self.given.get(_WORK - code, _UNOWNED)
+        return _UNOWNED  # a cycle in damaged input
 
     def segments(self) -> Segments:
         kinds = (np.int32, np.float64, np.float64, np.int64, bool)
@@ -178,12 +173,12 @@ class _Cutting:
         return Segments(thread[owned], start[owned], end[owned], op[owned].astype(np.int32), waits[owned])
 
 
-# Of one start and one end, which event is around the others.
+# Nesting of events with equal start and end, outermost first.
 _RANK = {REGION: 0, BETWEEN: 1, THUNK: 2, WAIT: 3, RECORD: 4}
 
 
 def _in_order(events: Events) -> NDArray[np.intp]:
-    """The order in which to look at events: by thread, by start, what is around others first; of the host, nothing."""
+    """Return the order of events: by thread, start, and enclosing events first; without host events."""
     used = np.flatnonzero(events.kind != HOST)
     rank = np.asarray([_RANK.get(kind, 0) for kind in range(HOST)])[events.kind[used]]
     start, length = events.start[used], events.end[used] - events.start[used]
@@ -191,7 +186,7 @@ def _in_order(events: Events) -> NDArray[np.intp]:
 
 
 def shares(events: Events, cut: Segments) -> Shares:
-    """Share each moment of each run among the threads that work in it."""
+    """Divide each moment of each run among the threads that work in it."""
     runs, ops = len(events.windows), len(events.ops)
     run = run_at(events.windows, cut.start)
     last = events.windows[np.maximum(run, 0), 1] if runs else cut.end
@@ -212,7 +207,7 @@ def shares(events: Events, cut: Segments) -> Shares:
 
 
 def run_at(windows: Floats, start: Floats) -> NDArray[np.int64]:
-    """Return the run that each moment is in, -1 for none."""
+    """Return the run of each moment, or -1."""
     run = np.searchsorted(windows[:, 0], start, "right") - 1
     is_in = (run >= 0) & (start < windows[np.maximum(run, 0), 1]) if len(windows) else np.zeros(len(start), bool)
     return np.where(is_in, run, -1)
@@ -224,7 +219,7 @@ def _active(first: NDArray[np.intp], after: NDArray[np.intp], count: int) -> NDA
 
 
 def _summed(passed: Floats, active: NDArray[np.int64]) -> Floats:
-    """By moment, the time that one of those active has had until then."""
+    """Return the time that one active thread has accumulated at each moment."""
     part = np.where(active > 0, passed / np.maximum(active, 1), 0.0)
     return np.concatenate([[0.0], np.cumsum(part)])[: len(part)] if len(part) else part
 
@@ -238,13 +233,13 @@ def _counts(events: Events) -> Floats:
     return np.bincount(where, minlength=runs * ops).reshape(runs, ops).astype(np.float64)
 
 
-_MOST = 20_000
+_MAX_STRETCHES = 20_000
 
 
 def timeline_of(
-    events: Events, cut: Segments, kept: NDArray[np.bool_], rows: Sequence[tuple[int, str]], most: int = _MOST
+    events: Events, cut: Segments, kept: NDArray[np.bool_], rows: Sequence[tuple[int, str]], most: int = _MAX_STRETCHES
 ) -> Timeline:
-    """The stretches of the run in the middle; of more than `most` the longest."""
+    """Return the stretches of the median run, only the longest if there are more than `most`."""
     row_of = {key: row for row, key in enumerate(rows)}
     row = np.asarray([row_of.get((op.program, op.name), -1) for op in events.ops] or [-1], np.int32)
     runs = np.flatnonzero(kept)

@@ -1,4 +1,4 @@
-"""Events and the programs that ran → the rows of a profile."""
+"""Construction of a `Profile` from recorded events and the programs that ran."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from explorer.model.results.profile import LineTime, OpTime, Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.units import duration_text
 
-_SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
-_FAR = 3.0  # of those: a run that took so much more or less was disturbed
+_MAD_SCALE = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+_MAX_DEVIATIONS = 3.0  # standard deviations of an undisturbed run from the median
 _ROUNDING = 1e-6
-_LEEWAY = 0.05  # of the median: no run is left out that is as near
-_FEWEST, _ERRORS = 3, 2.2  # runs, and standard errors to each side: of 10 runs 95 % (Student's t)
-_UNSURE = 0.25  # of what was taken off for the recorder: its events cost 0.2 to 2.4 µs, which averages out in part
-_SLOWED = 1.25  # times as long as calls that aren't recorded
-_WORTH = 0.05  # of a call: as much taken off is worth a note
+_MIN_REACH = 0.05  # share of the median within which no run is left out
+_MIN_RUNS, _ERRORS = 3, 2.2  # standard errors to each side: 95 % for 10 runs (Student's t)
+_OVERHEAD_ERROR = 0.25  # of the subtracted overhead: an event costs 0.2 to 2.4 µs, which partly averages out
+_MAX_SLOWDOWN = 1.25  # of recorded calls, without the recorder's overhead
+_MIN_OVERHEAD_SHARE = 0.05  # of a call: more subtracted overhead is noted
 
 
 def build_profile(
     function: str, signature: str, events: Events, captures: Mapping[int, Capture], plain: float = nan
 ) -> Profile:
-    """The profile of recorded calls.
+    """Return the profile of recorded calls.
 
     Args:
-        function, signature: What was profiled.
-        events: What was recorded, with the windows of the calls.
-        captures: Those of the programs that ran, by number, as far as their text is known.
-        plain: Seconds of a call while nothing records; NaN where that is not known, and nothing is taken off then.
+        function, signature: Of the profiled call.
+        events: Recorded events, with the windows of the calls.
+        captures: Captures of the programs that ran, by number, if their text is known.
+        plain: Seconds of a call without recording; if NaN, no recording overhead is subtracted.
     """
     programs = {number: Instructions(capture.hlo.graph) for number, capture in captures.items()}
     events = resolve_ops(events, programs)
@@ -77,6 +77,10 @@ def build_profile(
         for number, capture in captures.items()
     }
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
+    notes = [*overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())]
+    if left_out := len(kept) - int(kept.sum()):
+        text = f"{left_out} of {len(kept)} runs left out: they took much longer or shorter than the others"
+        notes.insert(0, text)
     ops = _op_rows(ran, device, by_program)
     profile = Profile(
         function=function,
@@ -90,7 +94,7 @@ def build_profile(
         unattributed=device,
         captures=timed,
         host=host_times(events, kept),
-        notes=[*_disturbed_note(kept), *overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())],
+        notes=notes,
         timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
         events=events,
         plain_seconds=plain,
@@ -98,23 +102,24 @@ def build_profile(
     costs = op_costs(profile)
     of_kept = of_runs.seconds[kept] * np.divide(ran.seconds, raw, out=np.zeros(len(raw)), where=raw > 0)
     lines = _line_rows(by_program, _executions(ops, costs), device, _RunTimes(events, of_kept, raw - ran.seconds))
+    rest = device - sum(row.seconds for row in lines)
     return replace(
         profile,
-        # With what each does in all its runs of a call.
+        # Costs of all runs of an op in a call.
         ops=[
             replace(op, count=cost.runs, flops=cost.flops, bytes=cost.bytes)
             for op, cost in zip(ops, costs, strict=True)
         ],
         lines=lines,
-        # Measures are rounded to single precision, and that is no rest.
-        unattributed=_rest(device, sum(row.seconds for row in lines)),
+        # Measures are rounded to single precision; the rounding error isn't unattributed time.
+        unattributed=rest if rest > _ROUNDING * device else 0.0,
     )
 
 
 def steady_runs(walls: Floats) -> NDArray[np.bool_]:
-    """Which runs took about as long as the fast half of them: those that nothing else on the machine disturbed.
+    """Return which runs took about as long as the fast half: those that nothing else on the machine disturbed.
 
-    What disturbs a run makes it longer. Where others run half of the time, the median run is one of those.
+    A disturbance makes a run longer. If others run for half of the time, the median run is disturbed.
 
     Example:
         >>> steady_runs(np.asarray([1.0, 1.01, 5.0, 0.99])).tolist()
@@ -124,7 +129,7 @@ def steady_runs(walls: Floats) -> NDArray[np.bool_]:
         return np.zeros(0, bool)
     fast = np.sort(walls)[: (len(walls) + 1) // 2]
     middle = np.median(fast)
-    far = _FAR * _SPREAD * np.median(np.abs(fast - middle)) + _LEEWAY * middle
+    far = _MAX_DEVIATIONS * _MAD_SCALE * np.median(np.abs(fast - middle)) + _MIN_REACH * middle
     return np.abs(walls - middle) <= far
 
 
@@ -138,7 +143,7 @@ def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Ran:
-    """The instructions that ran, a call, as columns: their node and operation are -1 and empty where unknown."""
+    """Columns of the instructions that ran, per call. An unknown instruction has node -1 and an empty kind."""
 
     ops: Sequence[Op]
     node: Sequence[int]
@@ -187,25 +192,27 @@ def _op_row(ran: _Ran, at: int, device: float, program: _ProgramTime | None) -> 
 
 
 class _RunTimes:
-    """The time of each instruction in each of the runs, for how much lines differ from run to run.
+    """The time of each instruction in each run, for the variation of lines between runs.
 
     Args:
-        events: With the ops that are meant.
-        seconds: Of shape `[runs, ops]`.
-        taken: What was taken off each op for the recorder, which is known to some part of it.
+        events: Events with the ops.
+        seconds: Shape `[runs, ops]`.
+        taken: Recording overhead subtracted from each op, which is known only roughly.
     """
 
     def __init__(self, events: Events, seconds: Floats, taken: Floats) -> None:
         mean = seconds.mean(axis=0) if len(seconds) else np.zeros(len(events.ops))
-        self.unsure = _UNSURE * np.divide(taken, mean, out=np.zeros(len(events.ops)), where=mean > 0)
+        self.unsure = _OVERHEAD_ERROR * np.divide(taken, mean, out=np.zeros(len(events.ops)), where=mean > 0)
         self.relative = np.divide(seconds, mean, out=np.zeros_like(seconds), where=mean > 0)
         self.at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
 
     def intervals(self, ops: Sequence[int], lines: Sequence[int], parts: Sequence[float], count: int) -> Floats:
-        """Of each of `count` lines the least and the most that its mean may be, shape `[2, lines]`; NaN of fewer than
-        3 runs. The columns say that this op has of this line so many seconds, on average."""
+        """Return bounds of each line's mean time, shape `[2, count]`; NaN for fewer than 3 runs.
+
+        The columns give the mean seconds that an op spends for a line.
+        """
         runs = len(self.relative)
-        if runs < _FEWEST:
+        if runs < _MIN_RUNS:
             return np.full((2, count), np.nan)
         at, which, seconds = np.asarray(ops, np.int64), np.asarray(lines, np.int64), np.asarray(parts, float)
         each = np.stack([np.bincount(which, seconds * row[at], count) for row in self.relative])
@@ -223,7 +230,7 @@ def _line_rows(
     for number, program in programs.items():
         times = executions.get(number, 1.0)
         parts = list(program.split.parts())
-        # A graph's measures are of single precision: with this the sum is exact.
+        # A graph's measures have single precision; the scale makes the sum exact.
         scale = program.seconds / (sum(part for *_, part in parts) or 1.0)
         for node, file, line, part in parts:
             columns[0].append(runs.at.get((number, program.graph.names[node]), 0))
@@ -247,14 +254,14 @@ def _line_rows(
 
 
 def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
-    """What was taken off for the recorder, and how much longer recorded calls were even so."""
+    """Return notes on subtracted recording overhead, and on recorded calls that took longer even so."""
     notes: list[str] = []
-    if overhead.total > _WORTH * wall:
+    if overhead.total > _MIN_OVERHEAD_SHARE * wall:
         notes.append(
             f"{duration_text(overhead.total)} of recording were taken off a call: {duration_text(overhead.each)} for "
             f"each of {overhead.events:,.0f} events; shares of very short instructions are rough"
         )
-    if wall > _SLOWED * plain:
+    if wall > _MAX_SLOWDOWN * plain:
         notes.append(
             f"recorded, a call took {duration_text(wall)} without that; not recorded, {duration_text(plain)}: more "
             "than the recorder costs, so the machine was busy"
@@ -262,20 +269,10 @@ def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
     return notes
 
 
-def _disturbed_note(kept: NDArray[np.bool_]) -> list[str]:
-    out = len(kept) - int(kept.sum())
-    note = f"{out} of {len(kept)} runs left out: they took much longer or shorter than the others"
-    return [note] if out else []
-
-
 def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
-    """Which loops count once still: the profiler didn't see inside them, as where one was compiled as one kernel."""
+    """Return notes on loops that still count once: the profiler sees no iterations of a loop in one kernel."""
     limits = [count_limits(capture.hlo.graph) for capture in captures]
     return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
-
-
-def _rest(whole: float, part: float) -> float:
-    return whole - part if whole - part > _ROUNDING * whole else 0.0
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:
@@ -290,18 +287,18 @@ class _ProgramTime:
     def __init__(self, capture: Capture, time: Floats) -> None:
         self.graph = graph = capture.hlo.graph
         self.split = split_by_line(capture)
-        self.most = _most(self.split.times(), len(graph.names))
+        self.most = _heaviest(self.split.times(), len(graph.names))
         self.stacks: dict[int, tuple[Frame, ...]] = {}
         self.scopes: dict[int, str] = {}
         self.seconds = float(time.sum())
-        self.total = _inside(graph, time)
+        self.total = _nested_seconds(graph, time)
 
     def measure(self, name: str, node: int) -> float:
         values = self.graph.measures.get(name)
         return float(values[node]) if values is not None else float("nan")
 
     def stack(self, node: int) -> tuple[Frame, ...]:
-        """Of the instruction inside that takes most, or of whom it serves; one object for all of one place."""
+        """Return the stack of a kernel's heaviest instruction, or of the node it serves; one object per place."""
         at, row = self.split.origin(int(self.most[node]))
         key = -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
         if key not in self.stacks:
@@ -315,8 +312,8 @@ class _ProgramTime:
         return self.scopes[code]
 
 
-def _most(times: tuple[Ints, Ints, Floats] | None, count: int) -> Ints:
-    """By kernel, the instruction in it that takes most; of anything else itself."""
+def _heaviest(times: tuple[Ints, Ints, Floats] | None, count: int) -> Ints:
+    """Return each kernel's instruction with the most time; for other nodes themselves."""
     most = np.arange(count, dtype=np.int32)
     if times is not None:
         kernel, node, seconds = (column[times[2] > 0] for column in times)
@@ -326,12 +323,12 @@ def _most(times: tuple[Ints, Ints, Floats] | None, count: int) -> Ints:
     return most
 
 
-def _inside(graph: Graph, time: Floats) -> dict[int, float]:
-    """Of each instruction that runs others, the seconds of these, and of those that they run."""
+def _nested_seconds(graph: Graph, time: Floats) -> dict[int, float]:
+    """Return the seconds inside each instruction that calls others, nested calls included."""
     own = np.bincount(graph.group[graph.group >= 0], time[graph.group >= 0], len(graph.groups))
     total = own.copy()
     inside: dict[int, float] = {}
-    # A group is after the group around it in no fixed order: from the deepest up.
+    # Groups have no fixed order, so go from the deepest up.
     for group in sorted(range(len(graph.groups)), key=lambda group: -_depth(graph, group)):
         caller = graph.groups[group].caller
         if caller >= 0 and graph.groups[group].kind != "fusion":

@@ -1,9 +1,9 @@
-"""A recording made usable: its names resolved to instructions, the recorder's own time taken off, the host in words.
+"""Preparation of a recording: names resolved to instructions, recorder overhead subtracted, host events in words.
 
-An event is stamped when it begins, before the recorder has written down what it is; so most of what recording costs is
-in the event itself, and a loop of small steps seems to spend its time in them. Measured on a CPU with JAX 0.10.2: a
-loop of 2,405 events takes 131 µs, and 1,628 µs while it is recorded; its smallest instructions, copies of 8 numbers,
-last 0.2 to 2.4 µs then; and 0.06 µs lie between two events.
+The recorder stamps an event's start before it writes the event down, so most of the overhead is inside the event, and a
+loop of small steps seems to spend its time there. Measured on a CPU with JAX 0.10.2: a loop of 2,405 events takes
+131 µs, and 1,628 µs while recorded; its smallest instructions, copies of 8 numbers, then last 0.2 to 2.4 µs, with
+0.06 µs between two events.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events, Op
 
-# These run other instructions: what passes between those is their own time.
+# Instructions that run others; the time between these is their own.
 CONTROL = frozenset(("while", "conditional", "call", "async-start"))
-# These wait for other devices; they begin and end apart where they are in two halves.
+# Instructions that wait for other devices, whole or split in a start and a done half.
 HALVES = ("", "-start", "-done")
 COLLECTIVE = frozenset(
     f"{name}{part}"
@@ -40,16 +40,16 @@ _UNSAFE = re.compile(r"\W")
 
 
 class Instructions:
-    """The instructions of one program by what a profiler may call them."""
+    """The instructions of one program, by the names that a profiler gives them."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
     def node(self, op: Op) -> int:
-        """The instruction, -1 where the text has none of the name.
+        """Return the index of the instruction, or -1.
 
-        A kernel is called as its instruction, with what is no letter or digit replaced. That tells the kernels of a
-        CUDA graph apart, which are all said to be of the one call that launched it.
+        A kernel is named like its instruction, with special characters replaced. Only this name identifies the kernels
+        of a CUDA graph: their events all name the call that launched it.
         """
         named = self.graph[op.name].index if op.name in self.graph else -1
         if op.kernel and (named < 0 or self.kind(named) in CONTROL):
@@ -64,12 +64,12 @@ class Instructions:
         nodes: dict[str, int] = {}
         for node, name in enumerate(self.graph.names):
             kernel = _UNSAFE.sub("_", name)
-            nodes[kernel] = -1 if kernel in nodes else node  # of two that would be called the same, none
+            nodes[kernel] = -1 if kernel in nodes else node  # ambiguous names are dropped
         return {kernel: node for kernel, node in nodes.items() if node >= 0}
 
 
 def resolve_ops(events: Events, programs: Mapping[int, Instructions]) -> Events:
-    """The same with one op for each instruction, of the name that the text has; an unknown one keeps its own."""
+    """Return the events with one op for each instruction, named as in the text; an unknown op keeps its name."""
     ops: dict[Op, int] = {}
     code: list[int] = []
     for op in events.ops:
@@ -85,18 +85,23 @@ def resolve_ops(events: Events, programs: Mapping[int, Instructions]) -> Events:
     return replace(events, what=what, ops=tuple(ops))
 
 
-_MOST = 1.5e-6  # seconds an event: what is over that is not the recorder's
-_AROUND = 0.1  # of an event's cost lies around it, in the loop that runs it
-_FAST = 0.25  # the quantile of several times that others on the machine don't disturb much
+_MAX_COST = 1.5e-6  # seconds per event; more isn't the recorder's
+_OUTSIDE_SHARE = 0.1  # share of an event's cost outside of it, in the loop that runs it
+_QUANTILE = 0.25
 _STEPS = 50  # of a bisection
-# Of what an op would keep if all were shortened alike: it keeps as much, as no event costs the same; and of all.
-_LEFT, _LEAST = 0.3, 0.1
+# Events cost differently, so an op keeps at least this share of its time after a uniform reduction, and of its time.
+_KEPT_SHARE, _MIN_KEPT = 0.3, 0.1
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """What recording costs: the seconds of each op a call without it, shape `[ops]`; what was taken off for each event
-    and altogether; and how many instructions began, a call."""
+    """The overhead of recording, per call.
+
+    Args:
+        seconds: Seconds of each op without overhead, shape `[ops]`.
+        each, total: Subtracted seconds, for each event and altogether.
+        events: Number of instructions that started.
+    """
 
     seconds: Floats
     each: float
@@ -105,25 +110,25 @@ class Overhead:
 
 
 def undisturbed(seconds: Floats) -> float:
-    """Of several times of the same the one that others on the machine disturbed little; NaN of none.
+    """Return the lower quartile of times, which other processes disturbed little; NaN for none.
 
     Example:
         >>> float(undisturbed(np.asarray([1.0, 1.01, 5.0, 0.99, 7.0])))
         1.0
     """
-    return float(np.quantile(seconds, _FAST, method="lower")) if len(seconds) else float("nan")
+    return float(np.quantile(seconds, _QUANTILE, method="lower")) if len(seconds) else float("nan")
 
 
 def without_overhead(seconds: Floats, weight: Floats, spare: float, others: float = 0.0) -> tuple[Floats, float]:
-    """Take as much as `spare` off, equally from each event, and from no op nearly all that it has.
+    """Subtract up to `spare` seconds, equally from each event, but never nearly all of an op's time.
 
     Args:
-        seconds, weight: Of each op, shape `[ops]`: its time, and how many events it stands for.
-        spare: How much longer a recorded call takes; NaN where that is not known.
-        others: How many events there are that are no op's, such as the host's, and cost as much.
+        seconds, weight: Each op's time and number of events, shape `[ops]`.
+        spare: How much longer a recorded call takes; NaN if unknown.
+        others: Number of other events, such as the host's, with the same cost.
 
     Returns:
-        What is left, and what was taken off for each event.
+        The remaining seconds, and the seconds subtracted for each event.
 
     Example:
         >>> left, each = without_overhead(np.asarray([1e-3, 2e-4]), np.asarray([10.0, 100.0]), 1.1e-4)
@@ -133,8 +138,8 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float, others: floa
     whole = float(seconds.sum())
     if not spare > 0 or not whole > 0:
         return seconds, 0.0
-    most = seconds * (1 - _LEFT * max(1 - spare / whole, _LEAST))
-    low, high = 0.0, _MOST
+    most = seconds * (1 - _KEPT_SHARE * max(1 - spare / whole, _MIN_KEPT))
+    low, high = 0.0, _MAX_COST
     if np.minimum(most, high * weight).sum() + high * others > spare:
         for _ in range(_STEPS):
             each = (low + high) / 2
@@ -146,15 +151,14 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float, others: floa
 def overhead_of(
     events: Events, programs: Mapping[int, Instructions], seconds: Floats, count: Floats, spare: float
 ) -> Overhead:
-    """The time of resolved ops without the recorder's: `seconds` and `count` are those of each a call, shape `[ops]`;
-    `spare` is that of `without_overhead`."""
-    weight = count + _AROUND * _inside(events, programs, count)
+    """Return the overhead of resolved ops. `seconds` and `count` are per call, shape `[ops]`."""
+    weight = count + _OUTSIDE_SHARE * _events_inside(events, programs, count)
     others = (len(events) - float((events.kind == THUNK).sum())) / max(len(events.windows), 1)
     left, each = without_overhead(seconds, weight, spare, others)
     return Overhead(left, each, float((seconds - left).sum()), float(count.sum()))
 
 
-def _inside(events: Events, programs: Mapping[int, Instructions], count: Floats) -> Floats:
+def _events_inside(events: Events, programs: Mapping[int, Instructions], count: Floats) -> Floats:
     at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
     inside = np.zeros(len(events.ops))
     for i, op in enumerate(events.ops):
@@ -172,7 +176,7 @@ def _inside(events: Events, programs: Mapping[int, Instructions], count: Floats)
     return inside
 
 
-# What the runtime calls things, and what they are; the first that is found in the name.
+# Names of the runtime's activities and their meaning; the first match counts.
 _WORDS = (
     (re.compile(r"^PjitFunction\((.*)\)$"), r"jit's call of \1"),
     (re.compile(r"^ParseArguments$"), "reading the arguments"),
@@ -186,9 +190,9 @@ _WORDS = (
 
 
 def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
-    """Seconds a call of each thing that the calling thread did itself, without what it did inside; the longest first.
+    """Return seconds per call of each activity of the calling thread without nested ones, longest first.
 
-    They add up to the wall time, less what of the program ran on that thread.
+    Their sum is the wall time without the program's work on that thread.
     """
     if events.python < 0 or not kept.any():
         return {}
@@ -214,7 +218,7 @@ def host_times(events: Events, kept: NDArray[np.bool_]) -> dict[str, float]:
 
 
 def host_words(host: Mapping[str, float]) -> dict[str, float]:
-    """The same in words: what the runtime splits up, such as the start of a program, together; the longest first.
+    """Return host activities in words, with the runtime's parts of one activity added up, longest first.
 
     Example:
         >>> host_words({"PjitFunction(f)": 2e-5, "ExecutePrepare": 1e-5, "ParseArguments": 5e-6})

@@ -1,8 +1,8 @@
-"""A profile against the peaks of a machine: what its instructions do a call, their least times, and what is waste.
+"""Rooflines: an instruction's work per call, its least time on a machine's peaks, and the time wasted.
 
-What instructions do and move is counted as their seconds are: over all that ran of them. The costs that a program's
-text tells are those of one execution, loops counted as often as the text knows. A call may execute a program several
-times, and loop as often as its values say; the profiler saw how often.
+Work is counted like seconds: over all executions in a call. The text of a program gives the cost of one execution,
+with loops counted as often as the text shows. A call may execute a program several times, and iterate loops as
+often as values require; the profiler recorded how often.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from explorer.model.results.profile_events import THUNK, Events
 from explorer.model.results.roofline import Peaks, Point, Roofline
 from explorer.model.units import bytes_text, duration_text, rate_text
 
-_SEVERAL = frozenset(("sort",))  # these are several events of their own name
-_NEAR = 0.1  # a call at the edge of what was recorded may lack some events: 2.97 is 3
+_REPEATING = frozenset(("sort",))  # operations with several events of their name per execution
+_MAX_ROUNDING = 0.1  # the first or last recorded call may lack events: 2.97 executions are 3
 
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """What one instruction does a call.
+    """The work of one instruction per call.
 
     Args:
-        flops, bytes: Of all its runs; NaN where nobody knows.
-        dtype: What it computes in, as HLO writes it; empty where that is not known.
-        is_matmul: Whether a matrix product or convolution does its work.
-        special: Of the operations, how many take longer than a multiply-add, by HLO's name of the function.
+        flops, bytes: Of all executions; NaN if unknown.
+        runs: Number of executions.
+        dtype: Dtype of the computation, as HLO writes it; empty if unknown.
+        is_matmul: True if a matrix product or convolution does the work.
+        special: Number of operations slower than a multiply-add, by HLO's name of the function.
     """
 
     flops: float
@@ -59,7 +60,7 @@ class OpCost:
 
 
 def op_costs(profile: Profile) -> list[OpCost]:
-    """What each of `profile.ops` does a call, in their order."""
+    """Return the cost per call of each of `profile.ops`, in their order."""
     seen = _starts(profile.events) if profile.events is not None else {}
     by_program: dict[int, list[OpTime]] = {}
     for op in profile.ops:
@@ -67,7 +68,7 @@ def op_costs(profile: Profile) -> list[OpCost]:
     by_op: dict[tuple[int, str], OpCost] = {}
     for program, ops in by_program.items():
         capture = profile.captures.get(program)
-        # Of a program that is unknown the rows have the costs already.
+        # Rows of an unknown program already have their costs.
         rows = [OpCost(op.flops, op.bytes, op.count) for op in ops]
         costs = rows if capture is None else _counted(ops, capture, seen)
         by_op |= {(program, op.name): cost for op, cost in zip(ops, costs, strict=True)}
@@ -75,11 +76,10 @@ def op_costs(profile: Profile) -> list[OpCost]:
 
 
 def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
-    """The costs that a least time may be taken of: NaN where what the text tells is no least.
+    """Return the costs for a least time, NaN if the counts are no lower bound.
 
-    A sort compares as often as the values ask for, by code of the program's own: by counted comparisons one of 300,000
-    floats could be 12 times faster on a CPU, which nobody reaches. What a library does in a call that is no product and
-    no decomposition is not known either.
+    A sort's comparisons depend on the values: counted comparisons gave a bound for 300,000 floats that a CPU misses by
+    a factor of 12. The work of a library call that is no product and no decomposition is unknown.
     """
     is_library = op.op == "custom-call" and not cost.is_matmul
     if not (is_library or op.op == "sort" or cost.special.get("sort")):
@@ -92,7 +92,7 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
     kinds = kernel_kinds(graph)
     nodes = [graph[op.name].index if op.name in graph else -1 for op in ops]
     counts = [seen.get((op.program, op.name), math.nan) for op in ops]
-    once = [_measure(graph, "runs", node) for node in nodes]  # in one execution; 0 where the text doesn't say
+    once = [_measure(graph, "runs", node) for node in nodes]  # runs in one execution; 0 if unknown
     executions = _executions([op.op for op in ops], counts, once)
     loops = _Loops(graph, nodes, counts)
     costs: list[OpCost] = []
@@ -108,9 +108,9 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
 
 
 def with_counted_loops(graph: Graph, events: Events, program: int) -> Mapping[str, Floats]:
-    """The measures of a program, with loops of unknown length counted as often as the profiler saw them run.
+    """Return a program's measures, with loops of unknown length counted as the profiler recorded them.
 
-    What it saw nothing of, as a loop that was compiled as one, stays as the text has it.
+    A loop without recorded iterations, such as one compiled to a single kernel, keeps the count of the text.
     """
     measures = graph.measures
     runs = measures.get("runs")
@@ -147,31 +147,31 @@ def _starts(events: Events) -> dict[tuple[int, str], float]:
 
 
 def _executions(kinds: Sequence[str], counts: Sequence[float], once: Sequence[float]) -> float:
-    """How often a call executes the program: its instructions' starts over those that one execution has of them."""
+    """Return the number of executions of a program in a call, from recorded starts and the counts of the text."""
     ratios = [
-        (kind in _SEVERAL, count / runs)
+        (kind in _REPEATING, count / runs)
         for kind, count, runs in zip(kinds, counts, once, strict=True)
         if runs > 0 and count > 0
     ]
     least = min((ratio for several, ratio in ratios if not several), default=1.0)
     whole = max(round(least), 1)
-    return float(whole) if abs(least - whole) <= _NEAR * whole else max(least, 1.0)
+    return float(whole) if abs(least - whole) <= _MAX_ROUNDING * whole else max(least, 1.0)
 
 
 class _Loops:
-    """How often the instructions of loops of unknown length, and of branches, ran: the profiler saw it."""
+    """Recorded execution counts of loops of unknown length, and of branches."""
 
     def __init__(self, graph: Graph, nodes: Sequence[int], counts: Sequence[float]) -> None:
         self.graph = graph
         self.trips = trip_counts(graph, least=1)
-        self.seen: dict[int, float] = {}  # by group: all that is in it runs as often
+        self.seen: dict[int, float] = {}  # by group: all its instructions run equally often
         for node, count in zip(nodes, counts, strict=True):
             if node >= 0 and count > 0:
                 group = int(graph.group[node])
                 self.seen[group] = min(self.seen.get(group, math.inf), count)
 
     def nearest_seen(self) -> Ints:
-        """For each group, and one more for none, itself if the profiler saw it run, else the kernel's around it."""
+        """Return for each group, and for none, the nearest recorded group around it in its kernel, or -1."""
         nearest = np.full(len(self.graph.groups) + 1, -1, np.int32)
         for index in range(len(self.graph.groups)):
             at = index
@@ -187,9 +187,9 @@ class _Loops:
         return count / self.static_runs(group), count
 
     def static_runs(self, group: int) -> float:
-        """How often one execution runs a group by the text alone, which counts a loop of unknown length once."""
+        """Return the executions of a group according to the text, which counts a loop of unknown length once."""
         product = 1.0
-        for _ in self.graph.groups:  # no group is nested deeper, also where damaged text has a computation call itself
+        for _ in self.graph.groups:  # ends even if a damaged text has a computation that calls itself
             caller = self.graph.groups[group].caller if group >= 0 else -1
             if caller < 0:
                 break
@@ -198,8 +198,8 @@ class _Loops:
         return product
 
 
-_MUCH = 0.02  # of the time: what is worth a note
-_OVER = 1.1  # times the peak: more than what measuring is uncertain by
+_MIN_SHARE = 0.02  # of the time, for a note
+_MAX_EFFICIENCY = 1.1  # of the peak; more exceeds the error of measuring
 
 
 def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
@@ -258,7 +258,7 @@ def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: LineShares, texts: Map
 
 
 def _unknown_note(roofline: Roofline) -> str:
-    if roofline.unknown <= _MUCH * roofline.seconds:
+    if roofline.unknown <= _MIN_SHARE * roofline.seconds:
         return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
     names = ", ".join(
@@ -274,9 +274,9 @@ def _unknown_note(roofline: Roofline) -> str:
 
 
 def _too_fast_note(roofline: Roofline) -> str:
-    """Which kernel beats the peaks most, where one does that counts."""
-    least = _MUCH * roofline.seconds
-    over = [point for point in roofline.points if point.efficiency > _OVER and point.seconds > least]
+    """Return a note on the kernel that exceeds the peaks most, if any does by much."""
+    least = _MIN_SHARE * roofline.seconds
+    over = [point for point in roofline.points if point.efficiency > _MAX_EFFICIENCY and point.seconds > least]
     if not over:
         return ""
     best = max(over, key=lambda point: point.efficiency)
@@ -286,21 +286,21 @@ def _too_fast_note(roofline: Roofline) -> str:
     )
 
 
-_LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))
-_SLOWER = 1.5  # times
-_MUCH_OF_ALL = 0.1  # of the time
+_MIN_RESULT = 32 << 20  # bytes: the C library reuses smaller blocks (M_MMAP_THRESHOLD_MAX of mallopt(3))
+_MIN_SLOWDOWN = 1.5  # of unused memory
+_MIN_POINT_SHARE = 0.1  # of the time
 
 
 def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) -> str:
-    """What is to be said of the kernel that most of the time writes such a result; empty if none does."""
+    """Return a note on the longest kernel that writes a large result to unused memory, or an empty text."""
     whole = sum(point.seconds for point in points)
-    if not 0 < peaks.fresh < peaks.bandwidth / _SLOWER:
+    if not 0 < peaks.fresh < peaks.bandwidth / _MIN_SLOWDOWN:
         return ""
     for point in points:
-        if point.seconds < _MUCH_OF_ALL * whole:
+        if point.seconds < _MIN_POINT_SHARE * whole:
             break
-        size = _result(profile, point) if point.bytes >= _LARGE else 0
-        if size >= _LARGE:
+        size = _result(profile, point) if point.bytes >= _MIN_RESULT else 0
+        if size >= _MIN_RESULT:
             return (
                 f"{point.name} writes a result of {bytes_text(size)} into memory that was not used before, which here "
                 f"no kernel does faster than {rate_text(peaks.fresh, 'B')}; a donated argument of the same type would "
@@ -317,15 +317,13 @@ def _result(profile: Profile, point: Point) -> int:
     return 0
 
 
-BOUNDS = ("unknown", "memory", "compute", "overhead")
-"""What the measure `bound` of a graph counts: what holds an instruction back, as `Peaks.bound` calls it."""
+BOUNDS = ("unknown", "memory", "compute", "overhead")  # names of `Peaks.bound`; a graph's measure `bound` is an index
 
 
 def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
-    """The profile with the seconds wasted of each op and line: what is over the least that `peaks` allow.
+    """Return the profile with the wasted seconds of each op and line: those above the least time on `peaks`.
 
-    The graphs of its captures get them too, as the measure `wasted`, and as `bound` the place in `BOUNDS` of what holds
-    each instruction back.
+    Graphs of its captures get the measures `wasted`, and `bound`: the index in `BOUNDS` of an instruction's limit.
     """
     ops: list[OpTime] = []
     bounds: list[int] = []
@@ -339,7 +337,7 @@ def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
 
 
 def _judged(capture: Capture, number: int, ops: Sequence[OpTime], bounds: Sequence[int]) -> Capture:
-    """A program's capture with the measures `wasted` and `bound` of its `hlo` stage; NaN where neither is known."""
+    """Return a program's capture with the measures `wasted` and `bound`; NaN if unknown."""
     graph = capture.hlo.graph
     node = {name: at for at, name in enumerate(graph.names)}
     wasted, bound = np.full((2, len(graph.names)), np.nan)

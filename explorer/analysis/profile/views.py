@@ -1,7 +1,4 @@
-"""A profile as a person reads it: text, flame graphs by scope or Python stack, parts of kernels, many processes as one.
-
-A loop's body hangs below the line that made the loop, as its stack says.
-"""
+"""Views of a profile: text, flame graphs by scope or Python stack, parts of kernels, and several processes."""
 
 from __future__ import annotations
 
@@ -28,10 +25,10 @@ from explorer.model.stage import library_of
 from explorer.model.text import aligned, cut_end
 from explorer.model.units import count_text, duration_text
 
-_LINES, _KERNELS, _HOST = 12, 6, 4
-_WIDEST = 56
+_MAX_LINES, _MAX_KERNELS, _MAX_HOST = 12, 6, 4
+_MAX_WIDTH = 56
 _BAR = 10
-_LONGER = 1.1  # times as long while it is recorded: worth a word
+_MIN_SLOWDOWN = 1.1  # of recorded calls, to be mentioned
 
 
 def profile_text(profile: Profile) -> str:
@@ -48,10 +45,10 @@ def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
     labels = {file: source.label for file, source in sources}
     is_one_file = len({line.file for line in profile.lines}) <= 1
     rows: list[tuple[str, ...]] = []
-    for line in profile.lines[:_LINES]:
+    for line in profile.lines[:_MAX_LINES]:
         place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
-        rows.append((*_time(line.seconds, line.share), place, cut_end(line.text, _WIDEST)))
-    rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "line")
+        rows.append((*_time(line.seconds, line.share), place, cut_end(line.text, _MAX_WIDTH)))
+    rows += _more([line.seconds for line in profile.lines[_MAX_LINES:]], profile.device_seconds, "line")
     if profile.unattributed > 0:
         share = profile.unattributed / profile.device_seconds
         rows.append((*_time(profile.unattributed, share), "", "no line known"))
@@ -60,17 +57,17 @@ def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
 
 def _op_cells(profile: Profile) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for op in profile.ops[:_KERNELS]:
+    for op in profile.ops[:_MAX_KERNELS]:
         times = f"  ×{op.count:,.0f}" if op.count > 1 else ""
         rows.append((*_time(op.seconds, op.share), op.op, f"{op.name}{times}"))
-    return rows + _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernel")
+    return rows + _more([op.seconds for op in profile.ops[_MAX_KERNELS:]], profile.device_seconds, "kernel")
 
 
 def _headline(profile: Profile) -> str:
     calls = f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call"
     wall, device = duration_text(profile.seconds), duration_text(profile.device_seconds)
     recorded = ""
-    if profile.wall_seconds > _LONGER * profile.seconds or profile.device_seconds > profile.seconds:
+    if profile.wall_seconds > _MIN_SLOWDOWN * profile.seconds or profile.device_seconds > profile.seconds:
         recorded = f"; recorded {duration_text(profile.wall_seconds)}, of which"
     return f"{profile.function}{profile.signature}: {wall} a call{recorded or ','} {device} on the device ({calls})"
 
@@ -78,7 +75,7 @@ def _headline(profile: Profile) -> str:
 def _rest(profile: Profile) -> Iterable[str]:
     share = f" ({profile.gap_seconds / profile.wall_seconds:.0%} of the call)" if profile.wall_seconds else ""
     yield f"device waits  {duration_text(profile.gap_seconds)}{share}"
-    host = list(host_words(profile.host).items())[:_HOST]
+    host = list(host_words(profile.host).items())[:_MAX_HOST]
     if host:
         yield f"host          {', '.join(f'{name} {duration_text(seconds)}' for name, seconds in host)}"
     for note in profile.notes:
@@ -97,14 +94,14 @@ def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, 
     return [(*_time(total, total / whole if whole else 0.0), "", count_text(len(seconds), f"more {what}"))]
 
 
-# HLO's names of operations that wait for other devices.
+# HLO operations that wait for other devices.
 _WAITING = COLLECTIVE | {f"{kind}{half}" for kind in ("ragged-all-to-all", "send", "recv") for half in HALVES}
 
 
 def merge_profiles(profiles: Iterable[tuple[str, Profile]]) -> ProcessProfile:
-    """One profile of many processes' profiles of one function, each with its process's name.
+    """Return one profile of several processes' profiles of one function, each with its process's name.
 
-    Each is looked at once and let go of: in memory stay a number for each instruction and process.
+    Each profile is read once and released: memory holds one number for each instruction and process.
     """
     names: list[str] = []
     calls: list[float] = []
@@ -163,7 +160,7 @@ _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"
 
 
 def flame_of_profile(profile: Profile, by: By = "stack") -> Flame:
-    """The flame graph of what ran in a profile, with its files called as the user knows them."""
+    """Return the flame graph of a profile, with files named as the user knows them."""
     sources = [source for capture in profile.captures.values() for source in capture.sources.items()]
     labels = {file: source.label for file, source in sources}
     return flame(profile.ops, by, profile.function, labels, profile.op_parts)
@@ -176,18 +173,18 @@ def flame(
     labels: Mapping[str, str] | None = None,
     parts: Sequence[OpPart] | None = None,
 ) -> Flame:
-    """The flame graph of a profile's operations.
+    """Return the flame graph of a profile's operations.
 
     Args:
-        ops: What ran; each is a box of its own, inside those that it comes from.
-        by: `scope` for named scopes and modules; `stack` for the user's Python, from the outermost call inwards, where
-            what a library does is one box.
-        function: What the root is called.
-        labels: What a person calls each file: `cell [4]`; its name where that isn't said.
-        parts: The parts of the ops, each with a place of its own; if None, each op is where its stack and scope say.
+        ops: Operations that ran; each is a box inside its callers. by: `scope` for named scopes and modules; `stack`
+        for the user's Python, outermost call first, where all frames of
+            a library are one box.
+        function: Name of the root.
+        labels: Display name of each file, such as `cell [4]`; by default the file's name.
+        parts: Parts of the ops, each with its own place; if None, each op is placed by its stack and scope.
 
     Raises:
-        OptionError: `by` is neither.
+        OptionError: `by` is another text.
     """
     if by not in ("scope", "stack"):
         raise OptionError(f"a flame graph goes by 'scope' or 'stack', not {by!r}.")
@@ -200,7 +197,7 @@ def flame(
         if part.seconds <= 0:
             continue
         program = ops[part.op].program
-        # Parts of one place share their stack as one object, so each stack is walked once.
+        # Parts of one place share one stack object, so each stack is walked once.
         place = (program, part.scope if by == "scope" else id(part.stack))
         if place not in places:
             path = _scopes(part.scope) if by == "scope" else [*_frames(part.stack, labels or {})]
@@ -213,7 +210,7 @@ def flame(
 
 
 class _Boxes:
-    """A tree that grows: a box is known by the one around it and a key, and added where it is not there yet."""
+    """A growing tree. A box is identified by its parent and a key, and added on first use."""
 
     def __init__(self, function: str) -> None:
         self.nodes = [FlameNode(function, "root", 0.0)]
@@ -221,7 +218,7 @@ class _Boxes:
         self._index: dict[tuple[int, object], int] = {}
 
     def nested(self, path: Sequence[FlameNode]) -> int:
-        """The innermost of boxes inside one another, of which the first is in the root."""
+        """Add nested boxes below the root and return the innermost."""
         at = 0
         for node in path:
             at = self.child(at, (node.kind, node.name, node.frame and node.frame.file), node)
@@ -234,8 +231,8 @@ class _Boxes:
             self.own.append(0.0)
         return self._index[parent, key]
 
-    def summed(self) -> list[FlameNode]:
-        """The boxes with their seconds; a box comes after the one around it, so sums are taken from the last one."""
+    def summed(self) -> list[FlameNode]:  # a parent precedes its children, so sum from the end
+        """Return the boxes with the seconds of their children added."""
         seconds = list(self.own)
         for i in range(len(seconds) - 1, 0, -1):
             seconds[self.nodes[i].parent] += seconds[i]
@@ -251,13 +248,13 @@ def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[Flame
     frames = [(frame, library_of(frame.file)) for frame in reversed(stack)]
     if not frames:
         yield FlameNode(_NO_LINE, "none", 0.0)
-    # What is around the user's outermost frame only runs the user's program: a notebook's kernel, a test runner.
+    # Frames around the user's outermost frame only run the program: a notebook's kernel, a test runner.
     users = list(dropwhile(lambda frame: frame[1], frames))
     around = ""
     for frame, package in users or frames:
         label = labels.get(frame.file) or basename(frame.file)
         name = package or f"{frame.function or '?'} ({label}:{frame.line})"
-        if name != around:  # a call within another on one line is the same place; a library is one box
+        if name != around:  # nested calls on one line are one place, and all frames of a library one box
             yield FlameNode(name, "package", 0.0) if package else FlameNode(name, "frame", 0.0, frame=frame)
         around = name
 
@@ -274,7 +271,7 @@ def _program_names(ops: Sequence[OpTime]) -> dict[int, str]:
 
 
 def op_parts(profile: Profile) -> list[OpPart]:
-    """The ops in parts, split as their lines are; one without a capture is one part. They sum to the ops."""
+    """Return the ops in parts, split like their lines; an op without a capture is one part. Parts sum to the ops."""
     by_program = {program: _Places(capture) for program, capture in profile.captures.items()}
     parts: list[OpPart] = []
     for index, op in enumerate(profile.ops):
@@ -317,7 +314,7 @@ class _Places:
         return [(sum(seconds), stacks[stack], scope) for (stack, scope), seconds in by_place.items()]
 
     def place(self, node: int) -> tuple[tuple[Frame, ...], str]:
-        """The stack that an instruction's line is of, one object for each, and the scope there."""
+        """Return the stack of an instruction's line, one object per stack, and its scope."""
         at, row = self.split.origin(node)
         if at < 0:
             return (), ""
@@ -337,10 +334,10 @@ class _Places:
 
 
 def equation_times(profile: Profile) -> list[EquationTime]:
-    """What each equation has of the kernels whose instructions are linked to it; those that have nothing are left out.
+    """Return each equation's time in the kernels linked to it; equations without time are left out.
 
-    An instruction that may be of several equations is shared equally. One that is linked to none has no part here:
-    what the compiler made itself, copies and layout.
+    An instruction linked to several equations is divided equally. An instruction without links, such as a copy that the
+    compiler added, counts for none.
     """
     modules = {op.program: op.module for op in profile.ops}
     rows = [

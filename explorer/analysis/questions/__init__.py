@@ -1,1 +1,1 @@
-"""What a person asks of a capture, and the answers: only what is so, and *not known* where nobody says it."""
+"""Questions about a capture and their answers. An unknown fact is answered with "not known"."""

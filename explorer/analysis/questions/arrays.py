@@ -1,4 +1,4 @@
-"""Answers about arrays: the largest buffers, masks, donation, and what several devices have and send each other."""
+"""Answers about arrays: largest buffers, masks, donation, shardings, and collectives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from explorer.model.text import list_names
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text, count_text, share_text
 
-_LEAST = 8  # of a dimension: smaller squares are no masks
+_MIN_SIZE = 8  # dimensions of a mask or an N×N array are at least this large
 _WHOSE = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant of the program"}
 _NO_DONATION = "No argument is donated."
 _UNREADABLE = "The order in which its text runs could not be followed, so its buffers are not known."
@@ -29,12 +29,12 @@ _UNREADABLE = "The order in which its text runs could not be followed, so its bu
 def _memory(capture: Capture) -> LiveMemory | None:
     try:
         return analyze(capture).live_memory if graph_of(capture, "hlo") is not None else None
-    except Exception:  # a text that runs in no order that can be followed
+    except Exception:  # the schedule of a damaged text can't be read
         return None
 
 
 def largest(capture: Capture) -> Answer:
-    """The largest buffer of all, its maker, and the largest that the program itself makes."""
+    """Return the largest buffer with its maker, and the largest that the program computes."""
     live = _memory(capture)
     if live is None or not len(live):
         return reply("largest", _UNREADABLE if live is None else "There are no buffers.", "unknown")
@@ -66,23 +66,20 @@ def _described(capture: Capture, buffer: Buffer) -> str:
 
 
 def materialised(capture: Capture) -> Answer:
-    """Whether masks and square arrays are buffers of their own, or only ever inside kernels."""
+    """Return whether masks and N×N arrays are buffers, or exist only inside kernels."""
     live = _memory(capture)
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
     made = [buffer for buffer in _by_size(live) if buffer.kind not in _WHOSE]
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
-    text = joined(_masks(capture, masks, live), _squares(capture, masks, squares))
-    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
-    return reply("materialised", text, "exact", "hlo", nodes)
-
-
-def _squares(capture: Capture, masks: Sequence[Buffer], squares: Sequence[Buffer]) -> str:
+    about_squares = "" if masks else "No N×N array that the program makes is in memory."
     if squares:
         counted = f"{count_text(len(squares), 'N×N array')} {agree(squares, 'is', 'are')}"
-        return f"{counted} in memory: {_described(capture, squares[0])}."
-    return "" if masks else "No N×N array that the program makes is in memory."
+        about_squares = f"{counted} in memory: {_described(capture, squares[0])}."
+    text = joined(_masks(capture, masks, live), about_squares)
+    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture.hlo.graph))
+    return reply("materialised", text, "exact", "hlo", nodes)
 
 
 def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
@@ -114,22 +111,22 @@ def _is_mask(type_: str) -> bool:
 
 
 def _is_square(type_: str) -> bool:
-    """Two neighbouring dimensions are equal: N×N, whatever stands around."""
+    """Return True if an array has two equal adjacent dimensions."""
     arrays = (_large(array.dims) for array in parse_type(type_).arrays)
     return any(one == next_ for dims in arrays for one, next_ in pairwise(dims))
 
 
 def _large(dims: Sequence[str]) -> list[str]:
-    return [dim for dim in dims if not dim.isdigit() or int(dim) >= _LEAST]
+    return [dim for dim in dims if not dim.isdigit() or int(dim) >= _MIN_SIZE]
 
 
 def donated(capture: Capture) -> Answer:
-    """Which arguments were given away, whether a result took their memory, and which could be."""
+    """Return which arguments were donated, whether results use their memory, and which others could be."""
     live = _memory(capture)
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
     given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
-    refused = _refused(capture)
+    refused = [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
     could = [donation.argument for donation in live.donations]
     sentences = [_given(given), *refused]
     if not any(sentences):
@@ -137,22 +134,14 @@ def donated(capture: Capture) -> Answer:
             _NO_DONATION if graph_of(capture, "jaxpr") is not None else "No result is written over an argument."
         ]
     if could:
-        sentences.append(_could(live))
+        size = bytes_text(sum(donation.bytes for donation in live.donations))
+        types = agree(could, "its type", "their types")
+        sentences.append(f"{_names(could)} of {size} could be: a result has {types}.")
     elif not given and not refused:
         sentences.append("None could be: no result has the type of one.")
     nodes = [buffer.node for buffer in given] or could
     hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
     return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
-
-
-def _refused(capture: Capture) -> list[str]:
-    return [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
-
-
-def _could(live: LiveMemory) -> str:
-    could = [donation.argument for donation in live.donations]
-    size = bytes_text(sum(donation.bytes for donation in live.donations))
-    return f"{_names(could)} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
 
 
 def _given(given: Sequence[Buffer]) -> str:
@@ -167,32 +156,28 @@ def _names(nodes: Sequence[Node]) -> str:
     return list_names([node.scope or node.name for node in nodes])
 
 
-_SHOWN = 3
+_MAX_SHOWN = 3
 _RULES = ("EX033", "EX034", "EX035", "EX036", "EX037")
 
 
 def gathered(capture: Capture) -> Answer:
-    """What an all-gather makes whole, for which lines, and which of it is a mistake."""
+    """Return what all-gathers make whole, for which lines, and which of them the lint rules flag."""
     if graph_of(capture, "hlo") is None:
         return no_program("gathered")
     rows = [row for row in capture.collectives if row.kind == "all-gather"]
-    mistakes = _mistakes(capture)
+    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
+    mistakes = joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_MAX_SHOWN]))
     if not rows:
         return reply("gathered", joined("Nothing is gathered: there is no all-gather in the program.", mistakes))
-    whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_SHOWN]])
-    more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+    whole = list_names([f"{_named(row)} (each device sends {bytes_text(row.wire)})" for row in rows[:_MAX_SHOWN]])
+    more = f" and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
     text = f"{count_text(len(rows), 'array')} {agree(rows, 'is', 'are')} gathered: {whole}{more}."
     hint = "explorer.lint(f, x) tries what would cure it." if mistakes else ""
     return reply("gathered", joined(text, mistakes), "exact", "hlo", sorted(row.node.index for row in rows), hint)
 
 
-def _mistakes(capture: Capture) -> str:
-    findings = [finding for finding in capture.findings if finding.code in _RULES and finding.line]
-    return joined(*(f"Line {finding.line}: {finding.message}." for finding in findings[:_SHOWN]))
-
-
 def collectives(capture: Capture) -> Answer:
-    """Those that send most; nobody measured what they take."""
+    """Return the collectives that send most bytes."""
     if graph_of(capture, "hlo") is None:
         return no_program("collectives")
     rows = sorted(capture.collectives, key=lambda row: -row.wire * row.runs)
@@ -201,22 +186,22 @@ def collectives(capture: Capture) -> Answer:
     whole = sum(row.wire * row.runs for row in rows) or 1.0
     parts = [
         f"{_named(row)} sends {bytes_text(row.wire * row.runs)} ({share_text(row.wire * row.runs / whole)})"
-        for row in rows[:_SHOWN]
+        for row in rows[:_MAX_SHOWN]
     ]
-    more = f", and {len(rows) - _SHOWN} more the rest" if len(rows) > _SHOWN else ""
+    more = f", and {len(rows) - _MAX_SHOWN} more the rest" if len(rows) > _MAX_SHOWN else ""
     waits = sum(not row.overlaps for row in rows)
     text = f"By what each device sends: {'; '.join(parts)}{more}. {waits:,} of {len(rows):,} run beside no kernel."
     return reply("collectives", text, "inferred", "hlo", [row.node.index for row in rows], "No time was measured.")
 
 
 def _named(row: Collective) -> str:
-    """`all-reduce along model for line 14`."""
+    """Return `all-reduce along model for line 14`."""
     along = ", ".join(row.axes) or group_text(row.groups)
     return f"{row.kind} along {along}{f' for line {row.line}' if row.line else ''}"
 
 
 def sharded(capture: Capture, question: str = "", node: int | None = None) -> Answer:
-    """How the value that a question or a node names lies on the devices; the arguments where neither does."""
+    """Return the sharding of the value that the question or `node` names, or of the first arguments."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("sharded")
     shardings = capture.shardings
@@ -226,29 +211,29 @@ def sharded(capture: Capture, question: str = "", node: int | None = None) -> An
     chosen = _meant(question, arguments, graph)
     if chosen is None and node is not None:
         chosen = Node(graph, node)
-    meant = arguments[:_SHOWN] if chosen is None else [chosen]
+    meant = arguments[:_MAX_SHOWN] if chosen is None else [chosen]
     texts = [
         f"{each.scope if each.op == 'parameter' and each.scope else each.name} is "
-        f"{', '.join(shardings.of(each)[:_SHOWN])}: {shardings.way_of(each.index)}"
+        f"{', '.join(shardings.of(each)[:_MAX_SHOWN])}: {shardings.way_of(each.index)}"
         for each in meant
     ]
     sizes = zip(shardings.mesh.names, shardings.mesh.sizes, strict=True)
     mesh = " × ".join(f"{name} {size}" for name, size in sizes)
-    left = len(arguments) - _SHOWN if chosen is None else 0
+    left = len(arguments) - _MAX_SHOWN if chosen is None else 0
     more = f" and {count_text(left, 'argument')} more" if left > 0 else ""
     text = f"On {shardings.mesh.count} devices ({mesh}) {'; '.join(texts)}{more}."
     return reply("sharded", text, "exact", "hlo", sorted(each.index for each in meant))
 
 
 def argument_words(capture: Capture) -> set[str]:
-    """The words of its arguments' names, which a question may have."""
+    """Return the words of the arguments' names in lower case."""
     graph = graph_of(capture, "hlo")
     scopes = [node.scope for node in entry_parameters(graph)] if graph is not None else []
     return {word.lower() for scope in scopes for word in re.findall(r"\w+", scope)}
 
 
 def _meant(question: str, arguments: Sequence[Node], graph: Graph) -> Node | None:
-    """The argument whose name or last key a question has, or the instruction that it names."""
+    """Return the argument whose name or last key the question contains, or the instruction it names."""
     words = re.findall(r"[\w.-]+", question.lower())
     for node in sorted(arguments, key=lambda node: -len(node.scope)):
         keys = re.findall(r"\w+", node.scope.lower())

@@ -1,4 +1,4 @@
-"""The questions that are answered, the one that a person means by words almost right, and the form of a reply."""
+"""The list of questions, the search for the one a text means, and the parts of a reply."""
 
 from __future__ import annotations
 
@@ -7,127 +7,113 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from explorer.model.answers import Answer, Question
 from explorer.model.capture import Capture
 
-QUESTIONS = (
-    Question(
-        "made",
-        "which line made this kernel?",
-        ("made", "makes", "make", "came", "comes", "belongs", "origin"),
-        ("line", "lines", "fusion", "kernel", "this", "code"),
-    ),
-    Question(
-        "copies",
-        "why are there transposes and copies?",
-        ("transpose", "transposes", "transposing", "copy", "copies", "copied", "layout", "layouts"),
-        ("why",),
-    ),
-    Question(
-        "largest",
-        "what is the biggest buffer, and who makes it?",
-        ("buffer", "buffers", "biggest", "largest", "memory", "peak", "peaks", "oom"),
-        ("array", "maker", "makes", "made", "big", "large", "needs", "most"),
-    ),
-    Question(
-        "removed",
-        "which pass removed it? (say which: line 5, multiplication)",
+QUESTIONS = tuple(
+    Question(key, title, tuple(words.split()), tuple(hints.split()))
+    for key, title, words, hints in (
         (
-            *("removed", "removes", "remove", "eliminated", "eliminates", "gone", "vanished", "deleted", "killed"),
-            *("disappeared", "disappear", "folded", "merged", "simplified", "became", "happened", "optimised"),
-            "optimized",
+            "made",
+            "which line made this kernel?",
+            "made makes make came comes belongs origin",
+            "line lines fusion kernel this code",
         ),
-        ("pass", "passes", "line", "who", "away"),
-    ),
-    Question(
-        "printed",
-        "did my print run?",
-        ("print", "prints", "printed", "printing", "log", "logging"),
-        ("run", "runs", "ran", "debug"),
-    ),
-    Question(
-        "recompiled",
-        "why did it recompile?",
-        ("recompile", "recompiles", "recompiled", "recompilation", "retrace", "retraced", "retracing", "again", "anew"),
-        ("why", "compile", "compiled", "trace", "traced"),
-    ),
-    Question(
-        "precision",
-        "in which precision do my products run?",
         (
-            *("bf16", "bfloat16", "f16", "float16", "f32", "float32", "f64", "float64", "fp16", "fp32", "precision"),
-            *("half", "dtype", "tf32", "f8", "fp8"),
+            "copies",
+            "why are there transposes and copies?",
+            "transpose transposes transposing copy copies copied layout layouts",
+            "why",
         ),
-        ("product", "products", "matmul", "matmuls", "dot", "run", "runs"),
-    ),
-    Question(
-        "donated",
-        "was donation used?",
-        ("donate", "donated", "donation", "donates", "donations", "alias", "aliased", "aliasing", "inplace"),
-        ("used", "argument", "buffer", "buffers", "memory"),
-    ),
-    Question(
-        "slow",
-        "which kernel is slow?",
-        ("slow", "slowest", "slower", "expensive", "costly", "costs", "cost", "bottleneck", "hottest", "time"),
-        ("fusion", "kernel", "kernels", "takes", "most", "line"),
-    ),
-    Question(
-        "remat",
-        "what would remat bring?",
+        (
+            "largest",
+            "what is the biggest buffer, and who makes it?",
+            "buffer buffers biggest largest memory peak peaks oom",
+            "array maker makes made big large needs most",
+        ),
+        (
+            "removed",
+            "which pass removed it? (say which: line 5, multiplication)",
+            "removed removes remove eliminated eliminates gone vanished deleted killed disappeared disappear "
+            "folded merged simplified became happened optimised optimized",
+            "pass passes line who away",
+        ),
+        (
+            "printed",
+            "did my print run?",
+            "print prints printed printing log logging",
+            "run runs ran debug",
+        ),
+        (
+            "recompiled",
+            "why did it recompile?",
+            "recompile recompiles recompiled recompilation retrace retraced retracing again anew",
+            "why compile compiled trace traced",
+        ),
+        (
+            "precision",
+            "in which precision do my products run?",
+            "bf16 bfloat16 f16 float16 f32 float32 f64 float64 fp16 fp32 precision half dtype tf32 f8 fp8",
+            "product products matmul matmuls dot run runs",
+        ),
+        (
+            "donated",
+            "was donation used?",
+            "donate donated donation donates donations alias aliased aliasing inplace",
+            "used argument buffer buffers memory",
+        ),
+        (
+            "slow",
+            "which kernel is slow?",
+            "slow slowest slower expensive costly costs cost bottleneck hottest time",
+            "fusion kernel kernels takes most line",
+        ),
         (
             "remat",
-            "rematerialise",
-            "rematerialize",
-            "rematerialisation",
-            "rematerialization",
-            "checkpoint",
-            "recompute",
+            "what would remat bring?",
+            "remat rematerialise rematerialize rematerialisation rematerialization checkpoint recompute",
+            "bring save saves memory",
         ),
-        ("bring", "save", "saves", "memory"),
-    ),
-    Question(
-        "unfused",
-        "what is not fused, and why?",
-        ("unfused", "fused", "fuse", "fuses", "fusing", "separate"),
-        ("why", "kernel", "kernels", "together"),
-    ),
-    Question(
-        "materialised",
-        "is the mask, or any N×N array, materialised?",
         (
-            *("materialised", "materialized", "materialise", "materialize", "materialises", "materializes", "mask"),
-            *("nxn", "n×n", "n*n", "masks"),
+            "unfused",
+            "what is not fused, and why?",
+            "unfused fused fuse fuses fusing separate",
+            "why kernel kernels together",
         ),
-        ("intermediate", "square", "scores", "attention", "memory", "written", "array", "any"),
-    ),
-    Question(
-        "gathered",
-        "what is gathered?",
-        ("gathered", "gather", "gathers", "gathering", "replicated", "replication"),
-        ("devices", "device", "whole", "mistake", "all"),
-    ),
-    Question(
-        "sharded",
-        "how is it sharded? (say what: an argument, a kernel)",
-        ("sharded", "sharding", "shardings", "shard", "split", "partitioned", "distributed"),
-        ("devices", "device", "mesh", "axis", "array", "argument", "weight"),
-    ),
-    Question(
-        "collectives",
-        "which collectives cost most?",
-        ("collective", "collectives", "communication", "communicate", "sends", "send", "sent", "network"),
-        ("cost", "costs", "most", "expensive", "devices", "bytes", "slow"),
-    ),
-    Question(
-        "machine",
-        "what runs on the hardware for this line?",
-        ("gpu", "tpu", "cpu", "hardware", "ptx", "assembly", "registers", "machine", "llvm", "spills", "bundles"),
-        ("runs", "run", "line", "code", "kernel", "instructions"),
-    ),
+        (
+            "materialised",
+            "is the mask, or any N×N array, materialised?",
+            "materialised materialized materialise materialize materialises materializes mask nxn n×n n*n masks",
+            "intermediate square scores attention memory written array any",
+        ),
+        (
+            "gathered",
+            "what is gathered?",
+            "gathered gather gathers gathering replicated replication",
+            "devices device whole mistake all",
+        ),
+        (
+            "sharded",
+            "how is it sharded? (say what: an argument, a kernel)",
+            "sharded sharding shardings shard split partitioned distributed",
+            "devices device mesh axis array argument weight",
+        ),
+        (
+            "collectives",
+            "which collectives cost most?",
+            "collective collectives communication communicate sends send sent network",
+            "cost costs most expensive devices bytes slow",
+        ),
+        (
+            "machine",
+            "what runs on the hardware for this line?",
+            "gpu tpu cpu hardware ptx assembly registers machine llvm spills bundles",
+            "runs run line code kernel instructions",
+        ),
+    )
 )
 _ARTICLES = "a an the it its this that these those my your our i me you we there here any some one"
 _VERBS = "is are was were be been do does did has have had can could would will not no please"
 _PARTICLES = "of in on at to for from by with and or what which who where when how why if so as all out up"
 _SILENT = frozenset(f"{_ARTICLES} {_VERBS} {_PARTICLES}".split())
-# How a person calls an operation, by what the jaxpr calls it; by their beginnings.
+# Beginnings of words that users type for an operation, and its name in the jaxpr.
 _OPERATIONS = {
     **{"multipl": "mul", "times": "mul", "addition": "add", "plus": "add", "subtract": "sub", "minus": "sub"},
     **{"divi": "div", "matmul": "dot_general", "product": "dot_general", "dot": "dot_general", "einsum": "dot_general"},
@@ -138,18 +124,17 @@ _OPERATIONS = {
 
 
 def words_of(text: str) -> list[str]:
-    """The words of what a person typed, in small letters."""
+    """Return the words of a text in lower case."""
     plain = text.lower().replace("’", "'").replace("n't", " not").replace("'s ", " ")
     letters = [letter if letter.isalnum() or letter in "_×*." else " " for letter in plain]
     return [word for raw in "".join(letters).split() if (word := raw.strip("._*"))]
 
 
 def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
-    """The questions that have a word of a text, the likeliest first, each with its score.
+    """Return (score, question) for questions that share words with a text, the best first.
 
-    A word of the question counts 2, a hint 1; one that is written almost right, half a point less. A question
-    to which more words are foreign than belong is none of these. Any question may have the words of `extra`: names of
-    operations and nodes.
+    A word of the question scores 2 and a hint 1, half a point less with a typing error. A question is left out if more
+    words are foreign than match. Words of `extra`, names of operations and nodes, are never foreign.
     """
     words = words_of(text)
     allowed = set(extra)
@@ -171,7 +156,7 @@ def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
 
 
 def _likeness(word: str, words: Sequence[str]) -> float:
-    """1 for one of some words, 0.75 for one that is written almost like one, 0 for none."""
+    """Return 1 if `word` is in `words`, 0.75 if it is there with a typing error, else 0."""
     if word in words:
         return 1.0
     slack = 0 if len(word) < 5 else 1 if len(word) < 9 else 2
@@ -179,10 +164,7 @@ def _likeness(word: str, words: Sequence[str]) -> float:
 
 
 def distance(word: str, other: str, most: int) -> int:
-    """How many letters have to be changed, left out, put in, or swapped with their neighbour; above `most`, any number.
-
-    The optimal string alignment distance.
-    """
+    """Return the optimal string alignment distance of two words; any number above `most` if it is larger."""
     if abs(len(word) - len(other)) > most:
         return most + 1
     before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
@@ -197,19 +179,18 @@ def distance(word: str, other: str, most: int) -> int:
 
 
 def operation_names(ops: Iterable[str]) -> Mapping[str, str]:
-    """By how a person may call them, in full or as a beginning, those of some operations of a jaxpr that are there."""
-    there = dict.fromkeys(ops)  # in their order: a page is the same bytes each time
-    spoken = {name: op for name, op in _OPERATIONS.items() if op in there}
-    return {**spoken, **{op: op for op in there}}
+    """Return the jaxpr operations in `ops`, by each name or beginning that a user may type."""
+    present = dict.fromkeys(ops)  # in order, so that a page has the same bytes each time
+    return {**{name: op for name, op in _OPERATIONS.items() if op in present}, **{op: op for op in present}}
 
 
 def operation_in(words: Iterable[str], names: Mapping[str, str]) -> str:
-    """The operation that a text names, empty for none."""
+    """Return the operation that a text names, or an empty text."""
     for word in words:
         exact = names.get(word) or names.get(word.replace("-", "_"))
-        begun = next((op for name, op in names.items() if len(name) > 3 and word.startswith(name)), "")
-        if exact or begun:
-            return exact or begun
+        by_prefix = next((op for name, op in names.items() if len(name) > 3 and word.startswith(name)), "")
+        if exact or by_prefix:
+            return exact or by_prefix
     return ""
 
 
@@ -223,12 +204,12 @@ def reply(
 
 
 def no_program(key: str) -> Answer:
-    """The answer to a question about what runs, where nothing was compiled."""
+    """Return the answer to a question about kernels if nothing was compiled."""
     return reply(key, "There is no optimised program in this capture.", "unknown")
 
 
 def passes_hint(capture: Capture) -> str:
-    """Return how to get the passes of a capture; empty where they are read, and where there are none to get."""
+    """Return how to get the passes of a capture; empty if they are recorded, or can't be."""
     if capture.has_passes or (capture.read_passes or capture.record) is None:
         return ""
     cost = ", which compiles once more" if capture.record is not None else ""
@@ -236,7 +217,7 @@ def passes_hint(capture: Capture) -> str:
 
 
 def agree(things: Sized | int, one: str, many: str) -> str:
-    """A word for one thing, or for any other number of them."""
+    """Return the singular for one thing, else the plural."""
     count = things if isinstance(things, int) else len(things)
     return one if count == 1 else many
 

@@ -1,4 +1,4 @@
-"""Answers about equations: which pass removed them, prints, precision, compiling again, recomputing."""
+"""Answers about equations: removal, prints, precision, recompiles, rematerialization."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from explorer.model.text import list_names
 from explorer.model.units import count_text
 
 _GONE = ("eliminated", "merged", "folded", "rewritten")
-_MOST = 4  # equations that an answer speaks of one by one
-_LINES = 400  # of a file: more answers make a page too large
+_MAX_NAMED = 4  # equations with a sentence each in an answer
+_MAX_LINES = 400  # lines with an answer in a page
 _STEPS = {"import": "XLA's import", "lowering": "JAX's lowering"}
 
 
 @dataclass(frozen=True)
 class _Equations:
-    """The equations of a capture whose optimised program is there. A page asks of each line and each operation, so what
-    is said of a single equation is kept."""
+    """The equations of a capture with an optimized program. Sentences are cached: a page reads many answers."""
 
     capture: Capture
     graph: Graph
@@ -53,8 +52,7 @@ class _Equations:
 
 
 def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> Answer:
-    """What became of the equations of a line (0 for all) of a file, the function's own if not given, or of an operation
-    of the jaxpr, empty for all."""
+    """Return what happened to the equations of a line (0: all) or of an operation (empty: all)."""
     equations = _Equations.of(capture)
     if equations is None:
         return reply("removed", "What became of the equations is not known: a stage is missing.", "unknown")
@@ -72,7 +70,7 @@ def by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
         return {}
     attribution = equations.graph.attribution
     places = [place for place, count in zip(attribution.places, np.diff(attribution.start), strict=True) if count]
-    chosen = sorted(places, key=lambda place: (place.file != capture.file, place.file, place.line))[:_LINES]
+    chosen = sorted(places, key=lambda place: (place.file != capture.file, place.file, place.line))[:_MAX_LINES]
     return {(place.file, place.line): _removed(equations, place.line, file=place.file) for place in chosen}
 
 
@@ -84,15 +82,12 @@ def _removed(equations: _Equations, line: int = 0, op: str = "", file: str = "")
         chosen = chosen[np.asarray([name == op for name in graph.ops], bool)[graph.op[chosen]]]
     where = line_text(equations.capture, file, line) if line else ""
     rows: list[int] = chosen.tolist()
-    return _answer(equations, rows, " of ".join(filter(None, (op, where))))
-
-
-def _answer(equations: _Equations, rows: Sequence[int], what: str) -> Answer:
+    what = " of ".join(filter(None, (op, where)))
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     fates = equations.fates
     gone, lost, kept = _by_fate(fates, rows)
-    is_short = what and len(kept) <= _MOST
+    is_short = what and len(kept) <= _MAX_NAMED
     text = joined(
         _gone(equations, gone, len(rows), what),
         f"What became of {len(lost):,} is not known." * bool(lost),
@@ -116,7 +111,7 @@ def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], l
 def _gone(equations: _Equations, gone: Sequence[int], count: int, what: str) -> str:
     if not gone:
         return f"Nothing {f'of {what} ' * bool(what)}was removed."
-    if len(gone) <= _MOST:
+    if len(gone) <= _MAX_NAMED:
         return joined(*map(equations.sentence, gone))
     steps = Counter(_step(equations.fates[row]) for row in gone)
     by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
@@ -137,7 +132,7 @@ _PRINTS = frozenset(("debug_print", "debug_callback"))
 
 
 def printed(capture: Capture) -> Answer:
-    """Which prints ran while the function was traced, and which run with the program."""
+    """Return which prints ran during tracing, and which run in each call."""
     findings = [finding for finding in capture.findings if finding.rule == "impure-print"]
     traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
     graph = graph_of(capture, "jaxpr")
@@ -166,7 +161,7 @@ def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
 
 
 def precision(capture: Capture) -> Answer:
-    """In which dtype each matrix product is written, and in which it runs."""
+    """Return the dtype in which each matrix product is written, and the dtype in which it runs."""
     graph = graph_of(capture, "jaxpr")
     if graph is None:
         return reply("precision", "There is no jaxpr in this capture.", "unknown")
@@ -197,7 +192,7 @@ def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[i
 
 
 def recompiled(capture: Capture) -> Answer:
-    """A capture is one compilation: that there were others only a ledger knows."""
+    """Return that a capture is one compilation, and how to record others."""
     text = "This is one compilation; whether there were others, and why, is not in it."
     return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
 
@@ -208,7 +203,7 @@ def takes_derivatives(capture: Capture) -> bool:
 
 
 def remat(capture: Capture) -> Answer:
-    """What recomputing would save takes another compilation; what keeps memory full is here."""
+    """Return how to measure rematerialization, which takes another compilation."""
     text = "That takes another compilation, which is not in this page."
     saves = "of what is differentiated"
     if takes_derivatives(capture):

@@ -1,4 +1,4 @@
-"""Answers about kernels: costs, origin, separation, copies and transposes, and the code below HLO."""
+"""Answers about kernels: cost, origin, fusion, copies and transposes, and machine code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from explorer.model.passes import Passes
 from explorer.model.text import list_names
 from explorer.model.units import amount_text, bytes_text, count_text, duration_text, share_text
 
-# What XLA runs as it is, whatever stands around it.
+# Operations that XLA never fuses with others.
 _ALONE = {
     "custom-call": "a call of a library or of Python",
     **{"sort": "a sort", "fft": "a Fourier transform", "cholesky": "a factorisation"},
@@ -34,7 +34,7 @@ _PASSES_ON = ("bitcast", "get-tuple-element", "tuple", "opt-barrier")
 
 
 def slow(capture: Capture) -> Answer:
-    """The kernel that takes most of the measured time; where there is none, the one that leads in what takes time."""
+    """Return the kernel with most of the measured time; without a measurement, with most FLOPs or bytes."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("slow")
     kernels = analyze(capture).kernels
@@ -64,7 +64,7 @@ _PROFILE = "ex.profile(f, x) measures each kernel."
 
 
 def made(capture: Capture, node: int | None = None) -> Answer:
-    """The lines that the instructions of a node's kernel belong to, with their equations."""
+    """Return the source lines of the instructions in a node's kernel, with their equations."""
     graph = graph_of(capture, "hlo")
     if graph is None or node is None:
         text = "Choose a kernel, or write its name: which line made dot_add_fusion?"
@@ -92,15 +92,17 @@ def made(capture: Capture, node: int | None = None) -> Answer:
 
 
 def _operations(capture: Capture, row: int) -> list[str]:
+    """Return the distinct operations of the jaxpr that an instruction comes from."""
     links = analyze(capture).links
     if links.first != "jaxpr":
         return []
     jaxpr = links.graphs["jaxpr"]
-    return [jaxpr.ops[int(jaxpr.op[at])] for at in links.rows("hlo", [row], "jaxpr") if jaxpr.is_equation[at]]
+    rows = links.rows("hlo", [row], "jaxpr")
+    return list(dict.fromkeys(jaxpr.ops[int(jaxpr.op[at])] for at in rows if jaxpr.is_equation[at]))
 
 
 def unfused(capture: Capture) -> Answer:
-    """The pairs of kernels of which one reads the other: known is why where a rule decides by what they are."""
+    """Return the pairs of kernels that read each other, with the reasons that XLA's rules give."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("unfused")
     kernels = analyze(capture).kernels
@@ -116,34 +118,32 @@ def unfused(capture: Capture) -> Answer:
     why = "; ".join(f"in {count:,} {reason}" for reason, count in counts.most_common(4))
     where = f"In {count_text(len(makers), 'place')} a kernel reads what another wrote"
     is_rest = np.asarray([not reason for reason in reasons])
-    text = joined(f"{where}{': ' * bool(why)}{why}.", _unexplained(graph, makers[is_rest], readers[is_rest], bool(why)))
+    unexplained = ""
+    if is_rest.any():
+        maker, reader = graph.names[makers[is_rest][0]], graph.names[readers[is_rest][0]]
+        count = f"of {int(is_rest.sum()):,} " * bool(why)
+        unexplained = f"The compiler doesn't say {count}why, as of {maker} → {reader}."
+    text = joined(f"{where}{': ' * bool(why)}{why}.", unexplained)
     is_lit = is_rest if is_rest.any() else ~is_rest
     nodes: list[int] = np.union1d(makers[is_lit], readers[is_lit]).tolist()
     return reply("unfused", text, "inferred" if counts else "unknown", "hlo", nodes)
 
 
-def _unexplained(graph: Graph, makers: Ints, readers: Ints, is_part: bool) -> str:
-    if not len(makers):
-        return ""
-    maker, reader = graph.names[makers[0]], graph.names[readers[0]]
-    return f"The compiler doesn't say {f'of {len(makers):,} ' * is_part}why, as of {maker} → {reader}."
-
-
 def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
-    """Makers and the kernels of their computation that read them, also through what only passes it on."""
+    """Return (makers, readers): kernels whose results other kernels read, also through tuples and bitcasts."""
     is_maker = is_op(graph, ("while", "conditional"))
     is_maker[kernels] = True
     passes_on = is_op(graph, _PASSES_ON) & ~is_maker
     count = np.int64(len(graph.names))
     at = readers = kernels
-    pairs, through = kernels[:0].astype(np.int64), kernels[:0].astype(np.int64)  # reader × count + what it reads
+    pairs, through = kernels[:0].astype(np.int64), kernels[:0].astype(np.int64)  # reader × count + operand
     while len(at):
         counts = graph.operand_start[at + 1] - graph.operand_start[at]
         begin = np.repeat(graph.operand_start[at] - np.cumsum(counts) + counts, counts)
         operands = graph.operand[begin + np.arange(len(begin))]
         keys = np.repeat(readers, counts) * count + operands
         pairs = np.append(pairs, keys[is_maker[operands]])
-        new = np.setdiff1d(keys[passes_on[operands]], through)  # damaged text may go in circles: this ends
+        new = np.setdiff1d(keys[passes_on[operands]], through)  # ends even if a damaged text has cycles
         through = np.append(through, new)
         readers, at = np.divmod(new, count)
     readers, makers = np.divmod(np.unique(pairs), count)
@@ -151,24 +151,24 @@ def _pairs(graph: Graph, kernels: Ints) -> tuple[Ints, Ints]:
 
 
 def _reasons(graph: Graph, makers: Ints, readers: Ints) -> list[str]:
-    """Why the two kernels of each pair stay apart, where a rule decides that by what they are; else empty."""
+    """Return for each pair the reason why the kernels aren't fused; empty if no rule decides."""
     alone = [f"{what} runs alone" if (what := _ALONE.get(op)) else "" for op in graph.ops]
     is_returned = graph.is_root & is_op(graph, ("tuple",))
     is_result = np.zeros(len(graph.names), bool)
     is_result[graph.operand[np.repeat(is_returned, np.diff(graph.operand_start))]] = True
     is_shared = np.diff(graph.user_columns[0]) > 1
-    ways = ("", "several read it", "it is a result of the program too")
-    way = np.where(is_result, 2, is_shared)[makers].tolist()
-    pairs = zip(graph.op[makers].tolist(), graph.op[readers].tolist(), way, strict=True)
-    return [alone[maker] or alone[reader] or ways[at] for maker, reader, at in pairs]
+    uses = ("", "several read it", "it is a result of the program too")
+    use = np.where(is_result, 2, is_shared)[makers].tolist()
+    pairs = zip(graph.op[makers].tolist(), graph.op[readers].tolist(), use, strict=True)
+    return [alone[maker] or alone[reader] or uses[at] for maker, reader, at in pairs]
 
 
 _MOVES = ("transpose", "copy", "copy-start")
-_OWN = frozenset(("transpose", "copy", "copy_p", "rev", "swapaxes"))  # equations that are just that
+_OWN = frozenset(("transpose", "copy", "copy_p", "rev", "swapaxes"))  # equations that only move data
 
 
 def copies(capture: Capture) -> Answer:
-    """Which kernels only copy or transpose, for which equations, and which passes made these instructions."""
+    """Return which kernels only copy or transpose, for which equations, and the passes that added them."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("copies")
     rows: list[int] = np.flatnonzero(is_op(graph, _MOVES) & (graph.kernel >= 0)).tolist()
@@ -207,26 +207,18 @@ def _head(graph: Graph, only: Sequence[int], kernels: Ints, rows: Sequence[int])
 
 
 def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
-    """What an instruction is there for, and whether the compiler's own links say so."""
+    """Return the purpose of an instruction, and True if the compiler's own links give it."""
     attribution, links = capture.hlo.graph.attribution, analyze(capture).links
     line = lines_of(capture, graph, [row])
-    equations = _equations(capture, row)
+    equations = _operations(capture, row)
     exact = bool(equations) and int(links.grades("hlo")[row]) == EXACT
     if exact and equations[0] in _OWN:
         return f"{equations[0]} on {line}, which is yours" if line else f"your {equations[0]}", True
     if not equations and attribution.mark[row] == SERVES:
         served = int(attribution.by[row])
-        equations = _equations(capture, int(graph.kernel[served]) if graph.kernel[served] >= 0 else served)
+        equations = _operations(capture, int(graph.kernel[served]) if graph.kernel[served] >= 0 else served)
     what = equations[0] if len(equations) == 1 else ""
     return " on ".join(filter(None, (what, line))) or "what the compiler names no line of", exact
-
-
-def _equations(capture: Capture, row: int) -> list[str]:
-    links = analyze(capture).links
-    if links.first != "jaxpr":
-        return []
-    jaxpr = links.graphs["jaxpr"]
-    return list(dict.fromkeys(jaxpr.ops[int(jaxpr.op[at])] for at in links.rows("hlo", [row], "jaxpr")))
 
 
 def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
@@ -250,8 +242,10 @@ def _kinds(ops: Sequence[str]) -> str:
 
 
 def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
-    """By name, `layout-assignment (pass 12)`: the pass that made the first instruction of its operation that one came
-    from; without those that were there before all passes. `ops` has the operations of the last snapshot, by name."""
+    """Return, by name, `layout-assignment (pass 12)`: the pass that made the first ancestor with the same operation.
+
+    Instructions that existed before all passes are left out. `ops` has the last snapshot's operations by name.
+    """
     versions = passes.versions
     keyed = np.flatnonzero(versions.key >= 0)
     op_of = np.full(len(versions.names), -1, np.int64)
@@ -268,20 +262,20 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
 
 
 def _first(key: int, sources: Mapping[int, Iterable[int]], op_of: Sequence[int]) -> int:
-    seen = {key}  # a pass may swap two names: this ends
+    seen = {key}  # ends even if a pass swapped two names
     while (older := next((old for old in sources.get(key, ()) if op_of[old] == op_of[key]), key)) not in seen:
         seen.add(older)
         key = older
     return key
 
 
-_CODES_SHOWN = 2  # kernels of a line
-_LINES = 200
+_MAX_CODES = 2  # kernels of a line with their code in an answer
+_MAX_LINES = 200
 _COMPILE = "look at capture.machine_code, which compiles once more; then it is a stage of the view."
 
 
 def machine(capture: Capture, line: int = 0, file: str = "") -> Answer:
-    """The kernels that run for a line, 0 for all, of a file or the function's own; what is known of their code."""
+    """Return the kernels that run for a line (0: all), and what is known of their machine code."""
     if (graph := graph_of(capture, "hlo")) is None:
         return no_program("machine")
     kernel = graph.kernel[graph.attribution.nodes(file or capture.file, line)] if line else graph.kernel
@@ -302,7 +296,7 @@ def _written(code: MachineCode, names: Sequence[str], where: str) -> str:
         return f"{list_names(names)} {agree(names, 'has no code of its', 'have no code of their')} own."
     texts = [
         f"{name}: {', '.join(f'{fact} {value}' for fact, value in kernel_facts(row, code.platform))}"
-        for name, row in written[:_CODES_SHOWN]
+        for name, row in written[:_MAX_CODES]
     ]
     left = len(names) - len(texts)
     more = f", and {count_text(left, 'kernel')} more" if left else ""
@@ -314,4 +308,4 @@ def machine_by_line(capture: Capture) -> Mapping[tuple[str, int], Answer]:
     if graph is None:
         return {}
     places = sorted(graph.attribution.places, key=lambda place: (place.file != capture.file, place.file, place.line))
-    return {(place.file, place.line): machine(capture, place.line, place.file) for place in places[:_LINES]}
+    return {(place.file, place.line): machine(capture, place.line, place.file) for place in places[:_MAX_LINES]}

@@ -1,4 +1,4 @@
-"""From what a person types to an answer: the question that is meant, what it names, and the function that answers."""
+"""Answers to typed questions: find the question meant, the objects it names, and the function that answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"\blines?\s*(\d+)")
 
 
 class Intent(NamedTuple):
-    """What a question names: an instruction, a line (0 for none), an operation of the jaxpr."""
+    """Objects that a question names: an instruction, a line (0: none), an operation of the jaxpr."""
 
     text: str = ""
     node: int | None = None
@@ -48,7 +48,7 @@ _ANSWERS: Mapping[str, Callable[[Capture, Intent], Answer]] = {
 
 
 def answer_question(capture: Capture, question: str, node: Node | None = None) -> Answer:
-    """The answer to a question in a person's own words; see `Capture.ask`."""
+    """Return the answer to a question in the user's own words; see `Capture.ask`."""
     graph, words = graph_of(capture, "hlo"), words_of(question)
     names, named = _operations(capture), _node_in(graph, question, node)
     own_names = [word for word in words if operation_in([word], names) or (graph is not None and word in graph)]
@@ -68,12 +68,12 @@ def _operations(capture: Capture) -> Mapping[str, str]:
 
 
 def _tried(capture: Capture, static: Answer) -> Answer:
-    """What `remat` brings, from a real compilation of the derivative, where the function can be compiled once more."""
+    """Return what rematerialization of the derivative saves, measured by a compile if the function is still there."""
     if equations.takes_derivatives(capture) or not getattr(capture, "can_change", False):
         return static
     try:
         tried = capture.what_if(remat=True, grad=True, time=False)
-    except Exception as error:  # no scalar result, or a function that is gone
+    except Exception as error:  # the result is no scalar, or the function no longer exists
         return replace(static, text=f"It could not be tried: {str(error).strip().splitlines()[0]}")
     row = tried.variants[0]
     if row.error:
@@ -91,10 +91,10 @@ def _node_in(graph: Graph | None, question: str, node: Node | None) -> int | Non
 
 
 def _meant(text: str, ranked: Sequence[tuple[float, Question]]) -> Question:
-    """The likeliest question.
+    """Return the likeliest question.
 
     Raises:
-        UnknownNameError: None is like it, or two are as likely.
+        UnknownNameError: No question matches, or two match equally well.
     """
     __tracebackhide__ = True
     if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]):
@@ -106,7 +106,7 @@ def _meant(text: str, ranked: Sequence[tuple[float, Question]]) -> Question:
 
 
 def answers(capture: Capture) -> dict[str, Any]:
-    """Everything that a page answers without a kernel, as plain data: the questions, and the answers by key."""
+    """Return all that a page answers without a kernel, as plain data: questions, and answers by key."""
     if capture.failure or not capture.stages:
         return {}
     names = _operations(capture)
@@ -118,7 +118,9 @@ def answers(capture: Capture) -> dict[str, Any]:
         "questions": [[each.key, each.title, list(each.words), list(each.hints)] for each in QUESTIONS],
         "answers": {key: plain(answer(capture, Intent())) for key, answer in _ANSWERS.items()},
         "operations": dict(names),
-        "removed_ops": {op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MOST]).items()},
+        "removed_ops": {
+            op: plain(answer) for op, answer in equations.by_operation(capture, ops[:_MAX_OPERATIONS]).items()
+        },
         "arguments": sorted(arrays.argument_words(capture)),
         **{
             f"{key}_lines": [[file, line, *plain(answer)] for (file, line), answer in answers_.items()]
@@ -127,11 +129,11 @@ def answers(capture: Capture) -> dict[str, Any]:
     }
 
 
-_MOST = 64  # operations
-_MOST_SELECTED = 500  # nodes: more are lit by nobody
+_MAX_OPERATIONS = 64
+_MAX_SELECTED = 500  # a selection of more nodes highlights nothing useful
 
 
 def plain(answer: Answer) -> list[Any]:
-    """As the viewer reads it: text, certainty, stage, nodes, hint."""
-    nodes = list(answer.nodes) if len(answer.nodes) <= _MOST_SELECTED else []
+    """Return an answer as the viewer reads it: text, certainty, stage, nodes, hint."""
+    nodes = list(answer.nodes) if len(answer.nodes) <= _MAX_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]

@@ -1,1 +1,1 @@
-"""Why a call compiled again, what it cost, and how to avoid it."""
+"""Reasons of recompiles, their fixes, and views of the ledger."""

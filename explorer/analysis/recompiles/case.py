@@ -1,4 +1,4 @@
-"""A recompile with all that is known of it, which its fix is written from, and its reason as one sentence."""
+"""A recompile with everything known of it, and its reason as one sentence."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
 from explorer.model.text import cut_middle, cut_middles, list_names, with_article
 
-# Files that a notebook makes for its cells, and an interactive session for its lines.
+# Names of files for cells of a notebook and lines of an interactive session.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
-# Types of what is equal to itself alone because it is code.
+# Types of code objects, which are equal only to themselves.
 FUNCTIONS = frozenset({"function", "partial", "method", "builtin_function_or_method", "PjitFunction", "ufunc"})
 
-
-_JAXS = frozenset({
+_JAX_TRANSFORMS = frozenset({
     "grad", "value_and_grad", "vmap", "jvp", "vjp", "linearize", "checkpoint", "remat", "jacfwd", "jacrev", "hessian",
     "shard_map", "custom_vjp", "custom_jvp", "custom_gradient", "named_call", "pmap",
 })  # fmt: skip
 
 
-def maker_name(function_count: str) -> str:
-    """What a function was made with, as it is written: `jax.grad`, or a decorator of the user's own."""
-    name = function_count.lstrip("_")
+def maker_name(made: str) -> str:
+    """Return the source text of a function's maker: `jax.grad`, or a decorator of the user's own."""
+    name = made.lstrip("_")
     if name == AHEAD:
         return "ex.compile"
     if name == HOT:
         return "ex.auto_compile"
-    return f"jax.{name}" if name in _JAXS else function_count
+    return f"jax.{name}" if name in _JAX_TRANSFORMS else made
 
 
 def defined_in_a_cell(function: Function) -> bool:
@@ -39,12 +38,12 @@ def defined_in_a_cell(function: Function) -> bool:
 
 
 def root(path: str) -> str:
-    """The argument: `batch` of `batch['x']`."""
+    """Return the argument of a path: `batch` for `batch['x']`."""
     return path.partition("[")[0].partition(".")[0]
 
 
 def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
-    """The leaf of a path, looked for first where it was in another key."""
+    """Return the leaf with `path`, looked up first at index `at`."""
     contents = LeafColumns.contents_at(at, path, [key.leaves])
     return Leaf(path, *contents[0]) if contents else None
 
@@ -55,12 +54,12 @@ def shape_text(shape: tuple[int | str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A call, the nearest earlier one, and what is named as the reason.
+    """A call, the nearest earlier call, and the difference named as the reason.
 
     Args:
-        earlier: Every earlier call of the function that is remembered, oldest first.
-        value_counts: How many values each static argument has had, of all calls.
-        causes: Every difference that can have caused it, `chosen` among them.
+        earlier: All remembered earlier calls of the function, oldest first.
+        value_counts: Number of values of each static argument in all calls.
+        causes: All differences that can have caused the recompile, `chosen` among them.
     """
 
     key: Key
@@ -89,7 +88,7 @@ class Case:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes that the dimension has had, in the order in which they came, this call's last."""
+        """Distinct sizes of the chosen dimension in order of appearance, this call's last."""
         return self.sizes_of(self.chosen.axis) if self.chosen.axis >= 0 else ()
 
     def sizes_of(self, axis: int) -> tuple[int, ...]:
@@ -117,13 +116,13 @@ class Case:
 
     @cached_property
     def function_count(self) -> str:
-        """How many function objects there have been. Of many calls only the latest are remembered."""
+        """Number of function objects seen. Only the latest calls are remembered."""
         count = len({key.function.identity for key in (*self.earlier, self.key)})
         return f"at least {count}" if count > 8 and count > len(self.earlier) else str(count)
 
     @property
     def is_body(self) -> bool:
-        """An eager `scan`, `cond`, … is the same function each time; what it runs is not."""
+        """True if an eager `scan`, `cond`, … was called with another body: its own function object stays."""
         same = self.key.function.identity == self.old.function.identity
         return self.chosen.kind == "function" and self.key.function.eager and same
 
@@ -146,13 +145,13 @@ class Case:
         return columns.take(places)
 
 
-_LISTED = 4
-_EMPTY = "something that prints as nothing"  # a user's class may
+_MAX_LISTED = 4
+_EMPTY = "something that prints as nothing"  # a user's class may have an empty repr
 _MAKERS = {"partial": "functools.partial(…)", "method": "a bound method"}
 
 
 def sentence(case: Case, others: Sequence[Difference]) -> str:
-    """What changed, how often it did so far, and what else changed with it."""
+    """Return the reason as a sentence: the change, how often it happened, and what else changed."""
     kind = case.chosen.kind
     text = _SENTENCES[kind](case) if kind in _SENTENCES else _plain_sentence(case)
     more = len(set(case.chosen.places)) - 1
@@ -169,10 +168,10 @@ def _list_others(case: Case, others: Sequence[Difference]) -> str:
     count = 0
     for other in others:
         count += max(1, len(other.places))
-        if len(named) < _LISTED:
+        if len(named) < _MAX_LISTED:
             rest = other.leaf[len(leaves[other.at].path) :] if other.at >= 0 else other.leaf or other.kind
-            named += [f"`{leaves[at].path}{rest}`" for at in other.places[:_LISTED]] or [f"`{rest}`"]
-    named = named if count <= _LISTED else named[:3]
+            named += [f"`{leaves[at].path}{rest}`" for at in other.places[:_MAX_LISTED]] or [f"`{rest}`"]
+    named = named if count <= _MAX_LISTED else named[:3]
     return list_names(named) if count == len(named) else f"{', '.join(named)} and {count - len(named)} more"
 
 
@@ -189,8 +188,8 @@ def _shape(case: Case) -> str:
     sizes = case.sizes
     if len(sizes) < 3:
         return _plain_sentence(case)
-    shown = ", ".join([*map(str, sizes[:_LISTED]), *(["…"] if len(sizes) > _LISTED else [])])
-    # Of many calls only the latest are remembered.
+    shown = ", ".join([*map(str, sizes[:_MAX_LISTED]), *(["…"] if len(sizes) > _MAX_LISTED else [])])
+    # Only the latest calls are remembered.
     count = f"one of at least {len(sizes)} sizes" if len(sizes) > 8 else f"its {_ordinal(len(sizes))} size"
     return f"{_plain_sentence(case)}: {count} ({shown})"
 
@@ -244,7 +243,7 @@ def _structure(case: Case) -> str:
 
 def _static(case: Case) -> str:
     new, old, chosen = case.static, case.old_static, case.chosen
-    if case.key.function.is_hot:  # nobody said that it is static
+    if case.key.function.is_hot:  # hot paths make it static; the user declared nothing
         return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
     if case.chosen.after == "an array":
         return f"`{chosen.leaf}` was a static argument ({cut_middle(chosen.before)}) and is now an array"

@@ -1,4 +1,4 @@
-"""What to write so that a call doesn't compile again, in code and with the user's own names."""
+"""Fixes for recompiles: code with the user's own names, or one sentence where no code can be given."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from explorer.model.events.key import Key, Leaf, Static
 from explorer.model.events.leaves import Content, LeafColumns, in_columns
 
 _PYTHON = ("bool", "int", "float", "complex")
-_WASTE = 16  # times as much work for what is padded, and one program less is no gain
-_LINES = 3
+_MAX_PADDING_FACTOR = 16  # beyond this factor the padded work costs more than one program less saves
+_MAX_LINES = 3
 _OF_TYPE = ("dtype", "weak-type")
 _MODEL = frozenset({"params", "weights", "model", "variables", "opt_state", "state", "train_state", "grads"})
 _ALL_BATCHES = "once, before the first call"
@@ -26,32 +26,30 @@ def dtype_of(name: str) -> str:
 
 
 def assignment(path: str, value: str, remark: str = "") -> str:
-    """`x = …`, in code; what is in a tuple or an object that may be frozen isn't assigned to."""
+    """Return the line `path = value`, or `value` with a comment if `path` is inside a tuple or an object."""
     is_assigned = path.isidentifier() or path.endswith(("']", '"]'))
     return with_comment(f"{path} = {value}" if is_assigned else f"{value}  # in place of {path}", remark)
 
 
 def is_all_of(key: Key, leaves: LeafColumns) -> bool:
-    """Whether these are all the arrays of one argument."""
     tree = root(leaves.paths[0])
     (every,) = in_columns(key.leaves)
     count = _count_inside(leaves.paths, tree)
     return count == len(leaves) and (count == len(every) or count == _count_inside(every.paths, tree))
 
 
-@lru_cache(64)  # hundreds of paths, and the same ones in each call
+@lru_cache(64)  # a call has hundreds of paths, which rarely change between calls
 def _count_inside(paths: tuple[str, ...], tree: str) -> int:
     inside = (f"{tree}[", f"{tree}.")
     return sum([path.startswith(inside) for path in paths])
 
 
 def with_comment(code: str, remark: str) -> str:
-    """Code, and behind it why or when."""
     return f"{code}{',' if '  # ' in code else '  #'} {remark}" if remark else code
 
 
 def fix_shape(case: Case) -> str:
-    """Pad the last batch, give what grows its last size at once, or keep to a few sizes."""
+    """Return a fix for a changed size: pad, preallocate, use buckets, or keep to a few sizes."""
     leaf, axis, sizes = case.leaf, case.chosen.axis, case.sizes
     if leaf is None:
         return ""
@@ -69,7 +67,7 @@ def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
     axis = case.chosen.axis
     if len(sizes) != 2:
         return ""
-    if max(sizes) > _WASTE * min(sizes):
+    if max(sizes) > _MAX_PADDING_FACTOR * min(sizes):
         return (
             f"{sizes[0]} and {sizes[1]} are too far apart to pad: each is a program of its own, compiled once; "
             "of more sizes keep to a few"
@@ -81,18 +79,18 @@ def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
 
 
 def _preallocate(case: Case, leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> str:
-    """It grows a little with each call, as what was generated so far does: give it its last size at once."""
+    """Return code that allocates an array that grows with each call at its final size."""
     size = max(16, 1 << (2 * sizes[-1] - 1).bit_length() - 1)
     whole = shape_text((*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]))
     start = shape_text(tuple("n" if i == axis else 0 for i in range(len(leaf.shape))))
     others = [f"`{path}`" for path in case.key.grown if path != leaf.path]
-    more = f"; likewise {', '.join(others[:_LINES])}" if others else ""
+    more = f"; likewise {', '.join(others[:_MAX_LINES])}" if others else ""
     remark = f"its last size at once; then jax.lax.dynamic_update_slice({leaf.path}, new, {start}){more}"
     return assignment(leaf.path, f"jnp.zeros({whole}, {dtype_of(leaf.dtype)})", remark)
 
 
 class _Padding(NamedTuple):
-    """How far to pad each dimension: an expression of the array's name, for those that are padded."""
+    """Padded dimensions, each with an expression of the array's name for the amount of padding."""
 
     amounts: dict[int, str]
 
@@ -105,8 +103,8 @@ class _Padding(NamedTuple):
             tree = root(leaves.paths[0])
             padded = self._padded("leaf", leaves.distinct())
             return with_comment(f"{tree} = jax.tree.map(lambda leaf: {padded}, {tree})", remark)
-        lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in islice(leaves, _LINES)]
-        more = f"; likewise {len(leaves) - _LINES} more" if len(leaves) > _LINES else ""
+        lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in islice(leaves, _MAX_LINES)]
+        more = f"; likewise {len(leaves) - _MAX_LINES} more" if len(leaves) > _MAX_LINES else ""
         return "\n".join([with_comment(lines[0], remark + more), *lines[1:]])
 
     def _padded(self, name: str, leaves: Sequence[Leaf | Content]) -> str:
@@ -121,10 +119,7 @@ class _Padding(NamedTuple):
 
 
 def _pad_to_buckets(case: Case, leaf: Leaf) -> str:
-    """A few sizes instead of many. Or the ranges are declared: padded without code, where it is proven that it may be.
-
-    Nobody has proven it here: which of both it is, compile() says.
-    """
+    """Return code that pads to a few sizes, and the equivalent `ex.compile(…)` with declared ranges."""
     ranges = {
         axis: _Range(sizes, min(sizes), max(sizes))
         for axis, sizes in enumerate(map(case.sizes_of, range(len(leaf.shape))))
@@ -147,10 +142,10 @@ class _Range(NamedTuple):
     most: int
 
     def step(self) -> int:
-        """A power of two of which the range has about four multiples, which merges a third of the sizes."""
+        """Return a power of two with about four multiples in the range that merges a third of the sizes."""
         sizes, least, most = self
         step = max(8, 1 << (-(-(most - least) // 4) - 1).bit_length())
-        # One that is as large as the largest holds all but a size of 0, which stays as it is.
+        # A step of at least the largest size pads every size but 0 to the same.
         while step < most and len({-(-size // step) for size in sizes}) > len(sizes) * 2 // 3:
             step *= 2
         return step
@@ -178,15 +173,15 @@ def _dimension(leaf: Leaf, axis: int) -> str:
 
 
 def fix_rank(case: Case) -> str:
-    """Make the odd ones like the others: of two ranks, as a rule, the larger is the one with the batch."""
+    """Return a fix that gives both calls one rank: of two ranks, the larger usually has the batch."""
     places = sorted({at for difference in case.causes if difference.kind == "rank" for at in difference.places})
     return _each(case, places, _one_rank)
 
 
 def _each(case: Case, places: Sequence[int], fix: Callable[[Leaf, Leaf], str]) -> str:
-    pairs = [(case.key.leaves[at], leaf_at(case.old, at, case.key.leaves[at].path)) for at in places[:_LINES]]
+    pairs = [(case.key.leaves[at], leaf_at(case.old, at, case.key.leaves[at].path)) for at in places[:_MAX_LINES]]
     lines = [fix(new, old) for new, old in pairs if old is not None]
-    return "\n".join(lines) + (f"\n# likewise {len(places) - _LINES} more" if len(places) > _LINES else "")
+    return "\n".join(lines) + (f"\n# likewise {len(places) - _MAX_LINES} more" if len(places) > _MAX_LINES else "")
 
 
 def _one_rank(new: Leaf, old: Leaf) -> str:
@@ -206,11 +201,11 @@ def _one_rank(new: Leaf, old: Leaf) -> str:
 
 
 def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
-    """One example as a batch of as many as there are else: as a batch of one it would be another size."""
+    """Return code that pads one example to the batch size of the other calls."""
     count = long.shape[0]
     if count == 1:
         return assignment(path, f"{path}[None]", where)
-    if not isinstance(count, int) or count > _WASTE:
+    if not isinstance(count, int) or count > _MAX_PADDING_FACTOR:
         return f"`{path}[None]`, {where}, would be another size: jax.vmap what takes one"
     widths = ", ".join([f"(0, {count - 1})", *["(0, 0)"] * len(short.shape)])
     library = "np" if short.given == "numpy" else "jnp"
@@ -219,7 +214,7 @@ def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
 
 
 def fix_type(case: Case) -> str:
-    """The earlier type is the one to keep, unless it was a Python number's."""
+    """Return a cast to the earlier dtype, or to the new dtype if the earlier value was a Python number."""
     new, old = case.leaf, case.old_leaf
     if new is None or old is None:
         return ""
@@ -250,17 +245,17 @@ def _cast(new: Leaf, old: Leaf) -> str:
 
 
 def _wanted(new: Leaf, old: Leaf) -> tuple[Leaf, Leaf, str]:
-    # A program that begins with a number's weak type goes on with its own result, which is an array: keep that type.
+    # A loop that starts with a Python number continues with its own result, which is an array: keep the array's type.
     if old.given in _PYTHON or (old.weak and not new.weak):
         return new, old, "from the first call on"
     return old, new, "before this call"
 
 
 def fix_placement(case: Case) -> str:
-    """Put it where it will be, once, before the first call; a whole argument at once where several leaves moved."""
+    """Return a `jax.device_put` before the first call, of a whole argument if several of its leaves moved."""
     leaf, old = case.leaf, case.old_leaf
     if leaf is None or old is None:
-        return f"make one jax.jit({case.name}, …) and call that everywhere, with one {case.chosen.leaf}"
+        return _options(case)
     if case.chosen.kind == "layout":
         path, more = leaf.path, "; likewise those that changed with it" if len(case.alike) > 1 else ""
         return assignment(path, f"jax.device_put({path}, {_format(old, path)})", f"as in the first call{more}")
@@ -268,13 +263,13 @@ def fix_placement(case: Case) -> str:
     where = _destination(leaf, old, path)
     remark = "in every call" if "numpy" in (leaf.given, old.given) else _ALL_BATCHES
     names = (path, *case.roots[1:])
-    lines = [assignment(name, f"jax.device_put({name}, {where})") for name in names[:_LINES]]
-    lines += [f"# likewise {len(names) - _LINES} more"] if len(names) > _LINES else []
+    lines = [assignment(name, f"jax.device_put({name}, {where})") for name in names[:_MAX_LINES]]
+    lines += [f"# likewise {len(names) - _MAX_LINES} more"] if len(names) > _MAX_LINES else []
     return "\n".join([with_comment(lines[0], remark), *lines[1:]])
 
 
 def _destination(leaf: Leaf, old: Leaf, path: str) -> str:
-    """What to give `jax.device_put`, so that both of two arrays would have been there."""
+    """Return the second argument of `jax.device_put` that gives both arrays the same placement."""
     spreads = [held.spread for held in (leaf, old) if held.spread]
     specs = [spec for spec, _, _ in spreads if spec]
     if specs:
@@ -285,7 +280,8 @@ def _destination(leaf: Leaf, old: Leaf, path: str) -> str:
 
 
 def _format(old: Leaf, path: str) -> str:
-    """XLA counts dimensions from the minor one, JAX from the major one."""
+    """Return a `Format(Layout(…))` expression with the earlier layout."""
+    # XLA lists dimensions from minor to major, JAX from major to minor.
     axes = old.layout.strip("{}").split(",") if old.layout else [str(axis) for axis in range(len(old.shape))][::-1]
     order = axes[::-1]
     return f"Format(Layout(({', '.join(order)})), {path}.sharding)"
@@ -297,13 +293,13 @@ def _device(leaf: Leaf, old: Leaf) -> str:
     return f'jax.devices("{platform}")[{number}]' if number.isdigit() else "device"
 
 
-# Of a call of Equinox's own jit, which hands everything to one jax.jit.
+# Wrapping of a call through Equinox's own jit, which passes everything to one jax.jit.
 _FILTERED = ("filter_jit", "equinox")
 _NUMBERS = ("int", "bool", "float", "complex")
 
 
 def fix(case: Case) -> str:
-    """Code, or one sentence where no code can be given."""
+    """Return the fix of a case: code, or one sentence where no code can be given."""
     if case.key.function.eager and case.chosen.kind == "function" and not case.is_body:
         return f"make what calls `{case.key.function.name}` once, outside of the loop, and call it inside of a jax.jit"
     if case.key.function.eager and not case.is_body:
@@ -405,7 +401,7 @@ def _array_at(case: Case, path: str) -> Leaf | None:
 
 
 def _neutral(leaf: Leaf) -> str:
-    """An array of its shape and type that changes nothing, as far as its name tells."""
+    """Return code for an array of the leaf's shape and dtype that should not change the result, judged by its name."""
     kind = "ones" if leaf.dtype == "bool" or "mask" in leaf.path or "weight" in leaf.path else "zeros"
     return f"jnp.{kind}({shape_text(leaf.shape)}, {dtype_of(leaf.dtype)})"
 
@@ -472,7 +468,8 @@ def _varying_static(case: Case, static: Static) -> str:
 
 
 def _filtered_numbers(case: Case) -> str:
-    """A line for each of several numbers that changed at once; empty for one: to cure that alone would cure nothing."""
+    """Return one line per number that changed; empty for a single number."""
+    # Every number that changed needs the fix: after a fix of one alone, the others still recompile.
     changed = {cause.leaf for cause in case.causes if cause.kind == case.chosen.kind}
     numbers = [static for static in case.key.statics if static.path in changed and static.type in _NUMBERS]
     if len(numbers) < 2 or len(numbers) < len(changed):
@@ -555,7 +552,7 @@ _FIXES = {
     "static": _static, "function": _function, "context": _context, "donation": _donation, "options": _options,
     "sharding": fix_placement, "device": fix_placement, "layout": fix_placement, "committed": fix_placement,
 }  # fmt: skip
-# For who wrote no jax.jit.
+# Fixes for users of hot paths, who wrote no jax.jit.
 _HOT_FIXES: Mapping[str, Callable[[Case], str]] = {
     "guard": _guard,
     "static": _hot_static,

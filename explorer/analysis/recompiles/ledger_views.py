@@ -1,4 +1,4 @@
-"""Views of a ledger: storms, the tree of call stacks, arguments that varied, one line, and several processes as one."""
+"""Views of a ledger: storms, the tree of call stacks, varying arguments, its repr, and merged processes."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import StackTree, Value, Variation, Variations
 from explorer.model.units import count_text
 
-# A model's construction runs one line of a layer for every shape there is; only far more than that is a loop's.
-_EAGER = 4
+# Building a model runs one line of a layer for each shape. Only a loop compiles far more operations than that.
+_EAGER_FACTOR = 4
 
 
 def storms(ledger: Ledger) -> tuple[Storm, ...]:
-    """The functions that were compiled more often than the ledger allows, the one with the most compiles first."""
+    """Return the functions compiled more often than the ledger's limit, most compiles first."""
     storming = [_storm(ledger, counts) for counts in ledger.family_counts if _is_storm(counts, ledger.storm)]
     return tuple(sorted(storming, key=lambda storm: -storm.compiles))
 
 
 def storm_of(ledger: Ledger, event: Event) -> Storm | None:
-    """The storm that the function of `event` is in, as far as it has come; None if it is in none."""
+    """Return the storm of the event's function so far, or None."""
     counts = ledger.counts_of(family_key(event))
     return _storm(ledger, counts) if counts is not None and _is_storm(counts, ledger.storm) else None
 
 
 def _is_storm(counts: FamilyCounts, limit: int) -> bool:
-    """True past `limit` compiles of a function; of a single operation, of far more at one line. 0 allows any."""
+    """Return True if a function has more than `limit` compiles, or an operation far more at one line."""
     if not limit or counts.built <= limit:
         return False
-    return not counts.eager or max(counts.sites.values(), default=0) > limit * _EAGER
+    return not counts.eager or max(counts.sites.values(), default=0) > limit * _EAGER_FACTOR
 
 
 def _storm(ledger: Ledger, counts: FamilyCounts) -> Storm:
@@ -68,16 +68,16 @@ def _storm(ledger: Ledger, counts: FamilyCounts) -> Storm:
 ABSENT = "(absent)"
 
 
+# A live view reads variations after each event, mostly of functions that didn't compile since: keep the results.
 _Result = tuple[tuple[int, int, int], Variations]
-# A live view asks at each change, mostly of functions of which no more has compiled since.
 _results: WeakKeyDictionary[Ledger, dict[tuple[frozenset[FamilyKey], int | None], _Result]] = WeakKeyDictionary()
-_MOST_RESULTS = 64  # of one ledger
+_MAX_RESULTS = 64  # of one ledger
 
 
 def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None = None) -> Variations:
-    """The properties of a function's compiled calls, or of its last `calls` ones; see `Ledger.varying`."""
+    """Return the properties of a function's compiled calls, or of its last `calls`; see `Ledger.varying`."""
     if function is None:
-        # The family with the most recompiles; of single operations only if there are no others.
+        # The family with the most recompiles, functions before single operations.
         family_counts = [counts for counts in ledger.family_counts if counts.built]
         if not family_counts:
             raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
@@ -90,7 +90,7 @@ def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None 
     result = results.get((families, calls))
     if result is not None and result[0] == state:
         return result[1]
-    if len(results) >= _MOST_RESULTS:
+    if len(results) >= _MAX_RESULTS:
         results.clear()
     variations = _variations(ledger.events, families, calls)
     results[families, calls] = state, variations
@@ -106,25 +106,20 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
                 break
             calls.setdefault(call, (event.key, event.id))
     name = min(family[1] for family in families)
-    return Variations(name, len(calls), _rows(list(calls.values())[::-1]))
-
-
-def _rows(calls: list[tuple[Key, str]]) -> tuple[Variation, ...]:
-    keys, ids = [key for key, _ in calls], [id for _, id in calls]
-    properties = [*_of_leaves(keys), *_of_the_rest(keys)]
-    return tuple(Variation(leaf, name, _values(calls_by_value, ids)) for leaf, name, calls_by_value in properties)
+    keys, ids = [key for key, _ in calls.values()][::-1], [id for _, id in calls.values()][::-1]
+    rows: list[Variation] = []
+    for leaf, property_, calls_by_value in (*_of_leaves(keys), *_of_the_rest(keys)):
+        in_order = sorted((sorted(indices), text) for text, indices in calls_by_value.items())
+        values = (Value(text, len(at), tuple(ids[i] for i in at if ids[i])) for at, text in in_order)
+        rows.append(Variation(leaf, property_, tuple(values)))
+    return Variations(name, len(calls), tuple(rows))
 
 
 _CallsByValue = dict[str, list[int]]  # the calls of each value
 
 
-def _values(calls_by_value: _CallsByValue, ids: list[str]) -> tuple[Value, ...]:
-    in_order = sorted((sorted(calls), text) for text, calls in calls_by_value.items())
-    return tuple(Value(text, len(calls), tuple(ids[i] for i in calls if ids[i])) for calls, text in in_order)
-
-
 def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
-    """Sizes, and whatever else arrays have; read once for all calls in which a leaf has the same of it."""
+    """Yield (path, property, calls of each value). Calls in which a leaf has the same form share one look at it."""
     forms: dict[str, dict[tuple[Form, int], list[int]]] = {}
     sizes: dict[tuple[str, int], _CallsByValue] = {}
     for index, key in enumerate(keys):
@@ -154,7 +149,7 @@ def _of_leaf(form: Form, rank: int) -> Iterator[tuple[str, str]]:
     yield "dtype", dtype
     yield "weak type", "yes" if weak else "no"
     yield "given", given
-    if committed is not None:  # what is no JAX array is nowhere yet
+    if committed is not None:  # only a JAX array has a placement
         yield "committed", "yes" if committed else "no"
         yield "sharding", sharding
         yield "devices", ", ".join(devices)
@@ -196,7 +191,7 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
         contexts.setdefault(key.context, []).append(index)
     settings = (("", calls, [*context]) for context, calls in contexts.items())
     for leaf, name, calls_by_value in _by_property(chain(rows, settings)):
-        if not leaf:  # a setting can be absent; an argument that is makes another structure, and that is a row
+        if not leaf:  # a setting can be absent; an absent argument shows in the row of the structure
             missing = set(range(len(keys))).difference(*calls_by_value.values())
             if missing:
                 calls_by_value = {**calls_by_value, ABSENT: [*missing]}
@@ -204,7 +199,7 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
 
 
 def stack_tree(ledger: Ledger) -> StackTree:
-    """The tree of all calls that had to trace, lower or compile; cost is everything that the call then did."""
+    """Return the tree of all calls that traced, lowered or compiled, with the seconds of their events."""
     root = StackTree()
     nodes: dict[tuple[int, object], StackTree] = {}
     calls: set[tuple[str, int]] = set()
@@ -234,7 +229,7 @@ def _add(root: StackTree, event: Event, nodes: dict[tuple[int, object], StackTre
 
 
 def _child(parent: StackTree, key: object, new: StackTree, nodes: dict[tuple[int, object], StackTree]) -> StackTree:
-    child = nodes.get((id(parent), key))  # parents are held by the tree meanwhile
+    child = nodes.get((id(parent), key))  # the tree keeps parents alive, so ids stay unique
     if child is None:
         child = nodes[id(parent), key] = new
         parent.children.append(new)
@@ -242,7 +237,7 @@ def _child(parent: StackTree, key: object, new: StackTree, nodes: dict[tuple[int
 
 
 def ledger_repr(ledger: Ledger) -> str:
-    """`Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""
+    """Return `Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""
     rows = ledger.functions()
     own = [row for row in rows if not row.eager]
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
@@ -278,15 +273,15 @@ def _why(worst: Summary) -> str:
 
 
 def often(count: int) -> str:
-    """`once`, `twice`, `3 times`."""
+    """Return `once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
-    """One ledger, in the order of the clock; calls stay whole, and get new numbers.
+    """Return one ledger in clock order. Calls stay whole and get new numbers.
 
-    A function that two processes compiled is two: ids are those that the processes gave, and each event says whose it
-    is. Ledgers that were merged before keep the names of their processes behind the new one: `host1/0`.
+    A function that two processes compiled counts as two. Event ids stay, and each event names its process. Ledgers that
+    were merged before keep the names of their processes after the new name: `host1/0`.
     """
     process_names = _names(ledgers, names)
     streams = [
@@ -312,7 +307,7 @@ def _names(ledgers: Sequence[Ledger], names: Iterable[str] | None) -> list[str]:
         own = [{event.process for event in ledger} for ledger in ledgers]
         kept = [process for processes in own for process in processes]
         if all(kept) and len(set(kept)) == len(kept):
-            return [""] * len(ledgers)  # the events say already whose they are
+            return [""] * len(ledgers)  # the events already name their processes
         return [str(index) for index in range(len(ledgers))]
     given_names = [str(name) for name in names]
     if len(given_names) != len(ledgers):
@@ -333,10 +328,10 @@ def _under(name: str, process: str) -> str:
 
 
 def _calls(index: int, ledger: Ledger, name: str) -> Iterator[tuple[float, int, int, list[Event]]]:
-    """The calls of one ledger, by when they began; a call's events need not stand together in a merged ledger."""
+    """Return a ledger's calls by their start. Events of one call may be scattered in a merged ledger."""
     calls: dict[tuple[str, int], list[Event]] = {}
     for position, event in enumerate(ledger.events):
         events = calls.setdefault((event.process, event.call or -position - 1), [])
         events.append(replace(event, process=_under(name, event.process)))
-    begun = ((min(event.start for event in events), index, at, events) for at, events in enumerate(calls.values()))
-    return iter(sorted(begun, key=lambda call: call[:3]))
+    starts = ((min(event.start for event in events), index, at, events) for at, events in enumerate(calls.values()))
+    return iter(sorted(starts, key=lambda call: call[:3]))

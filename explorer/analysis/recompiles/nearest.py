@@ -1,4 +1,4 @@
-"""The earlier call that is nearest to one, and in what the two differ: also where in their argument trees."""
+"""The nearest earlier call, and the differences of two calls, including those of their argument trees."""
 
 from __future__ import annotations
 
@@ -17,36 +17,33 @@ from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode, spl
 from explorer.model.events.leaves import Content, LeafColumns, changed_places, in_columns
 from explorer.model.text import cut_middle, cut_middles
 
-# What only the lowering or the compile depends on: it can't have caused a trace.
+# Only the lowering or the compile depends on these: they can't cause a trace.
 PLACEMENT = frozenset({"committed", "device", "layout", "donation", "options"})
 
-# A key that differs in one thing can't be beaten by another one that differs: the search ends there.
-_LIGHTEST = 1.0
+_LIGHTEST = 1.0  # weight of one difference: no other key that differs weighs less, so the search ends
 _WEIGHTS = {"shape": _LIGHTEST, "weak-type": _LIGHTEST, "dtype": 1.2, "rank": 1.5}
 _PLACED = 1.0
 _IDLE = 0.01  # a difference that can't have caused what happened
-_UNTRACED = 5.0  # nothing was traced, so the call to compare with is one of equal types
-_MORE = 0.1  # one more leaf that changed as the first did
-_OTHER = 0.5  # one that changed otherwise
-_WEIGHED = (
-    32  # of the latest keys; of those before them, only the ones in which fewer leaves differ than in the nearest
-)
+_UNTRACED = 5.0  # nothing was traced, so the call to compare with has equal types
+_MORE = 0.1  # another leaf that changed like the first
+_OTHER = 0.5  # another leaf that changed in a different way
+_RECENT_KEYS = 32  # older keys are weighed only if fewer leaves differ than in the nearest so far
 _Shape = tuple[int | str, ...]
-_make = cast("Any", tuple.__new__)  # a fifth of the time that the class's own takes
-_MOST_WEIGHED = 16  # changed leaves of one key that are weighed one by one
-_MANY_CHANGED = reduce(add, [_MORE] * (_MOST_WEIGHED - 1), _LIGHTEST)  # the least that these are
+_make = cast("Any", tuple.__new__)  # takes a fifth of the time of `Difference(…)`
+_MAX_WEIGHED = 16  # changed leaves of one key that are weighed individually
+_MANY_CHANGED = reduce(add, [_MORE] * (_MAX_WEIGHED - 1), _LIGHTEST)  # least weight of that many leaves
 
 
 class Difference(NamedTuple):
-    """One thing in which two keys differ; leaves that changed in one and the same way are one.
+    """One difference of two keys. Leaves that changed in the same way share one.
 
     Args:
-        kind: The kind of the `Reason` that it is.
-        leaf: What changed: `batch['x'].shape[0]`, `n`; empty if it is no argument.
-        axis: Which dimension, for a shape.
-        at: The leaf's place in the later key; -1 if it is no leaf.
-        change: For a structure, how it changed.
-        places: Of leaves, the places of all that changed so, `at` first.
+        kind: Kind of the resulting `Reason`.
+        leaf: Changed path, such as `batch['x'].shape[0]` or `n`; empty if it is not an argument.
+        axis: Dimension, for a shape.
+        at: Index of the leaf in the later key; -1 if it is not a leaf.
+        change: Change of the structure, for a structure.
+        places: Indices of all leaves that changed in this way, `at` first.
     """
 
     kind: str
@@ -60,9 +57,9 @@ class Difference(NamedTuple):
 
 
 def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
-    """The earlier key with the fewest and lightest differences that can have caused `happened`; of equals the latest.
+    """Return the earlier key with the lightest differences that can have caused `happened`; ties: the latest.
 
-    There is one key at least, and they come oldest first; `happened` is as for `explain`.
+    `earlier` has at least one key, oldest first; `happened` is as for `explain`.
     """
     traced = "trace" in happened
     best, before = earlier[-1], earlier[-2::-1]
@@ -70,7 +67,7 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     changed = changed_places(leaves.numbers, best_leaves.numbers)
     least = _weight(key, best, traced, _function_weight(key.function, best.function))
     least, fewest = least + _leaves_weight(leaves, best_leaves, changed, traced), len(changed)
-    if least <= _LIGHTEST or not before:  # as a rule the last call is the nearest
+    if least <= _LIGHTEST or not before:  # usually the last call is the nearest
         return best
     _, *of_before = in_columns(leaves, *[old.leaves for old in before])
     bounds = _least_weights(leaves, of_before) if traced else [0.0] * len(before)
@@ -79,7 +76,7 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
         if weight + bound >= least:
             continue
         changed = changed_places(leaves.numbers, old_leaves.numbers)
-        if at >= _WEIGHED and traced and len(changed) >= fewest:
+        if at >= _RECENT_KEYS and traced and len(changed) >= fewest:
             continue
         weight = _weight(key, old, traced, weight)
         if weight + bound < least:
@@ -87,7 +84,6 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
             if weight >= least:
                 continue
             best, least, fewest = old, weight, len(changed)
-            # An equal key is as near as can be, and one that differs in the lightest way nearly so.
             if weight <= _LIGHTEST:
                 break
     return best
@@ -98,7 +94,7 @@ def _function_weight(new: Function, old: Function) -> float:
 
 
 def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
-    """How far apart two keys are but for their leaves, whose functions have a weight already."""
+    """Add the distance of two keys without their leaves to `weight`, the distance of their functions."""
     if new.structure != old.structure or new.tree is not old.tree:
         weight += 2.0 + 0.1 * abs(len(new.leaves) - len(old.leaves))
     if _differ(new.statics, old.statics):
@@ -112,14 +108,14 @@ def _weight(new: Key, old: Key, traced: bool, weight: float) -> float:
 
 
 def _differ(new: object, old: object) -> bool:
-    # Equal settings are mostly one object; comparing forty pairs of them for each earlier key is in the user's time.
+    # Equal settings are usually one object. Comparing forty pairs for each earlier key would delay the user's call.
     return new is not old and new != old
 
 
 def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], traced: bool) -> float:
     weight, first, weighed = 0.0, "", 0
     rows, numbers, before = new.contents.rows, new.numbers, old.numbers
-    for index in changed:  # as a rule only the first few
+    for index in changed:
         here, there = rows[numbers[index]], rows[before[index]]
         kind = _traced_kind(here, there)
         if not kind:
@@ -133,27 +129,24 @@ def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Sequence[int], t
             weight += _type_weight(kind, here, there) + (0 if traced else _UNTRACED)
         first = kind
         weighed += 1
-        if weighed == _MOST_WEIGHED:
+        if weighed == _MAX_WEIGHED:
             return weight + _MORE * (len(new) - index)
     return weight
 
 
 def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> list[float]:
-    """Of each earlier call, what its leaves weigh at least: of many that change all, most are never looked at.
-
-    The sums are those of `_leaves_weight`, step by step, so that the bound is no larger than the weight is.
-    """
-    if len(leaves) <= _MOST_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
+    """Return a lower bound of each earlier call's leaf weight, with the sums of `_leaves_weight`."""
+    if len(leaves) <= _MAX_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
         return [0.0] * len(of_earlier)
-    # Where something lies elsewhere, what comes after may weigh less.
+    # After a leaf with another placement, later leaves may weigh less than the bound.
     if leaves.place < 0 or any(old.place != leaves.place for old in of_earlier):
         places = leaves.contents.places
         if any((places[old.array] != places[leaves.array]).any() for old in of_earlier):
             return [0.0] * len(of_earlier)
     rows = np.concatenate([old.shapes for old in of_earlier]).reshape(len(of_earlier), -1)
     counts: list[int] = np.count_nonzero(rows != leaves.shapes, 1).tolist()
-    more = 1 - _MOST_WEIGHED
-    return [_MANY_CHANGED + _MORE * (count + more) if count >= _MOST_WEIGHED else 0.0 for count in counts]
+    more = 1 - _MAX_WEIGHED
+    return [_MANY_CHANGED + _MORE * (count + more) if count >= _MAX_WEIGHED else 0.0 for count in counts]
 
 
 def _is_elsewhere(new: Content, old: Content) -> bool:
@@ -170,7 +163,7 @@ def _type_weight(kind: str, new: Content, old: Content) -> float:
 
 
 def _traced_kind(new: Content, old: Content) -> str:
-    """In what two leaves' types differ; the heaviest, if in several ways."""
+    """Return the heaviest kind of difference between the types of two leaves; empty for equal types."""
     if new.shape != old.shape:
         return "rank" if len(new.shape) != len(old.shape) else "shape"
     if new.dtype != old.dtype:
@@ -179,11 +172,11 @@ def _traced_kind(new: Content, old: Content) -> str:
 
 
 def differences(new: Key, old: Key) -> tuple[Difference, ...]:
-    """All that differs between two keys: the function first, then the arguments, then the rest."""
-    is_made_anew = new.function.identity != old.function.identity
+    """Return all differences of two keys: function, arguments, then settings and options."""
+    is_new_function = new.function.identity != old.function.identity
     rows: list[Difference] = []
-    # A derivative's program is another one for other arguments.
-    if is_made_anew and "derived" not in new.function.made:
+    # JAX makes a new function object for a derivative whenever its arguments differ.
+    if is_new_function and "derived" not in new.function.made:
         rows.append(Difference("function"))
     if new.guard:
         name, before, now = new.guard
@@ -197,7 +190,7 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
         for path, after, before in statics
         if not (new.function.eager and _is_program(path))
     ]
-    if not rows and (is_made_anew or any(_is_program(path) for path, _, _ in statics[:1])):
+    if not rows and (is_new_function or any(_is_program(path) for path, _, _ in statics[:1])):
         rows.append(Difference("function"))
     return (*rows, *_settings(new, old), *_jit_differences(new, old))
 
@@ -206,15 +199,14 @@ def _jit_differences(new: Key, old: Key) -> list[Difference]:
     rows = [_donation(new, old)] if new.donated != old.donated else []
     rows += [Difference("options", name, before, after) for name, after, before in _pairs(new.options, old.options)]
     for name, after, before in _pairs(new.wrapping, old.wrapping):
-        # Which buffers are given away says what was to be donated.
+        # The donated buffers already show a change of the donation arguments.
         if not name.startswith("donate_") or new.donated == old.donated:
             rows.append(Difference(_WRAPPING.get(name, "options"), name, before, after))
     return rows
 
 
 def _structures(new: Key, old: Key) -> list[Difference]:
-    """Where the trees differ; an argument that is static in one call and an array in the other is no such place."""
-    now_static = _now_static(new, old)
+    now_static = _now_static(new, old)  # reported as static arguments
     return [
         Difference("structure", c.path, c.before, c.after, change=c)
         for c in changes(new, old)
@@ -228,8 +220,8 @@ def _now_static(new: Key, old: Key) -> set[str]:
 
 
 def _settings(new: Key, old: Key) -> list[Difference]:
-    """A mesh is several settings to JAX, and one to its user."""
     changed = [Difference("context", name, before, after) for name, after, before in _pairs(new.context, old.context)]
+    # JAX stores a mesh in several settings, which are one to its user.
     meshes = [difference for difference in changed if "mesh" in difference.leaf]
     if not meshes:
         return changed
@@ -244,10 +236,7 @@ _WRAPPING = {
 
 
 def _leaf_differences(new: Key, old: Key) -> list[Difference]:
-    """The ways in which leaves differ, in the order of their first leaf.
-
-    A size that changes does so in a whole tree of hundreds, and in few ways; and this is in the user's time.
-    """
+    """Return the differences of leaves, in the order of their first leaf."""
     leaves, old_leaves = in_columns(new.leaves, old.leaves)
     numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
     changed = changed_places(numbers, before)
@@ -255,17 +244,17 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
     for at in changed:
         of_pairs[numbers[at], before[at]].append(at)
     rows = leaves.contents.rows
-    ways: dict[tuple[object, ...], Difference] = {}
+    # A changed batch size changes hundreds of leaves in the same way: one difference holds all of them.
+    grouped: dict[tuple[object, ...], Difference] = {}
     for (here, there), places in of_pairs.items():
-        if there < 0:  # it wasn't there
+        if there < 0:  # the leaf is new
             continue
         for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
-            way = row.kind, row.axis, row.before, row.after
-            earlier = ways.get(way)
-            # One for all leaves that changed in one way, which the first of them names: the rows come in that order.
-            places_of_way = row.places if earlier is None else tuple(sorted((*earlier.places, *row.places)))
-            ways[way] = (earlier or row)._replace(places=places_of_way)
-    return [*ways.values()]
+            group = row.kind, row.axis, row.before, row.after
+            first = grouped.get(group)
+            all_places = row.places if first is None else tuple(sorted((*first.places, *row.places)))
+            grouped[group] = (first or row)._replace(places=all_places)
+    return [*grouped.values()]
 
 
 def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Shape) -> list[Difference]:
@@ -278,12 +267,12 @@ def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Sha
 
 
 def _differences_of_leaf(places: tuple[int, ...], path: str, here: Content, there: Content) -> list[Difference]:
-    if here[1:] == there[1:] and len(here.shape) == len(there.shape):  # hundreds that differ do so in their sizes
+    if here[1:] == there[1:] and len(here.shape) == len(there.shape):  # the frequent case: only sizes differ
         return _size_differences(places, path, here.shape, there.shape)
     rows: list[Difference] = []
     new, old, of_leaf = Leaf(path, *here), Leaf(path, *there), partial(Difference, at=places[0], places=places)
     if new.dtype.startswith("key<") is not old.dtype.startswith("key<"):
-        pass  # a typed key's shape is not that of a raw one
+        pass  # the shapes of a typed and a raw random key aren't comparable
     elif len(new.shape) != len(old.shape):
         rows.append(of_leaf("rank", f"{path}.ndim", str(len(old.shape)), str(len(new.shape))))
     else:
@@ -297,7 +286,7 @@ def _differences_of_leaf(places: tuple[int, ...], path: str, here: Content, ther
 
 
 def _placement_texts(new: Leaf, old: Leaf) -> tuple[str, str, str] | None:
-    """Where it lies: what of that changed, before and after. What follows from another difference isn't named."""
+    """Return the placement property that changed, before and after; None if none did."""
     if new.layout != old.layout:
         return "layout", old.layout or "default", new.layout or "default"
     if new.sharding != old.sharding:
@@ -339,7 +328,7 @@ def _unequal(new: Static | None, old: Static | None) -> bool:
 
 
 def _is_program(path: str) -> bool:
-    """Whether it is what an eager `scan`, `cond`, … runs. That is another one for arguments of other types."""
+    """Return True if a static argument is the jaxpr that an eager `scan`, `cond`, … runs."""
     return path.endswith("jaxpr") or path == "branches"
 
 
@@ -350,8 +339,8 @@ def _static_text(static: Static | None, path: str, key: Key) -> str:
 
 
 def _pairs(new: tuple[tuple[str, str], ...], old: tuple[tuple[str, str], ...]) -> list[tuple[str, str, str]]:
-    """(name, after, before) of what differs."""
-    if new is old:  # as nearly always: forty settings, in the user's time
+    """Return (name, after, before) of the settings that differ."""
+    if new is old:  # the frequent case: forty settings, compared during the user's call
         return []
     here, there = dict(new), dict(old)
     names = [*here, *(name for name in there if name not in here)]
@@ -360,15 +349,15 @@ def _pairs(new: tuple[tuple[str, str], ...], old: tuple[tuple[str, str], ...]) -
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One place where two trees differ.
+    """One difference of two argument trees.
 
     Args:
-        path: `batch['mask']`; the argument's name if it is the argument itself.
-        before, after: What stood there: `absent`, `None`, `array`, `list of 2`, …
-        how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (what a class keeps beside its arrays), `field`
-            (the field of it that changed), `other`.
-        parent: What it was added to or removed from; empty for an argument.
-        is_outer: Two containers of another kind that hold the same.
+        path: `batch['mask']`, or the argument's name.
+        before, after: `absent`, `None`, `array`, `list of 2`, …
+        how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (static data of a class), `field` (one field of
+            that data), `other`.
+        parent: Container it was added to or removed from; empty for an argument.
+        is_outer: Two containers of different kinds with equal contents.
     """
 
     path: str
@@ -381,9 +370,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What stands at one place in the later and in the earlier tree; None for nothing.
+    """A place in the later and the earlier tree, each None if absent.
 
-    `is_exact` is false where the path is that of something around the place, for its own can't be known.
+    If the path of the place itself is unknown, `is_exact` is false and `path` is that of a container around it.
     """
 
     new: TreeNode | None
@@ -398,7 +387,7 @@ class _Pair:
 
 
 def changes(new: Key, old: Key) -> tuple[Change, ...]:
-    """Where the trees of two keys differ, in the order of the arguments; empty if that can't be known."""
+    """Return the differences of two keys' trees, in the order of arguments; empty if unknown."""
     after, before = new.tree, old.tree
     if after is None or before is None or "text" in (after.kind, before.kind):
         return _changed_paths(new, old)
@@ -421,7 +410,7 @@ def _parent(path: str) -> str:
 
 
 def _is_call(node: TreeNode) -> bool:
-    """Whether it is (positional arguments, keyword arguments), as jax.jit flattens a call."""
+    """Return True for (positional arguments, keyword arguments), as jax.jit flattens a call."""
     return node.kind == "tuple" and [child.kind for child in node.children] == ["tuple", "dict"]
 
 
@@ -447,7 +436,7 @@ def _pair_arguments(new: Key, old: Key, after: TreeNode, before: TreeNode) -> tu
 
 
 def _positional(key: Key, arguments: TreeNode) -> tuple[list[str], tuple[TreeNode, ...]]:
-    """The positional arguments with their names; empty of one that has no array in it, for only a leaf's path says."""
+    """Return the names and trees of positional arguments; the name is empty if the argument has no leaf."""
     paths = [leaf.path for leaf in key.leaves]
     names: list[str] = []
     at = 0
@@ -465,7 +454,7 @@ def _by_keyword(arguments: TreeNode) -> dict[str, TreeNode]:
 
 
 def _differences(pairs: list[_Pair]) -> Iterator[Change]:
-    """The places at or below some pairs where the trees differ; equal subtrees are one object and are not entered."""
+    """Yield the differences at or below each pair. Equal subtrees are one object and are skipped."""
     rest = pairs[::-1]
     while rest:
         pair = rest.pop()
@@ -497,7 +486,7 @@ def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
 
 
 def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
-    """The first field that differs, of two objects of a class; None if it is none of those that have names."""
+    """Return the first named field that differs between two objects of a class, or None."""
     before = {step: (text, token) for step, text, token in old.fields}
     for step, text, token in new.fields:
         old_text, old_token = before.get(step, ("absent", 0))
@@ -508,7 +497,7 @@ def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
 
 
 def _pair_children(pair: _Pair, new: TreeNode, old: TreeNode) -> list[_Pair]:
-    if new.kind != "dict":  # a class knows how a child is named only where there is an array in it
+    if new.kind != "dict":  # a class names a child only if it has an array in it
         steps = (step or old_step for step, old_step in zip(new.steps, old.steps, strict=True))
         return [pair.inside(*row) for row in zip(steps, new.children, old.children, strict=True)]
     here, there = dict(zip(new.steps, new.children, strict=True)), dict(zip(old.steps, old.children, strict=True))
@@ -517,7 +506,7 @@ def _pair_children(pair: _Pair, new: TreeNode, old: TreeNode) -> list[_Pair]:
 
 
 def _unequal_print_alike(key: Key, tree: TreeNode) -> tuple[Change, ...]:
-    """The trees print alike: if one class alone keeps something that needn't be equal to its like, it is that."""
+    """Return the class with static data that may be unequal though it prints the same, if it is the only one."""
     pairs = _pair_arguments(key, key, tree, tree)[1] if _is_call(tree) else [_Pair(tree, None, "")]
     opaque: list[tuple[str, TreeNode]] = []
     while pairs and len(opaque) < 2:

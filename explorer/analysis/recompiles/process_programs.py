@@ -1,4 +1,4 @@
-"""Many processes' events, folded as they come: in memory stay the distinct programs, and who compiled each."""
+"""Programs of many processes, folded event by event: memory holds only distinct programs and their processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from explorer.model.events.family_counts import BUILDING
 from explorer.model.events.key import Key, Leaf
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram, Ranges, ranges_of
 
-_MOST = 50_000  # distinct programs: at a kilobyte each they are 50 MB, whatever comes
-_MOST_DIFFERENCES = 1_000
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in reprs of static arguments: of the process, not of the program
-_OPERATIONS = 4  # of a line, in a sentence
+_MAX_PROGRAMS = 50_000  # at a kilobyte each, 50 MB
+_MAX_DIFFERENCES = 1_000
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in reprs of static arguments; belongs to the process
+_MAX_OPERATIONS = 4  # of a line, in a sentence
 _MISSING = "not there"
 
 _Family = tuple[str, str, int]
@@ -43,10 +43,10 @@ class _Row:
 
 @dataclass
 class ProcessFold:
-    """Takes events of one process after another, or ledgers that are folded already.
+    """Accumulator of the events of one process after another, or of process ledgers.
 
     Args:
-        local_devices: How many devices the process of the events has; 0 for as many as each event says it ran on.
+        local_devices: Number of devices of the events' process; 0 for as many as each event names.
     """
 
     local_devices: int = 0
@@ -74,7 +74,7 @@ class ProcessFold:
             spent.append(event.seconds)
             if event.kind in ("compile", "cache-hit") and not event.error:
                 self._compiled(event, sum(self._pending.pop(event.call or -self.events, spent)))
-            elif len(self._pending) > _MOST:  # traced and never compiled
+            elif len(self._pending) > _MAX_PROGRAMS:  # traced and never compiled
                 self._pending.clear()
 
     def _compiled(self, event: Event, seconds: float) -> None:
@@ -113,7 +113,7 @@ class ProcessFold:
         identity = _identity(program)
         row = self._rows.get(identity)
         if row is None:
-            if len(self._rows) >= _MOST:
+            if len(self._rows) >= _MAX_PROGRAMS:
                 self._dropped += 1
                 return None
             plain = replace(program, processes=(), compiles=0, seconds=0.0, slowest=0.0, slowest_process=0)
@@ -150,23 +150,19 @@ class ProcessFold:
         )
         notes = list(self.notes)
         if self._dropped:
-            notes.append(f"{self._dropped:,} compiles of more than {_MOST:,} distinct programs are left out")
+            notes.append(f"{self._dropped:,} compiles of more than {_MAX_PROGRAMS:,} distinct programs are left out")
         whole = ProcessLedger(tuple(self.names), programs, (), self.events, tuple(notes))
         differences = sorted(
             _differences(whole, [row.compiled_by for row in rows]),
             key=lambda difference: (not difference.is_shared, _bits(difference.processes).bit_count()),
         )
-        if len(differences) > _MOST_DIFFERENCES:
-            notes.append(f"{len(differences) - _MOST_DIFFERENCES:,} more differences are left out")
-        return replace(whole, differences=tuple(differences[:_MOST_DIFFERENCES]), notes=tuple(notes))
+        if len(differences) > _MAX_DIFFERENCES:
+            notes.append(f"{len(differences) - _MAX_DIFFERENCES:,} more differences are left out")
+        return replace(whole, differences=tuple(differences[:_MAX_DIFFERENCES]), notes=tuple(notes))
 
 
 def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[ProcessDifference]:
-    """Who compiled another program of a function than most of those processes that compiled the function at all.
-
-    A function that only some processes call, as to write a log, is no difference, but where its arrays lie on devices
-    of several.
-    """
+    """Yield the processes that compiled another program of a function than most of its callers."""
     families: dict[_Family, list[int]] = defaultdict(list)
     for at, row in enumerate(ledger.rows):
         if not row.eager:
@@ -176,10 +172,12 @@ def _differences(ledger: ProcessLedger, compiled_by: Sequence[int]) -> Iterator[
         callers = 0
         for at in rows:
             callers |= compiled_by[at]
+        # A function that only some processes call, such as a log writer, is no difference. If its arrays are spread
+        # over devices of several processes, every process must take part.
         is_shared = any(ledger.rows[at].is_shared for at in rows)
         concerned = everyone if is_shared else callers
         usual = [at for at in rows if 2 * compiled_by[at].bit_count() > concerned.bit_count()]
-        if not usual:  # of two processes one each: the first is what the other is held against
+        if not usual:  # two processes with one program each: compare the second with the first
             usual = [min(rows, key=lambda at: (-compiled_by[at].bit_count(), compiled_by[at] & -compiled_by[at]))]
         for others, missing in _without(usual, rows, compiled_by, concerned).items():
             yield _difference(ledger, others, missing, is_shared)
@@ -201,7 +199,7 @@ def _without(
                 lacking &= ~those
         if lacking:
             groups[at, None] = lacking
-    for other in rest:  # one more than the others have
+    for other in rest:  # an additional program
         those = compiled_by[other] & ~taken[other]
         if those and usual:
             groups[usual[0], other] = groups.get((usual[0], other), 0) | those
@@ -249,11 +247,11 @@ def _first_difference(ours: dict[str, str], theirs: dict[str, str]) -> tuple[str
 
 
 def _operations(text: str) -> str:
-    """`mul float32[8], add float32[8]`: what a line does, without its digest."""
+    """Return the operations of a line without their digest: `mul float32[8], add float32[8]`."""
     if text == _MISSING:
         return text
     words = [word.replace(":", " ", 1) for word in text.split() if not word.startswith("#")]
-    return ", ".join(words[:_OPERATIONS]) + ", …" * (len(words) > _OPERATIONS)
+    return ", ".join(words[:_MAX_OPERATIONS]) + ", …" * (len(words) > _MAX_OPERATIONS)
 
 
 def _identity(program: ProcessProgram) -> _Identity:
@@ -277,14 +275,14 @@ def _program_of(event: Event, local_devices: int) -> ProcessProgram:
         tuple((leaf.path, _type(leaf)) for leaf in key.leaves),
         tuple(_settings(key)),
         lines,
-        # Whether an array lies on more devices than the process has of its own.
+        # True if an array is spread over more devices than the process has.
         any(len(leaf.devices) > (local_devices or _count_devices(event.device)) for leaf in key.leaves),
         function.eager,
     )
 
 
 def _type(leaf: Leaf) -> str:
-    """Its type and how it is spread; on which device one lies differs from process to process, and is left out."""
+    """Return a leaf's type and sharding, without its devices, which differ between processes."""
     spread = spread_text(leaf.spread) if leaf.spread else leaf.sharding
     text = f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]{' weak' * leaf.weak}"
     return " ".join(filter(None, [text, spread, leaf.layout]))

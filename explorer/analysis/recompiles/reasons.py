@@ -1,13 +1,14 @@
-"""Reasons of traces and compiles: the key of a call compared with the nearest earlier one, which keys are kept, and
-recompiles foreseen: state that a function takes and returns, but returns as another type than it took.
+"""Reasons of traces and compiles, the history of keys, and predictions of recompiles.
 
-    state = step(state, batch)    # compiles; the step counter goes in as a Python int, and comes out as an array
+A prediction is about state that a function takes and returns with another type:
+
+    state = step(state, batch)    # compiles; the step counter is a Python int, and is returned as an array
     state = step(state, batch)    # compiles again, for an array
 
-It shows in the types of the first compile. Whether the result is fed back can't be known then, so a prediction says
-"if". An argument of several arrays is held against each result of the same structure and shapes, and so is one array
-in a dict or the like, for its weak type alone; a bare array, as many functions return one of its shape, only against
-the first result.
+The first compile shows both types, but not that the result is passed in again, so a prediction says "if". An
+argument of several arrays is compared with each result of equal structure and shapes. So is one array in a dict or
+the like, but for its weak type only. A bare array is compared with the first result only, because many functions
+return an array of its shape.
 """
 
 from __future__ import annotations
@@ -27,30 +28,29 @@ from explorer.model.events.family_counts import Prediction, type_text
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.leaves import in_columns
 
-# Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
+# Precedence of sufficient causes: first those that others follow from, or that would remain if the others were fixed.
 _ORDER = (
     "function", "guard", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
     "donation", "options", "sharding", "device", "layout", "committed",
 )  # fmt: skip
 _OF_TYPES = frozenset({"shape", "rank", "dtype", "weak-type"})
-# The part of a leaf's content that is looked for in earlier calls; of places all that says where it lies.
+# The column of a leaf that is searched in earlier calls; other kinds compare the whole placement.
 _COMPARED = {"shape": "shapes", "rank": "shapes", "dtype": "types", "weak-type": "types"}
 _PLACES = frozenset({"sharding", "device", "committed"})
-# Of the latest calls, as many are searched for what this one has.
-_REMEMBERED = 64
+_MAX_SEARCHED = 64  # latest calls that are searched for the values of this call
 
 
 def explain(
     key: Key, earlier: Sequence[Key], happened: frozenset[str], value_counts: Mapping[str, int] | None = None
 ) -> Reason:
-    """Why a call had to be traced or compiled.
+    """Return the reason why a call was traced or compiled.
 
     Args:
         key: The call.
-        earlier: Earlier calls of functions with its name, oldest first.
-        happened: Which of `trace`, `lower`, `compile` and `cache-hit` it caused; empty for a call that merely left the
-            fast path.
-        value_counts: How many values each static argument has had with this call, `earlier` being only the latest.
+        earlier: Earlier calls of functions with the same name, oldest first.
+        happened: The steps that the call caused, of `trace`, `lower`, `compile` and `cache-hit`; empty for a call that
+            only left the fast path.
+        value_counts: Number of values of each static argument so far, this call included. `earlier` may be shortened.
 
     Example:
         >>> from explorer.model.events.key import Function, Key, Leaf
@@ -73,7 +73,7 @@ def explain(
         return _without_cause(key, old, every, happened)
     causes = _sufficient(causes, key, relations)
     kind = min((difference.kind for difference in causes), key=_ORDER.index)
-    # Of all ways in which leaves changed so, the one of the most leaves.
+    # The difference that most leaves share.
     chosen = max((d for d in causes if d.kind == kind), key=lambda difference: len(difference.places))
     case = Case(key, old, chosen, tuple(relations), value_counts or {}, tuple(causes))
     before, after = chosen.before, chosen.after
@@ -98,7 +98,7 @@ def _fixes_of_types(case: Case) -> Iterator[str]:
 
 
 def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
-    """What to do besides, where a call that was traced for its types would be compiled for its arguments' place too."""
+    """Return the fix of a changed placement, for a call that was traced for its types."""
     if case.chosen.kind not in _OF_TYPES:
         return ""
     placed = tuple(difference for difference in every if difference.at >= 0 and difference.kind in _PLACES)
@@ -106,8 +106,7 @@ def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
 
 
 def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
-    """Why a call was traced whose trace raised an error: no cache keeps such a trace, so each call like it is traced
-    again."""
+    """Return the reason of a trace that raised an error. No cache keeps it, so each such call traces again."""
     text = (
         f"tracing `{key.function.name}` raised {error}, and nothing is kept of that: each call like it is traced again"
     )
@@ -119,9 +118,9 @@ def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
 
 
 def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
-    """The earlier keys of what a person calls the same function: of one place of definition, or one name in cells.
+    """Return the earlier keys of the same function: defined at one place, or with one name in cells.
 
-    A cell that was changed and run again is another file with other lines; in a script these are two functions.
+    A changed cell that runs again is another file with other lines. In a script these would be two functions.
     """
     function, is_hot = key.function, key.function.is_hot
     cell = function.name != "<lambda>" and defined_in_a_cell(function)
@@ -134,13 +133,13 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
 
 
 def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> list[Difference]:
-    """Those that no earlier call had, each of which would have been enough; all, if every one was seen before."""
+    """Return the causes that no earlier call had, each sufficient alone; all if each was seen before."""
     if len(causes) == 1 or len(earlier) == 1:
         return causes
-    latest = earlier[-_REMEMBERED:]
+    latest = earlier[-_MAX_SEARCHED:]
     leaves, *olds = in_columns(key.leaves, *(old.leaves for old in latest))
     rows = np.concatenate([old.array_at(leaves.paths) for old in olds]).reshape(len(olds), -1)
-    seen: dict[str, list[bool]] = {}  # by what is compared: for each leaf, if an earlier call had it so
+    seen: dict[str, list[bool]] = {}  # by column: whether an earlier call had the leaf's value
 
     def is_seen(difference: Difference) -> bool:
         if difference.at < 0:
@@ -157,7 +156,7 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
 def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     kind = difference.kind
     if kind == "guard":
-        return False  # each is a change
+        return False  # a guard always reports a change
     if kind == "function":
         return old.function.identity == key.function.identity and not key.function.eager
     if kind == "structure":
@@ -209,11 +208,11 @@ def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: 
     )
 
 
-_RECENT = 48  # keys of one function that a new one is compared with
-_LEAVES = 2_400  # and fewer of them where they have many leaves, but 8: together these
-_EXACT = 2_048  # keys of one function that are known again
-_FAMILIES = 1_024
-_VALUES = 65_536  # values of one static argument that are counted
+_MAX_RECENT = 48  # keys of one function that a new key is compared with
+_MAX_LEAVES = 2_400  # in all these keys together; at least 8 keys are compared
+_MAX_EXACT = 2_048  # keys of one function that are found again by their content
+_MAX_FAMILIES = 1_024
+_MAX_VALUES = 65_536  # values of one static argument that are counted
 _DERIVED = ("derived",)
 
 
@@ -221,16 +220,16 @@ class _Family:
     __slots__ = ("by_mark", "recent", "values")
 
     def __init__(self) -> None:
-        self.values: dict[tuple[str, int, str], set[int]] = {}  # of each static argument: of a place and a name
-        self.recent: deque[tuple[int, Key]] = deque(maxlen=_RECENT)
-        self.by_mark: OrderedDict[int, Key] = OrderedDict()  # by what is hashed of them
+        self.values: dict[tuple[str, int, str], set[int]] = {}  # by place of definition and static argument
+        self.recent: deque[tuple[int, Key]] = deque(maxlen=_MAX_RECENT)
+        self.by_mark: OrderedDict[int, Key] = OrderedDict()  # see `_mark`
 
 
 class History:
-    """Earlier keys by function, and the numbers of its compiles.
+    """Earlier keys and numbers of compiles, by function.
 
-    It outlives a session of watching, as JAX's caches do: a key of an earlier session counts where it is of the very
-    same function object. Other functions of that name and place may be of a cell's or a test's earlier life.
+    JAX's caches outlive a watching session, and so does the history. A key of an earlier session counts only for the
+    same function object: another function with its name and place may come from an earlier run of a cell or a test.
     """
 
     def __init__(self) -> None:
@@ -243,21 +242,19 @@ class History:
         self._compiled.clear()
 
     def earlier(self, key: Key) -> Sequence[Key]:
-        """Those to compare with, oldest first: the most recent, and last the very same one, if there was one.
-
-        It is the one that is looked at first: what other calls came since is not why it is compiled again.
-        """
+        """Return the keys to compare with, oldest first; an equal key of the same function object comes last."""
         family = self._family(key)
-        most = max(8, _LEAVES // (len(key.leaves) + 1))
+        most = max(8, _MAX_LEAVES // (len(key.leaves) + 1))
         start = max(0, len(family.recent) - most)
         identity = key.function.identity
-        derived = key.function.made == _DERIVED  # two derivatives of one function are not two versions of one thing
+        derived = key.function.made == _DERIVED  # two derivatives of a function aren't two versions of one function
         current = None if derived else self._session
         comparable = [
             old
             for session, old in islice(family.recent, start, None)
             if session == current or old.function.identity == identity
         ]
+        # Last, because calls since the equal one are not the reason that it compiles again.
         same = family.by_mark.get(_mark(key))
         if same is not None and same.function.identity == identity:
             comparable = [*(old for old in comparable if old is not same), same]
@@ -269,15 +266,15 @@ class History:
         mark = _mark(key)
         family.by_mark[mark] = key
         family.by_mark.move_to_end(mark)
-        if len(family.by_mark) > _EXACT:
+        if len(family.by_mark) > _MAX_EXACT:
             family.by_mark.popitem(last=False)
         for static in key.statics:
             values = family.values.setdefault(_place(key, static), set())
-            if len(values) < _VALUES:
+            if len(values) < _MAX_VALUES:
                 values.add(hash((static.token, static.value)))
 
     def value_counts(self, key: Key) -> dict[str, int]:
-        """How many values each static argument of a function has had, those of `key` included."""
+        """Return the number of values of each static argument so far, those of `key` included."""
         if not key.statics:
             return {}
         values = self._family(key).values
@@ -287,20 +284,20 @@ class History:
         }
 
     def number(self, function: Function) -> int:
-        """Count a compile of its family, from 1."""
+        """Count a compile of the function's family and return its number, from 1."""
         number = self._compiled[function.family] = self._compiled.get(function.family, 0) + 1
         return number
 
     def _family(self, key: Key) -> _Family:
-        # Not by place: a cell that was changed and run again is another file, and one function to its author.
+        # Not by place: a changed cell that runs again is another file, but the same function to its author.
         name = key.function.name, key.function.made
         family = self._families.get(name)
         if family is None:
             family = self._families[name] = _Family()
-            if len(self._families) > _FAMILIES:
+            if len(self._families) > _MAX_FAMILIES:
                 self._families.popitem(last=False)
         else:
-            self._families.move_to_end(name)  # what is in use is not what a long session forgets
+            self._families.move_to_end(name)  # a long session drops the family that is unused for longest
         return family
 
 
@@ -309,7 +306,7 @@ def _place(key: Key, static: Static) -> tuple[str, int, str]:
 
 
 def same_last(key: Key, earlier: Sequence[Key]) -> list[Key]:
-    """The same keys as `History.earlier` orders them: those that equal `key` are the last."""
+    """Return the keys in the order of `History.earlier`: those equal to `key` last."""
     mark = _mark(key)
     return sorted(earlier, key=lambda old: _mark(old) == mark)
 
@@ -323,12 +320,12 @@ def _mark(key: Key) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One argument, the whole result, or one element of it.
+    """One argument, the whole result, or one element of the result.
 
     Args:
         path: `state`, `result`, `result[0]`.
-        tree: Its structure: whatever is equal for equal ones.
-        leaves: Its arrays, in order; of each, path, shape, dtype and weak type are looked at.
+        tree: Structure; any value that is equal for equal structures.
+        leaves: Arrays in order, of which path, shape, dtype and weak type count.
     """
 
     path: str
@@ -337,9 +334,9 @@ class Part:
 
 
 def predictions(function: Function, arguments: Sequence[Part], results: Sequence[Part]) -> tuple[Prediction, ...]:
-    """What will compile again if a result is passed in where it fits.
+    """Return a prediction for each result that would compile again if passed in as an argument.
 
-    The arguments are those that hold arrays, in order; of the results the whole comes first, then its elements, if it
+    `arguments` are those with arrays, in order. `results` begins with the whole result, followed by its elements if it
     is a tuple or a list.
 
     Example:
@@ -352,13 +349,13 @@ def predictions(function: Function, arguments: Sequence[Part], results: Sequence
     predicted: list[Prediction] = []
     for index, argument in enumerate(arguments):
         fits = [result for result in results if _is_state(argument, index, result, results)]
-        # A result that is already the same type is what is fed back, if any is.
+        # If a result has the argument's exact type, that one is probably passed in again.
         nearest = min(fits, key=lambda result: len(_differing(argument, result)), default=None)
         if nearest is not None:
-            fates: dict[tuple[str, str], list[tuple[Leaf, Leaf]]] = {}
+            by_types: dict[tuple[str, str], list[tuple[Leaf, Leaf]]] = {}
             for taken, given in _differing(argument, nearest):
-                fates.setdefault((type_text(taken), type_text(given)), []).append((taken, given))
-            predicted += [_prediction(function, pairs, nearest.path) for pairs in fates.values()]
+                by_types.setdefault((type_text(taken), type_text(given)), []).append((taken, given))
+            predicted += [_prediction(function, pairs, nearest.path) for pairs in by_types.values()]
     return tuple(predicted)
 
 
@@ -369,7 +366,7 @@ def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part])
         return False
     if len(argument.leaves) > 1:
         return True
-    # A dict of one number that comes back as a dict of one number is that state; an array may be any array.
+    # A dict of one number returned as such a dict is the same state; a bare array may be unrelated.
     is_named = any(leaf.path != argument.path for leaf in argument.leaves)
     is_first = index == 0 and any(result is one for one in results[:2])
     pairs = zip(argument.leaves, result.leaves, strict=True)

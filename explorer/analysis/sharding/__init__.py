@@ -1,1 +1,1 @@
-"""How the values of a sharded program lie on its devices, and what of it nobody can have meant."""
+"""Shardings of values in an optimized program, and wasted work and memory in sharded programs."""

@@ -1,6 +1,6 @@
-"""Rules of sharding: the way in which each HLO operation's result lies on the devices, from that of its operands.
+"""Sharding rules: the spread of each HLO operation's result, from those of its operands.
 
-An operation that has no rule here gives a value that differs wherever an operand does, split nobody knows how.
+An operation without a rule gives a value that differs along every axis of its operands, with unknown splits.
 """
 
 from __future__ import annotations
@@ -28,21 +28,17 @@ from explorer.analysis.sharding.spread import (
     source_of,
     union,
 )
-from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Groups, Spread, axes_of_pairs, parse_groups
-
-
-def _groups(operation: Operation) -> Groups:
-    return parse_groups(operation.attributes.get("replica_groups", ""))
+from explorer.model.shardings import COMPUTED, Axes, DeviceMesh, Spread, axes_of_pairs, parse_groups
 
 
 def _groups_axes(operation: Operation) -> int:
     return _axes_of_groups(operation.mesh, operation.attributes.get("replica_groups", ""))
 
 
-@lru_cache(maxsize=256)  # a program has a few kinds of groups, each of them of all its devices
+@lru_cache(maxsize=256)  # a program has few distinct groups, each with all its devices
 def _axes_of_groups(mesh: DeviceMesh, text: str) -> int:
     groups = parse_groups(text)
-    # `{}` is all devices; of groups in a notation that isn't read nothing is proven.
+    # `{}` means all devices. Groups in an unknown notation prove nothing.
     return mesh.joined(groups) if groups or text.strip("{} ") else mesh.full
 
 
@@ -78,11 +74,11 @@ def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _gathered_classes(operation: Operation, spread: Spread) -> tuple[int, tuple[int, ...] | None]:
-    """The axes along which a gather makes a value the same; where its groups are parts of axes, which devices have it.
+    """Return the axes along which a gather makes a value equal, and classes of devices if its groups split an axis.
 
-    Two gathers, along both parts of an axis, make a value the same along all of it, though neither does alone.
+    Two gathers along both parts of an axis make a value equal along the whole axis; each gather alone doesn't.
     """
-    mesh, groups = operation.mesh, _groups(operation)
+    mesh, groups = operation.mesh, parse_groups(operation.attributes.get("replica_groups", ""))
     along = _groups_axes(operation)
     group_of = {device: group for group in groups for device in group}
     is_whole = all(len(group) == mesh.devices_along(along) for group in groups)
@@ -109,7 +105,7 @@ def _exchange(operation: Operation, spreads: Sequence[Spread]) -> Spread:
 
 
 def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
-    """Along an axis where all had the same, all have it afterwards; who is sent nothing has zeros."""
+    # If every device receives, values equal along an axis stay equal. A device without a source has zeros.
     spread, mesh = spreads[0], operation.mesh
     pairs = parse_groups(operation.attributes.get("source_target_pairs", ""))
     names = axes_of_pairs(pairs, list(zip(mesh.names, mesh.sizes, strict=True)))
@@ -117,15 +113,11 @@ def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     is_complete = len({pair[1] for pair in pairs if len(pair) == 2}) == mesh.count
     axes = spread.axes if is_complete and not spread.axes & along else spread.axes | along
     dims = spread.dims if axes == spread.axes else None
-    classes = _sent_classes(spread, pairs) if is_complete else None
+    classes = spread.classes if is_complete else None
+    if classes is not None:
+        source = {target: source for source, target in pairs}
+        classes = tuple(classes[source[device]] for device in range(len(classes)))
     return Spread(axes, dims, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes), classes=classes)
-
-
-def _sent_classes(spread: Spread, pairs: Groups) -> tuple[int, ...] | None:
-    if spread.classes is None:
-        return None
-    source_of = {target: source for source, target in pairs}
-    return tuple(spread.classes[source_of[device]] for device in range(len(spread.classes)))
 
 
 COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {
@@ -138,15 +130,13 @@ COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {
     "collective-broadcast": _all_reduce,
 }
 
-
-_Rule = Callable[["Operation", Sequence[Spread]], Dims]
-
+_Rule = Callable[[Operation, Sequence[Spread]], Dims]
 _KEPT = frozenset(["copy", "convert", "optimization-barrier", "domain", "reduce-precision", "bitcast-convert"])
 _SAME = frozenset(["iota", "constant", "rng-get-and-update-state", "after-all"])
 
 
 def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
-    """How the result of an operation on arrays lies on the devices; of several results, each lies so."""
+    """Return the spread of an operation's result; all results of one operation share it."""
     if operation.op in _SAME:
         return constant(operation)
     if operation.op in ("partition-id", "replica-id"):
@@ -158,7 +148,7 @@ def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
     rule = _RULES.get(operation.op, _elementwise)
     try:
         dims = rule(operation, spreads)
-    except (IndexError, KeyError, ValueError):  # unknown splits, an attribute that isn't there, or another notation
+    except (IndexError, KeyError, ValueError):  # unknown splits, a missing attribute, or another notation
         dims = None
     if operation.op in ("dynamic-slice", "dynamic-update-slice"):
         axes = _sliced_axes(operation, spreads)
@@ -188,10 +178,10 @@ def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tupl
 
 
 def _sliced_axes(operation: Operation, spreads: Sequence[Spread]) -> int:
-    """An index counts only where it can move the slice."""
     first, rest = (1, spreads[1:]) if operation.op == "dynamic-slice" else (2, spreads[2:])
     whole, part = operation.operand(0), operation.array if first == 1 else operation.operand(1)
     axes = union(spreads[:first])
+    # An index counts only in a dimension where it can move the slice.
     for size, length, index in zip(whole.shape, part.shape, rest, strict=False):
         axes |= index.axes if length < size else 0
     return axes
@@ -243,7 +233,7 @@ def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]
 
 
 def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """Of `dim_labels=b0f_0io->b0f`: TPUs write products so, with a dimension of a batch as one of the window."""
+    """Return the splits of a convolution; TPU compilers write products as convolutions over a batch window."""
     left, right = _known(spreads[0]), _known(spreads[1])
     inputs, _, result = operation.attributes["dim_labels"].partition("->")
     lhs, _, rhs = inputs.partition("_")
@@ -260,16 +250,8 @@ def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     return distinct_dims(tuple(dims))
 
 
-def _reshape(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    return reshaped(_known(spreads[0]), operation.operand(0).shape, operation.array.shape)
-
-
-def _bitcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    return bitcast(_known(spreads[0]), operation.operand(0), operation.array)
-
-
 def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """A slice, a pad, a reverse: what they change must not be split."""
+    """Return the splits of a slice, pad or reverse; None if it changes a split dimension."""
     dims, before, after = _known(spreads[0]), operation.operand(0).shape, operation.array.shape
     turned = operation.numbers("dimensions") if operation.op == "reverse" else ()
     is_whole = (not split or (before[at] == after[at] and at not in turned) for at, split in enumerate(dims))
@@ -298,7 +280,7 @@ def _dynamic_slice(operation: Operation, spreads: Sequence[Spread]) -> Dims:
 
 
 def _is_part(index: Spread, length: int, mesh: DeviceMesh) -> bool:
-    """Whether each device takes the part of its place along the axes, the first axis the slowest."""
+    """Return True if each device takes its own part along the axes, the first axis slowest."""
     if index.values is None:
         return False
     axes = [axis for axis in range(len(mesh.sizes)) if index.axes >> axis & 1]
@@ -307,12 +289,12 @@ def _is_part(index: Spread, length: int, mesh: DeviceMesh) -> bool:
 
 
 def _dynamic_update(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    """What is written into a dimension that is split, or at a place that is another on each device, is anywhere."""
     whole, part, *indices = spreads
     sizes, lengths = operation.operand(0).shape, operation.operand(1).shape
     merged = merged_dims([whole.dims, part.dims])
     if merged is None:
         return None
+    # An update of a part of a split dimension, or at an index that differs between devices, may land anywhere.
     is_whole = (
         lengths[at] == sizes[at] or not (split or index.axes)
         for at, (split, index) in enumerate(zip(merged, indices, strict=True))
@@ -339,18 +321,16 @@ def _gather(operation: Operation, spreads: Sequence[Spread]) -> Dims:
     return distinct_dims(tuple(next(kept if at in offsets else batch) for at in range(len(operation.array.dims))))
 
 
-def _scatter(operation: Operation, spreads: Sequence[Spread]) -> Dims:
-    return spreads[0].dims if not any(spread.axes for spread in spreads[1:]) else None
-
-
 _RULES: Mapping[str, _Rule] = {
     "transpose": _transpose,
     "broadcast": _broadcast,
     "reduce": _reduce,
     "dot": _dot,
     "convolution": _convolution,
-    "reshape": _reshape,
-    "bitcast": _bitcast,
+    "reshape": lambda operation, spreads: reshaped(
+        _known(spreads[0]), operation.operand(0).shape, operation.array.shape
+    ),
+    "bitcast": lambda operation, spreads: bitcast(_known(spreads[0]), operation.operand(0), operation.array),
     "slice": _window,
     "pad": _window,
     "reverse": _window,
@@ -359,7 +339,7 @@ _RULES: Mapping[str, _Rule] = {
     "dynamic-update-slice": _dynamic_update,
     "sort": _sort,
     "gather": _gather,
-    "scatter": _scatter,
+    "scatter": lambda _, spreads: None if any(spread.axes for spread in spreads[1:]) else spreads[0].dims,
     "reduce-window": _window,
 }
 _LAYOUT = _KEPT | {"transpose", "reshape", "bitcast", "slice", "dynamic-slice", "reverse"}

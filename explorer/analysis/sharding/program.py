@@ -1,4 +1,4 @@
-"""A partitioned program to search: its gathers and products, how each lies on the devices, and what was asked for."""
+"""A partitioned program: its gathers and products, the spreads of values, and the shardings its author requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from explorer.model.graph import Floats, Graph, Node
 from explorer.model.shardings import Axes, DeviceMesh, Spread
 from explorer.model.types import ArrayType, parse_type
 
-LARGE = 1_000_000  # bytes on one device: less is not worth a person's time
+LARGE = 1_000_000  # bytes on one device; smaller arrays aren't worth a user's time
 CUTS = ("dynamic-slice",)
 _LAYOUT = ("bitcast", "copy", "reshape", "transpose", "convert")
 _SPLIT = re.compile(r"\{([^{}]*)\}")
@@ -26,8 +26,7 @@ _SDY = re.compile(r"<@[\w.]*, (\[[^\]]*\])")
 
 @dataclass(frozen=True)
 class Gather:
-    """An all-gather of one array: how its operand and its result lie on the devices, the type of the result, and the
-    axes along which parts were gathered."""
+    """An all-gather of one array: spreads before and after, result type, and gathered axes."""
 
     node: Node
     given: Spread
@@ -38,18 +37,19 @@ class Gather:
 
 @dataclass(frozen=True)
 class Waste:
-    """One thing of a sharded program that nobody can have meant.
+    """A part of a sharded program that is probably unintended.
 
     Args:
-        kind: `repeated`, `contracted`, `gathered`, `output`, `made whole`, `argument`, `unsplit`, `idle`.
-        node: The instruction that the line is taken from; of an argument, its parameter.
-        bytes: On each device; `devices` is how many have or do the same.
-        flops: Of the products that each of them repeats, in one run.
-        spec: The sharding that would cure it, an inference; empty where none is known.
-        number: Of the argument or the output.
+        kind: `repeated`, `contracted`, `gathered`, `output`, `made output`, `made whole`, `argument`, `unsplit`,
+            `unlike`, `idle`.
+        node: Instruction that gives the line; for an argument, its parameter.
+        bytes: On each device; `devices` devices hold or do the same.
+        flops: FLOPs of the repeated products in one run.
+        spec: Inferred sharding that fixes it; empty if unknown.
+        number: Index of the argument or output.
         wire: Bytes that each device sends for it.
-        of: The gather that it is about, where it is about one.
-        elements: Of the whole array; 0 where that isn't known.
+        of: The gather it is about, or None.
+        elements: Elements of the whole array; 0 if unknown.
     """
 
     kind: str
@@ -68,8 +68,6 @@ class Waste:
 
 
 class ShardedProgram:
-    """The optimised program of a capture for several devices."""
-
     def __init__(self, capture: Capture) -> None:
         self.graph: Graph = capture.hlo.graph
         self.lowered = graph_of(capture, "stablehlo")
@@ -121,7 +119,7 @@ class ShardedProgram:
         return {gather.node.index: gather for gather in self.gathers}
 
     def gather_before(self, node: Node, along: int) -> Gather | None:
-        """The last all-gather that a value was made of, along some axes."""
+        """Return the last all-gather along any axis of `along` behind a value."""
         numbers = {number for leaf in self.leaves[node.index] for number in leaf.gathers}
         gathers = (self._gather_at[number] for number in sorted(numbers, reverse=True) if number in self._gather_at)
         return next((gather for gather in gathers if gather.along & along), None)
@@ -144,12 +142,12 @@ class ShardedProgram:
         )
 
     def elements(self, array: ArrayType, spread: Spread) -> int:
-        """Of the whole array of which each device has a part, as far as it is known what is split."""
+        """Return the number of elements of the whole array, from those of one device's part."""
         split = {axis for axes in spread.dims or () for axis in axes}
         return array.elements * self.mesh.devices_along(sum(1 << axis for axis in split))
 
     def spec(self, dims: Sequence[Axes] | None) -> str:
-        """The splits of an array's dimensions as JAX writes them: `P('data', None)`; empty where they aren't known."""
+        """Return splits in JAX's notation, `P('data', None)`; empty if unknown."""
         if dims is None:
             return ""
         named = [[repr(self.mesh.names[axis]) for axis in axes] for axes in dims]
@@ -172,7 +170,6 @@ class ShardedProgram:
         return callers
 
     def _given_to(self, parameter: Node) -> list[Node]:
-        """What the callers of a computation give for one of its parameters."""
         number = int(self.graph.parameter_number[parameter.index])
         of_callers = [
             Node(self.graph, caller).operands
@@ -181,7 +178,7 @@ class ShardedProgram:
         return [operands[number] for operands in of_callers if number < len(operands)]
 
     def outermost(self, node: Node) -> Node | None:
-        """The instruction outside of kernels that gives a value, as far as only layouts change."""
+        """Return the producer of a value, through kernels and operations that change only the layout."""
         for _ in range(64):
             if node.op in _LAYOUT and node.operands:
                 node = node.operands[0]
@@ -193,13 +190,11 @@ class ShardedProgram:
                 return node
         return None
 
-    # What was asked for -----------------------------------------------------------------------------------------------
-
     def is_by_name(self, node: Node) -> bool:
         return "shard_map" in node.scope or node.scope.rpartition("/")[2] == "all_gather"
 
     def is_requested(self, gather: Gather) -> bool:
-        """Whether the author asked for a gather, or for an array of its size that is whole along its axes."""
+        """Return True if the author requested the gather, or an array of its size without its axes."""
         elements, names = self.elements(gather.array, gather.whole), set(self.mesh.names_of(gather.along))
         return self.is_by_name(gather.node) or any(
             requested == elements and not names & axes for requested, axes in self._requests
@@ -212,8 +207,7 @@ class ShardedProgram:
 
     @cached_property
     def _requests(self) -> Sequence[tuple[int, frozenset[str]]]:
-        """What the author asked for, by elements and axes: constraints, what goes into a `shard_map` and comes out of
-        one, and outputs."""
+        """Requested shardings as (elements, axes): constraints, inputs and outputs of `shard_map`, and results."""
         if self.lowered is None:
             return ()
         requests = [request for node in self.lowered.nodes for request in self._requests_of(node)]
@@ -235,7 +229,7 @@ class ShardedProgram:
                 yield elements, _names(sharding)
 
     def _axes(self, sharding: str) -> frozenset[str] | None:
-        """The axes that a sharding names; None where it leaves open how a dimension is split."""
+        """Return the axes that a sharding names; None if it leaves the split of a dimension open."""
         written = _SDY.search(sharding)
         if written is not None:
             return None if "?" in written[1] else _names(written[1])

@@ -1,4 +1,4 @@
-"""How every value of the optimised program lies on the devices: the rules of `operations`, along the instructions."""
+"""Propagation of shardings along the instructions of the optimized program, by the rules in `operations`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from explorer.model.graph import Graph
 from explorer.model.shardings import Axes, DeviceMesh, Shardings, Spread
 from explorer.model.types import ArrayType, Type, parse_type
 
-Leaves = tuple[Spread, ...]
-"""Of each array of a type, in order."""
-
-_SEVERAL = 8  # rounds of a loop until nothing changes; each can only add axes, of which a mesh has few
+Leaves = tuple[Spread, ...]  # one for each array of a type, in order
+_MAX_ROUNDS = 8  # of a loop; each round can only add axes, and a mesh has few
 _PASSED = frozenset(["optimization-barrier", "domain", "add-dependency", "opt-barrier"])
 _CALLS = ("fusion", "call", "async-start")
 _START, _DONE = "-start", "-done"
 
 
 def shardings(capture: Capture) -> Shardings:
-    """How each value of a capture's optimised program lies on the devices; see `Capture.shardings`."""
+    """Return the sharding of each value of a capture's optimized program; see `Capture.shardings`."""
     graph = capture.hlo.graph
     mesh = DeviceMesh.of(mesh_of(capture), int(graph.attributes.get("num_partitions", "1")))
     if mesh.count == 1:
@@ -37,9 +35,9 @@ def shardings(capture: Capture) -> Shardings:
 
 
 def propagate(graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument] = ()) -> Sequence[Leaves]:
-    """For each node of the optimised program how the arrays of its type lie on the devices of a mesh.
+    """Return for each node the spreads of the arrays in its type.
 
-    The arguments as they were lowered count where the program's parameters carry no sharding.
+    `given`, the arguments of the lowered program, count if the program's parameters carry no sharding.
     """
     return _Propagation(graph, mesh, given).run()
 
@@ -64,13 +62,14 @@ class _Propagation:
         self.evaluated: set[int] = set()
 
     def run(self) -> Sequence[Leaves]:
-        entries = [at for at, group in enumerate(self.graph.groups) if group.kind == "entry"]
-        for entry in entries:
-            self.evaluate(entry, None)
+        for at, group in enumerate(self.graph.groups):
+            if group.kind == "entry":
+                self.evaluate(at, None)
         return self.leaves
 
     def evaluate(self, group: int, arguments: Sequence[Leaves] | None) -> Leaves:
-        """What a computation returns; the nodes in it get what they are for these arguments, or any earlier ones."""
+        """Evaluate a computation for some arguments and return the spreads of its result."""
+        # Nodes keep what holds for the arguments of every evaluation.
         is_again = group in self.evaluated
         self.evaluated.add(group)
         result: Leaves = ()
@@ -112,7 +111,7 @@ class _Propagation:
             return self.loop(called["body"], called.get("condition", -1), given[0])
         if op == "conditional" and given:
             return self.branches([group for _, group in self.called[node]], given)
-        if op in _PASSED:  # of a damaged text there may be nothing to pass on
+        if op in _PASSED:  # a damaged text may lack the operand
             return given[0] if given else tuple(unknown(self.mesh, ()) for _ in type_.arrays)
         return self.computed(node, op, type_, operands, given) if type_.arrays else ()
 
@@ -122,7 +121,7 @@ class _Propagation:
             return tuple(spreads[0] for _ in type_.arrays) if spreads else ()
         try:
             return self.spread_over(node, op, type_, operands, given, spreads)
-        except (IndexError, KeyError, ValueError):  # of a damaged text: an operand or an attribute isn't there
+        except (IndexError, KeyError, ValueError):  # a damaged text may lack an operand or an attribute
             return tuple(unknown(self.mesh, spreads) for _ in type_.arrays)
 
     def spread_over(
@@ -142,8 +141,8 @@ class _Propagation:
             self.graph.attribute_table.of(node) if base not in _PLAIN else {},
             self.mesh,
         )
-        is_from_outside = op in ("custom-call", "rng", "infeed", "recv", "send") and not spreads
-        result = unknown(self.mesh, spreads) if is_from_outside else spread_of(operation, spreads)
+        is_external = op in ("custom-call", "rng", "infeed", "recv", "send") and not spreads
+        result = unknown(self.mesh, spreads) if is_external else spread_of(operation, spreads)
         results = self.each_result(base, operation, spreads, result)
         if base == "all-gather":
             results = tuple(replace(each, gathers=each.gathers | {node}) for each in results)
@@ -166,7 +165,7 @@ class _Propagation:
         return (result,)
 
     def started(self, op: str, results: Leaves, given: Sequence[Leaves], type_: Type) -> Leaves:
-        """What a start gives: its operands, its results, and what the hardware needs besides."""
+        """Return the spreads of a start operation: operands, results, then scratch arrays."""
         if not op.endswith(_START) or len(type_.arrays) == len(results):
             return _fitted(results, type_)
         operands = tuple(leaf for leaves in given for leaf in leaves)
@@ -178,7 +177,7 @@ class _Propagation:
         if arguments is not None:
             return _fitted(arguments[number] if 0 <= number < len(arguments) else (), type_)
         text = self.graph.attribute_table.of(node).get("sharding", "")
-        if not text:  # JAX 0.12's XLA prints none
+        if not text:  # the XLA of JAX 0.12 prints no sharding of parameters
             return tuple(spread_of_argument(self.mesh, self.given, number, array) for array in type_.arrays)
         shardings = _shardings(text, len(type_.arrays))
         leaves: list[Spread] = []
@@ -189,12 +188,13 @@ class _Propagation:
         return tuple(leaves)
 
     def loop(self, body: int, condition: int, carried: Leaves) -> Leaves:
-        for _ in range(_SEVERAL):
+        for _ in range(_MAX_ROUNDS):
             after = self.evaluate(body, [carried])
             if len(after) != len(carried):
                 break
             both = tuple(
-                joined(one, other) if one == other else replace(joined(one, other), values=None)  # a counter's differ
+                # Values of a loop counter differ between rounds.
+                joined(one, other) if one == other else replace(joined(one, other), values=None)
                 for one, other in zip(carried, after, strict=True)
             )
             if both == carried:
@@ -214,7 +214,7 @@ class _Propagation:
         either = results[0]
         for result in results[1:]:
             either = tuple(map(joined, either, result))
-        chosen = union(given[0])  # who takes which branch
+        chosen = union(given[0])  # devices along these axes may take different branches
         return tuple(leaf.with_axes(leaf.axes | chosen, leaf.dims if not chosen else None) for leaf in either)
 
 
@@ -226,7 +226,7 @@ def _fitted(leaves: Leaves, type_: Type) -> Leaves:
 
 
 def _finished(op: str, leaves: Leaves, type_: Type) -> Leaves:
-    """What was started gives in the end: the last as many arrays as fit, before what the hardware needs."""
+    """Return the spreads of a done operation: the results among those of its start."""
     count = len(type_.arrays)
     if len(leaves) == count:
         return leaves
@@ -238,7 +238,7 @@ def _finished(op: str, leaves: Leaves, type_: Type) -> Leaves:
 def _result_type(op: str, type_: Type) -> Type:
     if not op.endswith(_START) or len(type_.arrays) < 2:
         return type_
-    if op == "all-reduce-start":  # it gives its results alone
+    if op == "all-reduce-start":  # returns only its results
         return type_
     return Type((type_.arrays[1],), (0,))
 
@@ -273,28 +273,26 @@ _AXIS = re.compile(r'"([^"]+)"(:\(\d+\)\d+)?')
 
 @dataclass(frozen=True)
 class GivenArgument:
-    """One argument of the lowered program: the type of the whole array, the sharding as written, empty for none."""
+    """An argument of the lowered program: type of the whole array and its `sdy.sharding`, or an empty text."""
 
     array: ArrayType
     sharding: str
 
 
 def given_arguments(capture: Capture) -> Sequence[GivenArgument]:
-    """The arguments of a capture's lowered program, in order; none where it has no such stage."""
+    """Return the arguments of a capture's lowered program in order; empty without StableHLO."""
     graph = graph_of(capture, "stablehlo")
-    nodes = graph.nodes if graph is not None else ()
-    parameters = (node for node in nodes if node.op == "parameter" and node.group is not None)
-    of_main = (node for node in parameters if node.group is not None and node.group.kind == "entry")
     return [
-        GivenArgument(parse_type(node.type).arrays[0], node.attributes.get("sdy.sharding", ""))
-        for node in of_main
-        if parse_type(node.type).arrays
+        GivenArgument(arrays[0], node.attributes.get("sdy.sharding", ""))
+        for node in (graph.nodes if graph is not None else ())
+        if node.op == "parameter" and node.group is not None and node.group.kind == "entry"
+        if (arrays := parse_type(node.type).arrays)
     ]
 
 
 def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number: int, part: ArrayType) -> Spread:
-    """How an argument lies of which each device has a `part`; anyhow, where that can't be told from the two."""
-    if 0 <= number < len(given):  # a damaged text may number it anyhow
+    """Return the spread of an argument from the whole array's sharding and the type of one device's part."""
+    if 0 <= number < len(given):  # a damaged text may have any number
         whole = given[number]
         if whole.array.shape == part.shape:
             return Spread(0, ((),) * len(part.shape), number)
@@ -306,7 +304,7 @@ def spread_of_argument(mesh: DeviceMesh, given: Sequence[GivenArgument], number:
 
 
 def _dims(mesh: DeviceMesh, sharding: str) -> tuple[Axes, ...] | None:
-    """`#sdy.sharding<@mesh, [{"data"}, {}]>`: of each dimension the axes; None where parts of axes split one."""
+    """Return each dimension's axes in `#sdy.sharding<@mesh, [{"data"}, {}]>`; None if a part of an axis splits one."""
     written = _DIMENSIONS.search(sharding)
     if written is None:
         return None

@@ -1,8 +1,8 @@
-"""The rules' own terms: along which axes a value differs, which dimensions they split, and how reshaping moves those.
+"""Terms of the sharding rules: axes along which a value differs, dimensions they split, and reshapes of splits.
 
-A partitioned program is one that every device runs on its own part. What its arguments' shardings say is carried along
-the instructions: a value is the same on all devices of an axis if whatever it is computed from is, or a collective made
-it so. So `axes` may name too many axes, never too few: that a value is *the same* along an axis is proven.
+Every device runs the partitioned program on its part. The shardings of arguments are propagated along instructions: a
+value is equal on all devices of an axis if its operands are, or if a collective made it equal. So `axes` may name too
+many axes, never too few: equality along an axis is proven.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def replicated(rank: int, source: int = CONSTANT) -> Spread:
 
 
 def unknown(mesh: DeviceMesh, of: Sequence[Spread]) -> Spread:
-    """What may be anything: it differs along each axis."""
-    return Spread(mesh.full if not of else union(of) | mesh.full)
+    """Return the spread of a value that may differ along each axis."""
+    return Spread(union(of) | mesh.full)
 
 
 def union(spreads: Sequence[Spread]) -> int:
@@ -38,7 +38,7 @@ def union(spreads: Sequence[Spread]) -> int:
 
 
 def gathered(spreads: Sequence[Spread], axes: int) -> int:
-    """The axes along which any was gathered, for a result that differs along `axes`."""
+    """Return the axes along which any spread was gathered, without `axes`."""
     whole = 0
     for spread in spreads:
         whole |= spread.gathered
@@ -46,7 +46,7 @@ def gathered(spreads: Sequence[Spread], axes: int) -> int:
 
 
 def gathers(spreads: Sequence[Spread], axes: int) -> frozenset[int]:
-    """The all-gathers that `gathered` speaks of."""
+    """Return the all-gathers behind the axes of `gathered`."""
     if not gathered(spreads, axes):
         return frozenset()
     sets = [spread.gathers for spread in spreads if spread.gathers]
@@ -54,25 +54,26 @@ def gathers(spreads: Sequence[Spread], axes: int) -> frozenset[int]:
 
 
 def classes_of(mesh: DeviceMesh, spreads: Sequence[Spread]) -> tuple[int, ...] | None:
-    """Which devices have the same of what is computed from values; None where their axes say as much."""
+    """Return each device's class of equal results; None if the axes of `spreads` already determine it."""
     if all(spread.classes is None for spread in spreads):
         return None
     return numbered(list(zip(*(spread.classes or mesh.places(spread.axes) for spread in spreads), strict=True)))
 
 
 def numbered(values: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the index of each value among the distinct values."""
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(numbers.setdefault(value, len(numbers)) for value in values)
 
 
 def source_of(spreads: Sequence[Spread]) -> int:
-    """A result's source where it is made of several: constants count for nothing."""
+    """Return the source of a result of several operands. Constants don't count."""
     sources = {spread.source for spread in spreads} - {CONSTANT}
     return CONSTANT if not sources else COMPUTED
 
 
 def joined(one: Spread, other: Spread) -> Spread:
-    """What holds of a value that may be either."""
+    """Return what holds for both spreads, for a value that may have either."""
     if one is other or one == other:
         return one
     return Spread(
@@ -88,7 +89,7 @@ def joined(one: Spread, other: Spread) -> Spread:
 
 
 def merged_dims(several: Sequence[tuple[Axes, ...] | None]) -> tuple[Axes, ...] | None:
-    """Of what is computed element by element: each dimension is split as in the operand where it is."""
+    """Return the splits of an elementwise result: each dimension as in the operand that splits it."""
     all_known = [dims for dims in several if dims is not None]
     if not several or len(all_known) < len(several):
         return None
@@ -100,19 +101,17 @@ def merged_dims(several: Sequence[tuple[Axes, ...] | None]) -> tuple[Axes, ...] 
 
 
 def distinct_dims(dims: tuple[Axes, ...]) -> tuple[Axes, ...] | None:
-    """None where one axis would split two dimensions: nobody knows how that lies."""
+    """Return `dims`, or None if one axis would split two dimensions."""
     axes = [axis for split in dims for axis in split]
     return dims if len(axes) == len(set(axes)) else None
 
 
-Dims = tuple[Axes, ...] | None
-"""For each dimension the axes that split it; None where that isn't known."""
+Dims = tuple[Axes, ...] | None  # the axes that split each dimension; None if unknown
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One instruction, as the rules look at it: the type of its result, those of its operands, the attributes as
-    printed, the mesh of the program."""
+    """One instruction: result type, operand types, attributes as printed, and the program's mesh."""
 
     op: str
     type: Type
@@ -132,12 +131,12 @@ class Operation:
 
 
 def known_dims(dims: Dims, axes: int) -> Dims:
-    """Without what a value doesn't differ along: an index that is the same everywhere."""
+    """Return `dims` without axes along which the value doesn't differ."""
     return None if dims is None else tuple(tuple(axis for axis in split if axes >> axis & 1) for split in dims)
 
 
 def reshaped(dims: tuple[Axes, ...], before: Sequence[int], after: Sequence[int]) -> tuple[Axes, ...] | None:
-    """The splits after a reshape of one device's part; None where a split dimension isn't whole or slowest any more.
+    """Return the splits after a reshape of one device's part; None if a split dimension doesn't stay whole or slowest.
 
     Example:
         >>> reshaped(((0,), ()), (8, 4), (32,)), reshaped(((), (0,)), (8, 4), (32,)), reshaped(((0,),), (32,), (8, 4))
@@ -157,18 +156,18 @@ def reshaped(dims: tuple[Axes, ...], before: Sequence[int], after: Sequence[int]
 def _target(
     axes: Sequence[int], old: Sequence[int], new: Sequence[int], before: Sequence[int], after: Sequence[int]
 ) -> int | None:
-    """Where the one split dimension of a block goes; None if that is nowhere, or there are several."""
+    """Return the new dimension of a block's only split dimension, or None."""
     (at, *others) = axes
     if others:
         return None
-    if before[at] == 1:  # of which each device has one element: where there is such a place
+    if before[at] == 1:  # each device has one element of the dimension
         return next((place for place in new if after[place] == 1), None if any(before[i] > 1 for i in old) else new[0])
     is_slowest = all(before[earlier] == 1 for earlier in old if earlier < at)
     return next((place for place in new if after[place] > 1), None) if is_slowest else None
 
 
 def bitcast(dims: tuple[Axes, ...], before: ArrayType, after: ArrayType) -> tuple[Axes, ...] | None:
-    """The same for a bitcast, which keeps the order of the elements in memory."""
+    """Return the splits after a bitcast, which keeps the order of elements in memory."""
     order, later = _order(before), _order(after)
     if len(order) != len(before.shape) or len(later) != len(after.shape) or before.elements != after.elements:
         return None
@@ -182,10 +181,10 @@ def _order(array: ArrayType) -> tuple[int, ...]:
 
 
 def _blocks(before: Sequence[int], after: Sequence[int]) -> Iterator[tuple[range, range]]:
-    """The smallest runs of dimensions that hold the same elements before and after."""
+    """Yield the smallest runs of dimensions that hold the same elements before and after."""
     left: list[int] = list(accumulate(before, mul))
     right: list[int] = list(accumulate(after, mul))
-    # After each of these both have gone through as many elements; of dimensions of one element, after the last.
+    # A block ends where both products are equal; dimensions of size 1 belong to the block before.
     shared = sorted({*left} & {*right})
     ends = [(len(left) - left[::-1].index(size), len(right) - right[::-1].index(size)) for size in shared]
     i = j = 0
@@ -217,11 +216,11 @@ _ARITHMETIC: Mapping[str, Callable[..., Any]] = {  # pyright: ignore[reportUnkno
 }
 _COMPARISONS = {"EQ": "__eq__", "NE": "__ne__", "LT": "__lt__", "LE": "__le__", "GT": "__gt__", "GE": "__ge__"}
 _SAME = ("reshape", "bitcast", "copy", "convert", "broadcast")
-_WHOLE = "usp"  # how the dtypes of whole numbers begin
+_INTEGERS = "usp"  # first letters of the dtypes u…, s… and pred
 
 
 def constant(operation: Operation) -> Spread:
-    """What all devices have alike, with its numbers where they are known."""
+    """Return the spread of a constant, with its integer values if known."""
     rank = len(operation.array.dims) if operation.type.arrays else 0
     numbers = _literal(operation) if operation.op == "constant" and rank <= 1 else None
     if numbers is None or numbers.size != operation.array.elements:
@@ -231,17 +230,17 @@ def constant(operation: Operation) -> Spread:
 
 def _literal(operation: Operation) -> Values | None:
     literal = operation.attributes.get("literal", "")
-    if not literal or operation.array.dtype[0] not in _WHOLE:
+    if not literal or operation.array.dtype[0] not in _INTEGERS:
         return None
     words = literal.strip("{} ").replace("true", "1").replace("false", "0").split(",")
     try:
         return np.array([int(word) for word in words if word.strip()], np.int64)
-    except ValueError:  # cut, or no number
+    except ValueError:  # shortened, or not a number
         return None
 
 
 def device_values(operation: Operation, spreads: Sequence[Spread]) -> Values | None:
-    """What each device computes, where that is one whole number that follows from its own number."""
+    """Return the integer scalar that each device computes, if it follows from the device's number."""
     values = [spread.values for spread in spreads if spread.values is not None]
     if not spreads or len(values) < len(spreads) or operation.type.elements != 1:
         return None
@@ -253,7 +252,7 @@ def device_values(operation: Operation, spreads: Sequence[Spread]) -> Values | N
 
 
 def _computed(operation: Operation, values: Sequence[Values]) -> Values | None:
-    if operation.op in _SAME and operation.array.dtype[0] in _WHOLE:
+    if operation.op in _SAME and operation.array.dtype[0] in _INTEGERS:
         return values[0]
     if operation.op == "compare":
         return getattr(values[0], _COMPARISONS[operation.attributes["direction"]])(values[1]).astype(np.int64)

@@ -1,8 +1,8 @@
-"""What of a sharded program nobody can have meant: arrays gathered whole, work that all devices repeat, idle axes.
+"""Probable mistakes in a sharded program: arrays gathered whole, work that devices repeat, and idle axes.
 
-An array is *the same* along an axis where the instructions prove it (`spread`). What the author asked for, by a
-constraint, a `shard_map` or `out_shardings`, is never waste; neither is a gather whose result every device needs for
-another part of the result, as that of a weight in FSDP, or of the sequence before a product that splits its output.
+The instructions prove that an array is equal along an axis (see `spread`). A sharding that the author requested by a
+constraint, a `shard_map` or `out_shardings` is never waste. Neither is a gather whose result each device needs for its
+part of the result, such as that of a weight in FSDP, or of a sequence before a product that splits its output.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from explorer.model.shardings import CONSTANT, Axes, Spread
 
 
 def find_waste(capture: Capture) -> Sequence[Waste]:
-    """All of it, the axes that nothing uses first.
+    """Return all waste of a capture's program, idle axes first.
 
-    What is said of one gather is said once: of the products that repeat, else of the output, else of itself.
+    A gather is reported once: with the products it repeats, else with the output, else alone.
     """
     program = ShardedProgram(capture)
     if program.mesh.count == 1:
@@ -41,7 +41,7 @@ def _unexplained(wastes: Iterable[Waste], explained: Iterable[Waste]) -> list[Wa
 
 
 def _idle(program: ShardedProgram) -> Iterator[Waste]:
-    """Axes along which no value differs: all devices along them do the same."""
+    """Yield mesh axes along which no value differs."""
     mesh, used = program.mesh, 0
     for leaves in program.leaves:
         for leaf in leaves:
@@ -52,19 +52,17 @@ def _idle(program: ShardedProgram) -> Iterator[Waste]:
         yield Waste("idle", None, mesh.names_of(idle), size, mesh.devices_along(idle), program.total)
 
 
-# What is gathered, and what devices then repeat -----------------------------------------------------------------------
-
 _OUTER = ("fusion", "call", "while", "conditional", "tuple", "parameter", "get-tuple-element")
-_LEAST_SHARE = 0.01  # of the program's products, that repeated ones must have
+_MIN_REPEATED_SHARE = 0.01  # of the FLOPs of the program's products
 
 
 def _repeated(program: ShardedProgram, without: int) -> Iterator[Waste]:
-    """Products that each device along an axis computes alike, of what was split along it before a gather."""
+    """Yield products that all devices along an axis compute alike, from operands gathered along it."""
     by_gather: dict[tuple[int, int], tuple[Gather, list[Node]]] = {}
     for node in program.products:
         for axis in range(len(program.mesh.sizes)):
             along = 1 << axis & program.spread(node).gathered & ~without
-            if not along or program.flops[node.index] < _LEAST_SHARE * program.total:
+            if not along or program.flops[node.index] < _MIN_REPEATED_SHARE * program.total:
                 continue
             gather = program.gather_before(node, along)
             if gather is not None and not program.is_requested(gather):
@@ -75,7 +73,7 @@ def _repeated(program: ShardedProgram, without: int) -> Iterator[Waste]:
 
 
 def _contracted(program: ShardedProgram) -> Iterator[Waste]:
-    """An operand gathered for the dimension that is summed over, against a weight split along its other one."""
+    """Yield operands gathered along the contracted dimension, for a weight split along its other dimension."""
     seen: set[int] = set()
     for node in program.products:
         if node.op != "dot" or len(node.operands) != 2:
@@ -87,7 +85,7 @@ def _contracted(program: ShardedProgram) -> Iterator[Waste]:
             gather, spec = pair
             seen.add(gather.node.index)
             waste = program.of_gather("contracted", gather, [node], is_proven=False)
-            # On the product's line: a gather may have that of what it gathers.
+            # Use the product's line: the gather may have the line of its operand.
             yield replace(waste, node=node, spec=spec, number=program.operand(node, other).source)
 
 
@@ -119,7 +117,7 @@ def _numbers(node: Node, key: str) -> tuple[int, ...]:
 
 
 def _moved(program: ShardedProgram, dims: Sequence[Axes], axes: Axes) -> str:
-    """A weight's split along another of its two last dimensions, which is the one that is summed over."""
+    """Return the spec of a weight with its split moved to the dimension that is contracted."""
     taken = [at for at, split in enumerate(dims) if set(split) & set(axes)]
     free = [at for at in range(len(dims)) if at not in taken]
     if len(taken) != 1 or not free:
@@ -130,8 +128,8 @@ def _moved(program: ShardedProgram, dims: Sequence[Axes], axes: Axes) -> str:
 
 
 def _gathered(program: ShardedProgram) -> Iterator[Waste]:
-    """What is gathered though nothing that needs the whole splits its own result: a sort, a flip, a running sum."""
-    needed: dict[int, set[int]] = {}  # by axes
+    """Yield gathers whose result only operations without a split result use: a sort, a flip, a running sum."""
+    needed: dict[int, set[int]] = {}  # gathers, by axes
     for gather in program.gathers:
         if gather.array.allocated < LARGE or program.is_requested(gather):
             continue
@@ -143,12 +141,12 @@ def _gathered(program: ShardedProgram) -> Iterator[Waste]:
 
 
 def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
-    """The gathers whose whole a node uses for results that differ, and not only to cut its part out again."""
+    """Yield the gathers whose whole result a node uses for a value that differs between devices."""
     graph, leaves = program.graph, program.leaves
     if not leaves[at] or not leaves[at][0].axes & along:
         return
     op = graph.ops[int(graph.op[at])]
-    if op in _OUTER:  # what is inside of them needs it, or doesn't
+    if op in _OUTER:  # the instructions inside count
         return
     makers: list[int] = graph.operand[graph.operand_start[at] : graph.operand_start[at + 1]].tolist()
     for maker in makers[1:] if op in CUTS else makers:
@@ -157,21 +155,15 @@ def _needed_by(program: ShardedProgram, at: int, along: int) -> Iterator[int]:
                 yield from leaf.gathers
 
 
-# What comes back, and what is made whole ------------------------------------------------------------------------------
-
-# What comes in isn't made here; an all-reduce whose result is cut is a reduce-scatter that the backend doesn't have.
+# A parameter isn't computed here. An all-reduce followed by a cut is a reduce-scatter that the backend lacks.
 _NOT_MADE = ("parameter", "all-reduce", "all-reduce-done", "get-tuple-element")
 
 
 def _outputs(program: ShardedProgram, without: int) -> Iterator[Waste]:
-    """Outputs that are whole on each device though nobody asked for that."""
     roots = (Node(program.graph, at) for at in np.flatnonzero(program.graph.is_root).tolist())
-    for root in roots:
-        if root.group is not None and root.group.kind == "entry":
-            yield from _outputs_of(program, root, without)
-
-
-def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[Waste]:
+    root = next((root for root in roots if root.group is not None and root.group.kind == "entry"), None)
+    if root is None:
+        return
     nodes = (root, *program.parameters)
     is_any_split = any(leaf.axes for node in nodes for leaf in program.leaves[node.index])
     for number, leaf in enumerate(program.leaves[root.index]):
@@ -190,7 +182,7 @@ def _outputs_of(program: ShardedProgram, root: Node, without: int) -> Iterator[W
 
 
 def _made_whole(program: ShardedProgram) -> Iterator[Waste]:
-    """What each device makes whole, and of which it uses its part alone."""
+    """Yield values that each device computes whole and uses only its part of."""
     mesh, kernels = program.mesh, program.graph.kernel
     for node in program.nodes_of(*CUTS):
         maker = program.outermost(node.operands[0])
@@ -204,7 +196,7 @@ def _made_whole(program: ShardedProgram) -> Iterator[Waste]:
 
 
 def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
-    """The axes along which a cut is all that uses a value that was computed whole; 0 for none."""
+    """Return the axes along which a cut is the only use of a value that was computed whole; 0 for none."""
     leaves = program.leaves[maker.index]
     if not leaves or leaves[0].source == CONSTANT or len(maker.users) != 1:
         return 0
@@ -212,14 +204,11 @@ def _cut_along(program: ShardedProgram, cut: Node, maker: Node) -> int:
     return along if along and program.is_part(cut, along) else 0
 
 
-# What goes in ---------------------------------------------------------------------------------------------------------
-
-_FORGOTTEN_SHARE = 0.1  # of the program's products, that those of a whole weight must have
+_MIN_WEIGHT_SHARE = 0.1  # of the FLOPs of the program's products
 _PASSED = ("bitcast", "copy", "reshape", "transpose", "convert", "parameter")
 
 
 def _arguments(program: ShardedProgram, without: int) -> Iterator[Waste]:
-    """Arguments that are whole along an axis where they are used in parts, or where all of their like are split."""
     named: set[int] = set()
     for number, along, spec in _cut_arguments(program):
         named.add(number)
@@ -245,7 +234,7 @@ def _is_large(program: ShardedProgram, number: int) -> bool:
 
 
 def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
-    """Those of which each device uses its part alone, everywhere."""
+    """Yield arguments whose every use on a device is a cut of the device's own part."""
     cuts = _cuts(program)
     called: dict[int, list[int]] = {}
     for call in program.graph.calls:
@@ -262,7 +251,7 @@ def _cut_arguments(program: ShardedProgram) -> Iterator[tuple[int, int, str]]:
 
 
 def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
-    """By the node of a parameter, where parts are cut out of it."""
+    """Return the cuts of each parameter, by its node."""
     cuts: dict[int, list[Node]] = {}
     for node in program.nodes_of(*CUTS):
         maker = program.outermost(node.operands[0])
@@ -272,7 +261,7 @@ def _cuts(program: ShardedProgram) -> dict[int, list[Node]]:
 
 
 def _ends(program: ShardedProgram, node: Node, called: dict[int, list[int]]) -> list[Node]:
-    """Who uses a value, inside of kernels too, as far as only layouts change before."""
+    """Return the users of a value, through kernels and operations that change only the layout."""
     ends: list[Node] = []
     waiting, seen = [node], {node.index}
     while waiting and len(seen) < 1000:
@@ -298,26 +287,26 @@ def _readers(program: ShardedProgram, node: Node, called: dict[int, list[int]]) 
 
 
 def _weights(program: ShardedProgram, products: Iterable[Node]) -> Iterator[tuple[Node, Spread]]:
-    """The operands of products that are arguments, each with its product."""
+    """Yield products with each operand that is an argument."""
     pairs = ((node, program.operand(node, at)) for node in products for at in range(min(2, len(node.operands))))
     return (pair for pair in pairs if pair[1].source >= 0)
 
 
 def _unsplit_weights(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, float]]:
-    """Weights that are whole along an axis, whose products all devices repeat while they split the others."""
+    """Yield weights whole along an axis whose products all devices repeat, while other products are split."""
     for axis in range(len(program.mesh.sizes)):
         along = 1 << axis & program.mesh.full & ~without
-        # Only where other products have weights split along the axis: tensor parallelism.
+        # Only with tensor parallelism: other products have weights split along the axis.
         if not along or not any(weight.axes & along for _, weight in _weights(program, program.products)):
             continue
-        # Of the whole program's work: what is split is done once, what isn't by each device again.
+        # Split products are done once, others by each device again.
         split = sum(program.flops[node.index] for node in program.products if program.spread(node).axes & along)
         if split * program.mesh.devices_along(along) >= program.total - split:
             yield from _whole_weights(program, along)
 
 
 def _whole_weights(program: ShardedProgram, along: int) -> Iterator[tuple[int, int, float]]:
-    least = _FORGOTTEN_SHARE * program.total
+    least = _MIN_WEIGHT_SHARE * program.total
     for node, weight in _weights(program, program.products):
         spread, flops = program.spread(node), float(program.flops[node.index])
         is_repeated = not (spread.axes | spread.gathered) & along and flops >= least
@@ -326,7 +315,7 @@ def _whole_weights(program: ShardedProgram, along: int) -> Iterator[tuple[int, i
 
 
 def _unlike_others(program: ShardedProgram, without: int) -> Iterator[tuple[int, int, str]]:
-    """Arguments that are whole along an axis while two or more of their own tree and shape are split along it."""
+    """Yield arguments whole along an axis while several of the same tree and shape are split along it."""
     alike: dict[tuple[str, int], list[int]] = {}
     for number, node in enumerate(program.parameters):
         if program.leaves[node.index] and program.argument_dims(number) is not None:

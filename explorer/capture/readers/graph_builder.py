@@ -1,8 +1,8 @@
-"""What all readers share: building a graph row by row, the user's part of a Python stack, values of attributes.
+"""Shared parts of the readers: a graph built row by row, the user's part of a Python stack, values of attributes.
 
-Every stack of a notebook cell ends in IPython, ipykernel and tornado, every stack of a test in pytest. They say
-nothing about the function, so a stack is cut where the first of them starts. Explorer's own frames are such a place,
-which is why they are not registered with JAX as excluded: then nothing would tell the function from its caller.
+Every stack of a notebook cell ends in IPython, ipykernel and tornado, every stack of a test in pytest. These frames are
+not part of the function, so a stack is cut where the first of them starts. Explorer's own frames mark such a place too.
+That is why they are not registered with JAX as excluded: then nothing would separate the function from its caller.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from explorer.model.attributes import LONGEST_VALUE, Attributes
 from explorer.model.graph import Frame, Graph, Group, Ints
 
-# Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
+# Packages that run the user's code, in an environment's folders; and Explorer itself, in any folder.
 _RUNNERS = re.compile(
     r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]"
     r"(?:IPython|ipykernel|tornado|asyncio|_pytest|pluggy|nbclient|traitlets|runpy\.py|ipykernel_launcher\.py)"
     r"|explorer[/\\](?:_jax|capture|aot|jitted|ledger|measure|notebook|pitfalls)[/\\]\w+\.py$|^<frozen "
 )
-_DEEPEST = 1_000  # calls: Python's own limit; a cycle in damaged input ends there
+_MAX_DEPTH = 1_000  # calls: Python's own limit; a cycle in damaged input ends there
 # As C writes them, several bytes of one character together.
 _ESCAPED = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})++)|\\(.)", re.S)
 _BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
@@ -32,15 +32,13 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 class _Codes(dict[str, int]):
-    """A string table in the making: each distinct string gets the next number."""
-
     def __missing__(self, string: str) -> int:
         code = self[string] = len(self)
         return code
 
 
 class GraphBuilder:
-    """Takes nodes in text order; operands may be given with each node, or all at the end."""
+    """Builder of a graph from nodes in text order; operands come with each node, or all at the end."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -70,7 +68,7 @@ class GraphBuilder:
         return len(self.names) - 1
 
     def connect(self, operands: Iterable[int]) -> None:
-        """Give the next node that has none its operands: call once per node, in order."""
+        """Set the operands of the next node that lacks them: call once per node, in order."""
         self._operand.extend(operands)
         self._operand_start.append(len(self._operand))
 
@@ -85,7 +83,7 @@ class GraphBuilder:
         frame: Ints,
         line: Sequence[int],
     ) -> None:
-        """Add many nodes without operands; `scope` holds what `scope_code` gave, all have shape `[rows]`."""
+        """Add many nodes without operands; `scope` holds codes of `scope_code`, all have shape `[rows]`."""
         self.names.extend(names)
         self._op.extend(map(self._ops.__getitem__, ops))
         self._type.extend(map(self._types.__getitem__, types))
@@ -97,7 +95,7 @@ class GraphBuilder:
         return self._scopes[scope]
 
     def connect_many(self, counts: Ints, operands: Ints) -> None:
-        """Give the next nodes that have none their operands: how many each has, and which, in order."""
+        """Set the operands of the next nodes that lack them: the number per node, and all in order."""
         ends = np.cumsum(counts, dtype=np.int64) + self._operand_start[-1]
         self._operand_start.frombytes(ends.astype(np.int32).tobytes())
         self._operand.frombytes(np.ascontiguousarray(operands, np.int32).tobytes())
@@ -107,7 +105,7 @@ class GraphBuilder:
         return len(self.groups) - 1
 
     def add_frame(self, frame: Frame) -> int:
-        """The index of this frame, the one there is if an equal one was added before."""
+        """Return the index of this frame; equal frames have one index."""
         index = self._frame_index.get(frame)
         if index is None:
             index = self._frame_index[frame] = len(self.frames)
@@ -115,7 +113,6 @@ class GraphBuilder:
         return index
 
     def build(self, attributes: Attributes | None = None, module: Mapping[str, str] | None = None) -> Graph:
-        """The graph of what was added; `attributes` are those of its nodes, `module` those of the whole."""
         return Graph(
             names=self.names,
             op=_ints(self._op),
@@ -142,21 +139,21 @@ def _ints(column: array[int]) -> Ints:
 
 @lru_cache(maxsize=16_384)  # of each frame of each stack; a program has few files
 def is_runner(file: str) -> bool:
-    """Whether a file belongs to what runs the user's code, not to the code."""
+    """Return True if a file belongs to a package that runs the user's code."""
     return _RUNNERS.search(file) is not None
 
 
 def users_part(stack: Sequence[Frame]) -> tuple[Frame, ...]:
-    """A stack, innermost frame first, up to where its runner starts."""
+    """Return a stack, innermost frame first, up to where its runner starts."""
     end = next((i for i, frame in enumerate(stack) if is_runner(frame.file)), len(stack))
     return tuple(stack[:end])
 
 
 def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
-    """A table of frames without the runners' and their callers', and the new index of each old row (-1: left out).
+    """Return a table of frames without the runners and their callers, and the new index of each old row (-1: left out).
 
-    A frame that a runner called has no parent any more. Nor has one that stands where its own outermost caller stands:
-    XLA, inlining a call, puts the callee's whole stack on top of the caller's whole stack, which is the same again.
+    A frame that a runner called loses its parent. So does a frame equal to its own outermost caller: XLA, inlining a
+    call, puts the callee's whole stack on top of the caller's whole stack, which repeats it.
     """
     outside = _outside(frames)
     kept = [i for i, is_outside in enumerate(outside) if not is_outside]
@@ -170,10 +167,10 @@ def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
 
 
 def _outside(frames: Sequence[Frame]) -> list[bool]:
-    """Of each frame, whether it is no part of the function: a runner, or what called one."""
+    """Return, for each frame, True if it is a runner or a caller of one."""
     outside = [not frame.file or is_runner(frame.file) for frame in frames]
     for i in [i for i, frame in enumerate(frames) if frame.file and outside[i]]:
-        # Who called the runner is no part of the function: the cell with `%explore`, the script that calls explore().
+        # A runner's caller isn't part of the function: the cell with `%explore`, the script that calls explore().
         at = frames[i].parent
         while 0 <= at < len(frames) and not outside[at]:
             outside[at] = True
@@ -182,7 +179,7 @@ def _outside(frames: Sequence[Frame]) -> list[bool]:
 
 
 def _cut_repeats(frames: Sequence[Frame], parents: list[int]) -> None:
-    """Take its parent from each frame that stands where its outermost caller stands."""
+    """Remove the parent of each frame that equals its outermost caller."""
     for i in range(len(frames)):
         root = _root(parents, i)
         if root != i and frames[root] == frames[i]:
@@ -190,7 +187,7 @@ def _cut_repeats(frames: Sequence[Frame], parents: list[int]) -> None:
 
 
 def _root(parents: Sequence[int], at: int) -> int:
-    for _ in range(min(len(parents), _DEEPEST)):
+    for _ in range(min(len(parents), _MAX_DEPTH)):
         if parents[at] < 0:
             break
         at = parents[at]
@@ -198,12 +195,12 @@ def _root(parents: Sequence[int], at: int) -> int:
 
 
 def shorten_value(text: str) -> str:
-    """A value, cut at `LONGEST_VALUE` characters with its length said: `{0, 1, 2, … (12,345 characters)`."""
+    """Return a value, cut at `LONGEST_VALUE` characters with its length: `{0, 1, 2, … (12,345 characters)`."""
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"
 
 
 def unescape(text: str) -> str:
-    r"""What a quoted string says, given what XLA writes between the quotes: `state[\'step\']`, `\303\251`."""
+    """Return the text of a quoted string with XLA's escapes resolved, such as an octal byte."""
     return _ESCAPED.sub(_character, text) if "\\" in text else text
 
 

@@ -1,11 +1,11 @@
-"""HLO text → Graph: before or after optimization, from any backend, of any age, as XLA prints it.
+"""Reader of HLO text into a Graph: before or after optimization, from any backend, of any age, as XLA prints it.
 
-The text is read rather than the proto because it is what the user sees, what a dump holds, and what a capture
-keeps; its line numbers link text and graph. Every computation becomes a group under the node that calls it.
+The text is read rather than the proto because the user sees it, a dump holds it, and a capture keeps it; its line
+numbers link text and graph. Every computation becomes a group under the node that calls it.
 
-A hundred thousand lines make each step per line worth avoiding: one regular expression takes an instruction apart, and
-what follows the operands repeats so often that it is looked at once for all. A pattern takes a line only if nothing of
-it is left over; any other line is unread. `open_hlo` has a text with such lines printed again by XLA's own parser.
+With a hundred thousand lines each step per line costs: one regular expression takes an instruction apart, and the text
+after the operands, which repeats often, is read once per distinct text. A pattern takes a line only as a whole; any
+other line is unread. `open_hlo` has a text with such lines printed again by XLA's own parser.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TYPED = re.compile(
 _OPENING = re.compile(r"\s*+(ENTRY )?%?([\w.\-]++) (?:\(.*\) -> .*)?\{\s*+")
 _CLOSING = re.compile(r'\s*+\}(?:, execution_thread="[^"]*+")?\s*+')
 _MODULE = re.compile(r"\s*+HloModule\s++[\w.\-]++(.*)")
-_NOTHING = re.compile(r"\s*(?://.*|#.*)?")  # XLA has no `#` comments, but people have
+_NOTHING = re.compile(r"\s*(?://.*|#.*)?")  # XLA has no `#` comments, but hand-written files do
 _TABLE = re.compile(r"\s*(?:\d.*)?")
 _COMMENT = r"/\*[^*]*+\*/"
 _NAMES = re.compile(r"[\w.\-]++(?:,\s?[\w.\-]++)*+")
@@ -72,15 +72,15 @@ _KIND = {
 _KIND_OF_OP = {"call": "call", "call-start": "call", "custom-call": "apply"}
 _VALUES = {"constant": "literal", "parameter": "parameter_number"}
 
+# Attributes of an instruction: the text after its operands, or the code of such a text with a further key and value.
 _Attributes = str | tuple[int, str, str]
-"""What an instruction has beside its operands: the text after them; or the code of such attributes, with one more."""
 
 
 def read_hlo(text: str) -> Graph:
     """Read an HLO module's text into a graph.
 
     Args:
-        text: What `jax.stages.Compiled.as_text()` gives, a file of an XLA dump, or some lines of one.
+        text: The text of `jax.stages.Compiled.as_text()`, a file of an XLA dump, or some lines of one.
 
     Returns:
         One node per instruction of every computation, in the text's order. Its `unread` are the lines that should be
@@ -102,9 +102,9 @@ def read_hlo(text: str) -> Graph:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """The lines of a text, so many at a time.
+    """Yield the lines of a text in blocks.
 
-    Not splitlines(): it also breaks at characters that a quoted name may hold, and then no line number fits.
+    Not splitlines(): it also splits at characters inside quoted names, and then no line number fits.
     """
     start = 0
     while start <= len(text):
@@ -118,7 +118,7 @@ class _Reader:
     def __init__(self) -> None:
         self.rows = _Rows()
         self.first = 0  # number of the block's first line
-        self.tables: list[str] = []  # of stack frames, while they go on
+        self.tables: list[str] = []  # lines of the stack frames read so far
 
     def read(self, block: Sequence[str]) -> None:
         at = 0
@@ -140,7 +140,6 @@ class _Reader:
             self.tables = []
 
     def other(self, line: str, number: int) -> None:
-        """Read a line that is no instruction."""
         if line.rstrip() in TABLES or (self.tables and _TABLE.fullmatch(line)):
             self.tables.append(line)
             return
@@ -149,9 +148,9 @@ class _Reader:
             self.rows.unread.add(number)
 
     def has_elements(self, line: str, number: int) -> bool:
-        """Read an instruction with operands such as `%tuple#1`; False if the line is none.
+        """Read an instruction with operands such as `%tuple#1`; return False for any other line.
 
-        Each is a get-tuple-element that stands nowhere, made where its computation uses it first.
+        Each such operand becomes a get-tuple-element where its computation first uses it.
         """
         rows, whole = self.rows, _ELEMENT.sub(r"%\1", line)
         match = _PLAIN.match(whole) or _TYPED.match(whole)
@@ -169,7 +168,7 @@ class _Reader:
         return True
 
     def is_frame(self, line: str) -> bool:
-        """Read a module's first line, a computation's heading or its end; False if the line is none of them."""
+        """Read a module's first line, or a computation's first or last; return False for any other line."""
         rows = self.rows
         if "//" not in line and " = " not in line and '"' not in line and (opening := _OPENING.fullmatch(line)):
             if rows.group >= 0:
@@ -185,10 +184,10 @@ class _Reader:
         return module is not None and is_whole(module[1].rstrip())
 
     def instructions(self, lines: Sequence[str], at: int, first: int = -1) -> int:
-        """Take lines from `at` on while each is an instruction of which nothing is left over; the first other line.
+        """Read lines from `at` on while each is a whole instruction; return the index of the first other line.
 
         Args:
-            first: The number of the first of the lines; by default that of the block.
+            first: The number of the first line; by default the block's.
         """
         first = self.first if first < 0 else first
         rows, rests, group = self.rows, self.rows.known_rests, self.rows.group
@@ -228,7 +227,7 @@ class _Reader:
 
 
 def _named(operands: str) -> str | None:
-    """Operands written with their types, or without `%`, as names with it; None if they are anything else."""
+    """Return operands written with types, or without `%`, as names with `%`; None if they are anything else."""
     if _NAMES.fullmatch(operands):
         return "%" + operands.replace(",", ",%").replace("% ", " %")
     bare, before = _BRACKETED.sub("", operands), ""
@@ -242,7 +241,7 @@ def _named(operands: str) -> str | None:
 
 
 class _Rests(dict[str, int]):
-    """By the text after the operands its code; -1 if the text is no attributes alone."""
+    """Codes of the texts after the operands; -1 for a text that holds more than attributes."""
 
     def __init__(self, rows: _Rows) -> None:
         super().__init__()
@@ -254,9 +253,10 @@ class _Rests(dict[str, int]):
 
 
 class _Rows:
-    """Instructions by column: Python's garbage collector would walk a tuple for each, again and again.
+    """Instructions by column: Python's garbage collector would walk a tuple per instruction again and again.
 
-    `line` and those after it hold what isn't in the builder yet. An operand is `%name`, with anything but a `%` around.
+    `lines` and the lists after it hold rows that aren't in the builder yet. An operand is `%name` in a text without
+    other `%`.
     """
 
     def __init__(self) -> None:
@@ -272,8 +272,8 @@ class _Rows:
         self.rests: list[int] = []
         self.groups: list[int] = []
         self.roots: list[int] = []  # rows
-        self.known_rests = _Rests(self)  # of this module alone: stacks are numbered anew in each
-        # By the code of what follows the operands: the codes of its attributes and of its op_name, its frame.
+        self.known_rests = _Rests(self)  # of this module: each module numbers its stacks from 1
+        # By the code of the text after the operands: its attributes, its op_name, its frame.
         self._rest_columns = (array("i"), array("i"), array("i"))
         self._calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
         self._attributes: dict[_Attributes, int] = {"": 0}  # codes of texts after an instruction, without metadata
@@ -281,12 +281,12 @@ class _Rows:
         self._attributes_of: list[Ints] = []  # the codes of the rows of each flush
         self._frame_of: Sequence[int] = ()  # by row of the module's table
         self._first_group = 0  # of this module: a text may hold several
-        # Of the open computation, as far as elements of tuples asked for it: the rows by name.
+        # Rows by name of the open computation, filled where elements of tuples need it.
         self._row_of: dict[str, int] = {}
         self._indexed, self._group_indexed = 0, -1
 
     def rest(self, text: str) -> int:
-        """The code of what a text such as `, dimensions={0}, metadata={op_name="f/sum"}` says."""
+        """Return the code of a text such as `, dimensions={0}, metadata={op_name="f/sum"}`."""
         scope, stacked, own, attributes = read_metadata(text)
         frame = self.builder.add_frame(own) if own is not None else self.frame(stacked)
         values = self.code(attributes), self.builder.scope_code(scope), frame
@@ -295,11 +295,10 @@ class _Rows:
         return len(self._rest_columns[0]) - 1
 
     def frame(self, stacked: int) -> int:
-        """The frame of a row of the module's table, counted from 0; -1 where there is none."""
         return self._frame_of[stacked] if 0 <= stacked < len(self._frame_of) else -1
 
     def code(self, attributes: str) -> int:
-        """The code of attributes without metadata, which notes what they call."""
+        """Return the code of attributes without metadata, and note their callees."""
         code = self._attributes.get(attributes)
         if code is None:
             code = self._attributes[attributes] = len(self._attributes)
@@ -308,11 +307,10 @@ class _Rows:
         return code
 
     def open(self, name: str, *, is_entry: bool = False) -> None:
-        """A computation begins; the one that was open ends, if it isn't around it."""
         self.group = self.builder.add_group(Group(name, "entry" if is_entry else "computation"))
 
     def add_elements(self, name: str, indices: Sequence[str], line: int) -> None:
-        """Add what `%name#1#0` takes out of tuples, as instructions of that line, where it isn't there yet."""
+        """Add the get-tuple-elements of `%name#1#0` as instructions of that line, unless they are there."""
         if self._indexed > len(self.names) or self._group_indexed != self.group:
             self._row_of, self._indexed, self._group_indexed = {}, 0, self.group
         for row in range(self._indexed, len(self.names)):
@@ -334,13 +332,11 @@ class _Rows:
         self._indexed = len(self.names)
 
     def close(self) -> None:
-        """A computation ends that is in no other."""
         self.group = -1
         if len(self.lines) >= _CHUNK:
             self._flush()
 
     def begin_module(self, header: str) -> None:
-        """The line `HloModule …`: what came before is another module's."""
         self.end_module()
         if self.header is None:
             self.header = read_header(header)
@@ -353,7 +349,6 @@ class _Rows:
         self.known_rests.clear()
 
     def read_tables(self, lines: Sequence[str]) -> None:
-        """The module's tables of stack frames."""
         frames, self._frame_of = users_frames(read_frames(lines))
         first = len(self.builder.frames)
         if first:  # another module's, or an instruction's own
@@ -365,12 +360,12 @@ class _Rows:
         self.end_module()
         codes = np.concatenate(self._attributes_of) if self._attributes_of else np.zeros(0, np.int32)
         texts = list(self._attributes)
-        # Split when somebody asks: many texts are one text, and most are never asked.
+        # Split at the first access: many rows share a text, and most are never read.
         attributes = Attributes(lambda: tabulate(codes, _pairs(texts)))
         return replace(self.builder.build(attributes, self.header), unread=tuple(sorted(self.unread)))
 
     def _flush(self) -> None:
-        """Put the rows read so far into the builder, column by column."""
+        """Move the rows read so far into the builder, column by column."""
         first = len(self.builder)
         if len(self.lines):
             group = np.asarray(self.groups, np.int32)
@@ -394,12 +389,12 @@ class _Rows:
         for row in np.flatnonzero(calls[codes]).tolist():
             for how, names in self._called[int(codes[row])]:
                 kind = "fusion" if how == "calls" and self.opcodes[row] == "fusion" else _KIND.get(how, "call")
-                # What is called runs there; a reducer, or what a library is given to compare by, is applied.
+                # A callee runs there; a reducer, or a comparator that a library gets, is applied.
                 kind = _KIND_OF_OP.get(self.opcodes[row], kind)
                 self._calls += [(first + row, kind, name.strip().lstrip("%")) for name in names.strip("{}").split(",")]
 
     def _note_attributes(self, codes_of_rows: Ints) -> None:
-        """Keep each row's attributes, with what stands elsewhere: the value between the parentheses, ROOT."""
+        """Keep each row's attributes, with the value between the parentheses, and ROOT."""
         of_row, codes = codes_of_rows.tolist(), self._attributes
         for row, op in enumerate(self.opcodes):
             if op in _VALUES:
@@ -409,7 +404,6 @@ class _Rows:
         self._attributes_of.append(np.asarray(of_row, np.int32))
 
     def _nest_groups(self) -> None:
-        """Put each computation of this module under the node that calls it."""
         groups = self.builder.groups
         number = {groups[i].name: i for i in range(self._first_group, len(groups))}
         for node, kind, name in self._calls:
@@ -421,7 +415,6 @@ class _Rows:
 
 
 def _element_type(text: str, index: int) -> str:
-    """The type of an element of a tuple's type; empty where it has none."""
     level, start, types = 0, 1, list[str]()
     for bracket in _BRACKET.finditer(text):
         level += (bracket[0] in "({[") - (bracket[0] in ")}]")
@@ -432,14 +425,13 @@ def _element_type(text: str, index: int) -> str:
 
 
 def _called(attributes: str) -> list[tuple[str, str]]:
-    """The roles and names of the computations that attributes name."""
+    """Return the roles and names of the computations that attributes name."""
     if '"' not in attributes and "/*" not in attributes:
         return _CALLED.findall(attributes)
     return [(key, _COMMENTS.sub("", value)) for key, value in read_attributes(attributes) if key in CALL_ROLES]
 
 
 def _pairs(attributes: Iterable[_Attributes]) -> list[Sequence[tuple[str, str]]]:
-    """The keys and values of each."""
     pairs: list[Sequence[tuple[str, str]]] = []
     for added in attributes:
         if isinstance(added, str):
@@ -453,14 +445,14 @@ def _pairs(attributes: Iterable[_Attributes]) -> list[Sequence[tuple[str, str]]]
 def _connections(
     names: Sequence[str], opcodes: Sequence[str], operands: Sequence[str], group: Ints, first: int
 ) -> tuple[Ints, Ints]:
-    """How many operands each row has, and which nodes they are; an operand that is not there is left out."""
+    """Return the number of operands of each row, and all operand nodes; missing operands are left out."""
     written = ["" if op in _NO_OPERANDS else text for text, op in zip(operands, opcodes, strict=True)]
     used = _used(", ".join(filter(None, written)))
     reader = np.repeat(np.arange(len(names), dtype=np.int32), [text.count("%") for text in written])
     index = dict(zip(names, range(len(names)), strict=True))
     if len(index) == len(names) and len(used) == len(reader):
         node = np.fromiter(map(index.get, used, repeat(-1)), np.int32, len(used))
-        # An operand is of the same computation.
+        # An operand is in the same computation.
         is_inside = (node >= 0) & (group[node] == group[reader])
         node, reader = node[is_inside], reader[is_inside]
     else:
@@ -470,7 +462,7 @@ def _connections(
 
 
 def _used(operands: str) -> list[str]:
-    """The names in the operands of many rows, which are `%a, %b` as a rule: cut at once, in a fifth of the time."""
+    """Return the names in the operands of many rows; the usual `%a, %b` is split at once, in a fifth of the time."""
     commas = operands.count(", ")
     if operands.count("%") == operands.count(" ") + 1 == commas + 1 and not any(map(operands.__contains__, _NO_NAME)):
         return operands.replace("%", "").split(", ")
@@ -478,7 +470,7 @@ def _used(operands: str) -> list[str]:
 
 
 def _each(names: Sequence[str], written: Sequence[str], group: Ints) -> tuple[Ints, Ints]:
-    """The same where two computations use one name: nodes, and who reads them."""
+    """Return nodes and readers where two computations use one name."""
     of: list[int] = group.tolist()
     index = {(of[i], name): i for i, name in enumerate(names)}
     pairs = [

@@ -1,6 +1,6 @@
-"""What follows an HLO instruction's operands: `key=value`, separated by commas, and where it comes from.
+"""The text after an HLO instruction's operands: attributes `key=value`, and metadata with the source.
 
-A module's first line has attributes as well, and its tables the stack frames that metadata refers to.
+A module's first line has attributes as well, and its tables hold the stack frames that metadata refers to.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ _SHORT = r'"[^"\\]*+"'
 
 
 def _bracketed(inner: str) -> str:
-    """A pattern of brackets that hold strings without escapes, and what `inner` is of."""
+    """Return a pattern of brackets with strings without escapes and `inner` in them."""
     return rf"[({{\[](?:[^\"(){{}}\[\]]++|{_SHORT}{inner})*+[)}}\]]"
 
 
-# A value of which no bracket holds another one, as nearly all are; or as deep as a CPU's backend_config.
+# A value without nested brackets, as nearly all; or as deep as a CPU's backend_config.
 _PLAIN = re.compile(rf', ([\w.\-]++)=([^,"(){{}}\[\]]++|\{{[^"{{}}]*+\}}|{_SHORT}|{_bracketed("|" + _bracketed(""))})')
 _TOKEN = re.compile(rf"{_STRING}|/\*(?:[^*]|\*(?!/))*+\*/|[(){{}}\[\],]|[^\"(){{}}\[\],/]++|/")
 _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 # In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
 _CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
-# What a compiler itself expects of an instruction: a GPU's by several models, each with its name, a TPU's in cycles.
+# The compiler's estimate for an instruction: a GPU's from several named models, a TPU's in cycles.
 _MODEL = re.compile(r'"exec_time_us":([\d.eE+-]+)[^{}]*?"name":"([^"]*)"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
-# The nearest to the kernel first: where it has one, by the tiles that XLA chose. The one without a name takes every
-# access of a softmax for one that nothing is near to: 8.6 ms for 256 × 256 numbers, where the other says 0.6 µs.
+# The best model first: it uses the tiles that XLA chose. The model without a name counts every
+# access of a softmax as uncoalesced: 8.6 ms for 256 × 256 numbers, where the other has 0.6 µs.
 _MODELS = ("indexing-cost-model", "")
 _HEADER = re.compile(r"HloModule\s+([^\s,]++)")
 
 
 def read_attributes(text: str) -> list[tuple[str, str]]:
-    """The pairs of a text such as `, dimensions={0,1}, to_apply=%add`, each key once.
+    """Return the pairs of a text such as `, dimensions={0,1}, to_apply=%add`, each key once.
 
-    A quoted string stands without its quotes, a computation without its `%`. What XLA found out about a loop is in its
-    `backend_config`, and is given as `known_trip_count` too; what a matrix product of a library contracts is there as
-    well, and is `lhs_contracting_dims` as it is of a `dot`. What the compiler expects it to take is
-    `estimated_microseconds` of a GPU's, `estimated_cycles` of a TPU's.
+    Strings lose their quotes, computations their `%`. The `backend_config` gives further keys: XLA's `known_trip_count`
+    of a loop; `lhs_contracting_dims` of a library's matrix product, as a `dot` has it; the compiler's estimate,
+    `estimated_microseconds` on a GPU, `estimated_cycles` on a TPU.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
     plain = sum(len(key) + len(value) + 3 for key, value in pairs)  # `, ` and `=` of each
@@ -67,7 +66,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
 
 
 def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The order of a mesh's devices beside the groups along its axes: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
+    """Move the mesh's order of devices to the groups along its axes: `mesh['x'=4], device_ids=(0,2,1,3) {'x'}`."""
     if ", device_ids=" not in text:
         return pairs
     devices = dict(pairs).get("device_ids", "")
@@ -79,7 +78,7 @@ def _with_devices(text: str, pairs: list[tuple[str, str]]) -> list[tuple[str, st
 
 
 def _estimate(config: str) -> dict[str, str]:
-    """What the compiler expects an instruction to take; empty where it says nothing."""
+    """Return the compiler's estimate of an instruction's time; empty if `config` doesn't have it."""
     if '"exec_time_us"' in config:
         models = {name: microseconds for microseconds, name in _MODEL.findall(config)}
         for name in _MODELS:
@@ -90,7 +89,7 @@ def _estimate(config: str) -> dict[str, str]:
 
 
 def read_header(line: str) -> dict[str, str]:
-    """What the line `HloModule name, key=value, …` says of the module; its `name` too. Nothing is cut."""
+    """Return the name and the attributes of the line `HloModule name, key=value, …`, uncut."""
     name = _HEADER.match(line)
     if name is None:
         return {}
@@ -103,7 +102,7 @@ def _halves(piece: str) -> tuple[str, str, str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text between the commas that are in no brackets and no string; without comments."""
+    """Split at commas outside brackets and strings; drop comments."""
     pieces, depth = [[""]], 0
     for token in _TOKEN.findall(text):
         if token == "," and depth <= 0:
@@ -115,15 +114,15 @@ def _pieces(text: str) -> list[str]:
 
 
 def _brackets(depth: int) -> str:
-    """A pattern of what stands in brackets, with others inside them."""
+    """Return a pattern of brackets with others inside them."""
     inner = f"|{_brackets(depth - 1)}" if depth else ""
     return rf"[({{\[](?:[^\"'(){{}}\[\]/]++|{_CLOSED}|{_COMMENT}{inner})*+[)}}\]]"
 
 
-# Attributes of which nothing is left over. A literal has a space after its type.
+# A text of attributes only. A literal has a space after its type.
 _VALUE = rf"[^\"'(){{}}\[\]/,=\s<]++|<=|\ (?=[{{(\d\-]|true|false|nan|inf)|{_CLOSED}|{_brackets(20)}"
 _WHOLE = re.compile(rf"(?:,\ [\w.\-]++=(?:{_VALUE})++)*+")
-# A computation that is written out where it is called: after a brace, `name =`. A comment there is for the tokens too.
+# A computation written out at its call: after a brace, `name =`. A comment there is left to the tokens.
 _INSIDE = re.compile(
     rf"\b(?:{'|'.join(CALL_ROLES)})=\{{(?:\s*+\{{)?\s*+(?:ROOT[\s%]|%[\w.\-]++\s*+=|[\w.\-]++\s++=|/(?!\*index=))"
 )
@@ -131,7 +130,7 @@ _LATER_INSIDE = re.compile(r"branch_computations=\{[^{}]*+\{")
 
 
 def is_whole(attributes: str) -> bool:
-    """True if nothing of the text is left over beside attributes, and none of them holds instructions."""
+    """Return True if the text is attributes only, and none of them holds instructions."""
     if _WHOLE.fullmatch(attributes) is None or _INSIDE.search(attributes):
         return False
     return "branch_computations" not in attributes or not _LATER_INSIDE.search(attributes)
@@ -151,11 +150,7 @@ TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
 def read_frames(lines: Sequence[str]) -> list[Frame]:
-    """The FileNames, FunctionNames, FileLocations and StackFrames tables, as one table of frames.
-
-    Args:
-        lines: A module's text from the first table on, or any part of it.
-    """
+    """Return the FileNames, FunctionNames, FileLocations and StackFrames tables as one table of frames."""
     tables: dict[str, dict[int, str]] = {name: {} for name in TABLES}
     table: dict[int, str] | None = None
     for line in lines:
@@ -191,10 +186,9 @@ def _fields(row: str) -> dict[str, int]:
 
 
 def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
-    """What follows an instruction's operands: its op_name, and its row of the frame table or its own frame.
+    """Return op_name, row of the frame table, own frame and remaining attributes of the text after the operands.
 
-    The op_name is empty where there is none; the row counts from 0 and is -1 where there is none. Last comes what
-    follows without the metadata: the instruction's own attributes.
+    A missing op_name is empty. The row counts from 0, and is -1 if missing.
     """
     if usual := _USUAL.fullmatch(rest):
         return usual[2], int(usual[3] or 0) - 1, None, usual[1][: -len(", metadata={op_name=")] + usual[4]
@@ -222,7 +216,7 @@ def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
 
 
 def _metadata(rest: str) -> int:
-    """Where the instruction's own `metadata={` is, not one in a string or of a sharding; -1 if it isn't there."""
+    """Return the place of the instruction's own `metadata={`, outside strings and shardings; -1 if missing."""
     start = rest.find("metadata={")
     while start >= 0:
         before = _QUOTES.sub("", rest[:start])

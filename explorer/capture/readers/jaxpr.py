@@ -1,7 +1,7 @@
-"""A jaxpr → text and Graph.
+"""Reader of a jaxpr into text and Graph.
 
-The text is written here, one equation a line, because JAX's own printing has no map from lines to equations. Its
-syntax is JAX's; every variable of the capture, inner jaxprs included, has a name of its own.
+JAX's own printing has no map from lines to equations, so the text is written here, one equation a line. Its syntax is
+JAX's; every variable of the capture, inner jaxprs included, has a name of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, 
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
-_LONGEST_PARAMETER = 60
+_MAX_PARAMETER = 60
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -27,18 +27,16 @@ def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None)
     """Write a jaxpr as text and read it as a graph.
 
     Args:
-        jaxpr: What `jax.stages.Traced.jaxpr` gives.
-        notes: More attributes, by the variable that they are of; those of a second result have `_1` behind their key.
+        jaxpr: The `jax.stages.Traced.jaxpr`.
+        notes: Further attributes by variable; those of a second result get `_1` after their key.
 
     Returns:
-        The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while,
-        cond, custom derivatives, shard_map) are groups that it calls. Its attributes are its parameters, and what no
-        edge says:
+        The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while, cond,
+        custom derivatives, shard_map) are groups that it calls. Its attributes are its parameters, and:
 
         - `literals`: operands that are literals, by position: `1=2.0:f32[]`.
-        - `operand_results`: which result of its equation each operand is, if not all are first ones: `0,1`.
-        - `returned`: as which results the jaxpr around it gives it back: `0`; with several results of its own,
-          `0=1` is its second one.
+        - `operand_results`: the result number of each operand, if not all are first results: `0,1`.
+        - `returned`: the outputs of the surrounding jaxpr that it is: `0`; of its second result `0=1`.
     """
     reader = _Reader(notes or {})
     main = _Body(reader.builder.add_group(Group("main", "entry")))
@@ -50,15 +48,10 @@ def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None)
 
 @dataclass
 class _Body:
-    """The jaxpr whose equations are being read; its variables are visible only inside it.
+    """The jaxpr whose equations are being read, and its variables, visible only inside it: their nodes, results and
+    names.
 
-    Args:
-        group: Of its nodes.
-        depth: How many jaxprs it is inside of.
-        scope: The path of name scopes of the equation that calls it.
-        caller: The frame of that equation; -1 if there is none.
-        node_of: By variable, the node that makes it, and as which of its results.
-        name_of: By variable, its name in the text.
+    `scope` and `caller` are the name scopes and the frame of the equation that calls it.
     """
 
     group: int
@@ -74,8 +67,8 @@ class _Body:
             self.name_of[variable] = name
 
     def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
-        """The node and result that each variable comes from; a literal has a value and no maker."""
-        return [self.node_of[atom] for atom in atoms if not _is_literal(atom) and atom in self.node_of]
+        """Return node and result of each variable, without literals."""
+        return [self.node_of[atom] for atom in atoms if not hasattr(atom, "val") and atom in self.node_of]
 
     def written(self, atoms: Sequence[Any]) -> list[str]:
         return [_written(atom, self.name_of) for atom in atoms]
@@ -91,23 +84,20 @@ class _Reader:
         self.frame_of_traceback: dict[tuple[Any, int], int] = {}
 
     def read(self, jaxpr: Any, title: str, body: _Body) -> None:
-        """Read one jaxpr into the group of `body`."""
         indent = "  " * body.depth
-        # The user's names of arguments stand in the outermost jaxpr only; inner ones repeat JAX's own.
+        # Only the outermost jaxpr has the user's names of arguments; inner ones repeat JAX's own.
         paths: Sequence[str] = () if body.depth else getattr(jaxpr.debug_info, "arg_names", None) or ()
         labels = [self.read_input(variable, "constant", "", body) for variable in jaxpr.constvars]
         for variable, path in zip(jaxpr.invars, chain(paths, repeat("")), strict=False):
             labels.append(self.read_input(variable, "parameter", path, body))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
-        equations: list[Any] = jaxpr.eqns
-        inner = [inner_jaxprs(equation.params) for equation in equations]
-        for equation, jaxprs in zip(equations, inner, strict=True):
-            self.read_equation(equation, jaxprs, body)
+        for equation in jaxpr.eqns:
+            self.read_equation(equation, inner_jaxprs(equation.params), body)
         self.note_returned(jaxpr.outvars, body)
         self.lines.append(f"{indent}in ({', '.join(body.written(jaxpr.outvars))}) }}")
 
     def read_input(self, variable: Any, op: str, path: str, body: _Body) -> str:
-        """Add the node of an argument or constant; returns how the text writes it."""
+        """Add the node of an argument or constant; return its text."""
         name, type_ = self.name_variable(), _type(variable.aval)
         node = self.builder.add(name, op, type_, scope=path, group=body.group, line=len(self.lines))
         self.builder.connect(())
@@ -153,7 +143,6 @@ class _Reader:
             self.read(jaxpr, title, _Body(group, body.depth + 2, path, frame))
 
     def noted(self, variables: Sequence[Any]) -> dict[str, str]:
-        """What is known of an equation's results."""
         return {
             f"{key}_{result}" if result else key: text
             for result, variable in enumerate(variables)
@@ -161,13 +150,13 @@ class _Reader:
         }
 
     def read_frames(self, traceback: Any, caller: int) -> int:
-        """The index of a traceback's innermost user frame.
+        """Return the index of a traceback's innermost user frame.
 
-        JAX traces a loop's body apart and cuts its tracebacks there: the rest of the stack is the caller's.
+        JAX traces a loop's body separately and cuts its tracebacks there: the rest of the stack is the caller's.
         """
         if traceback is None:
             return caller
-        key = traceback, caller  # equal for equal stacks, of which a line makes many
+        key = traceback, caller  # equal for equal stacks; a line makes many
         innermost = self.frame_of_traceback.get(key)
         if innermost is None:
             stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
@@ -185,7 +174,7 @@ class _Reader:
         return frames[frame] if frame >= 0 else None
 
     def name_variable(self) -> str:
-        """a … z, aa … zz, as JAX counts."""
+        """Return the next of a … z, aa … zz, in JAX's order."""
         number, name = next(self.fresh), ""
         while True:
             number, letter = divmod(number, 26)
@@ -196,30 +185,26 @@ class _Reader:
 
 
 def short_type(value: Any) -> str:
-    """`f32[8,128]`: JAX's short form of what has a shape and dtype."""
+    """Return JAX's short form of a value's type, `f32[8,128]`."""
     return _type(jax.typeof(value))
 
 
 def _type(aval: Any) -> str:
-    """`f32[8,128]`: JAX's own short form, where the aval has one."""
+    """Return JAX's short form of an aval, `f32[8,128]`, where it has one."""
     short = getattr(aval, "str_short", None)
     return short(short_dtypes=True) if short else str(aval)
 
 
 def _written(atom: Any, name_of: dict[Any, str]) -> str:
-    """A variable by its name, a literal by its value and type."""
-    return f"{_literal(atom.val)}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
+    """Return a variable's name, or a literal's value and type."""
+    return f"{_literal(atom.val)}:{_type(atom.aval)}" if hasattr(atom, "val") else name_of.get(atom, "_")
 
 
 def _literal(value: Any) -> str:
-    """`3`, also of JAX's own integers and floats, which print their dtype."""
+    """Return `3`, also for JAX's own ints and floats, which print their dtype."""
     if isinstance(value, int) and not isinstance(value, bool):
         return int.__repr__(value)
     return float.__repr__(value) if isinstance(value, float) else str(value)
-
-
-def _is_literal(atom: Any) -> bool:
-    return hasattr(atom, "val")
 
 
 def _joined(scope: str, name: str) -> str:
@@ -227,7 +212,7 @@ def _joined(scope: str, name: str) -> str:
 
 
 def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
-    """An equation's parameters as text on one line, without the jaxprs among them, which are groups."""
+    """Return an equation's parameters as text on one line, without its jaxprs, which are groups."""
     jaxprs = {key.split("[")[0] for key, _ in inner}
     return {
         key: " ".join(str(value).split()) for key, value in params.items() if key not in jaxprs and value is not None
@@ -235,26 +220,25 @@ def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> 
 
 
 def _bracketed(parameters: Mapping[str, str]) -> str:
-    written = " ".join(f"{key}={_short(value)}" for key, value in parameters.items())
+    written = " ".join(
+        f"{key}={text if len(text) <= _MAX_PARAMETER else text[: _MAX_PARAMETER - 1] + '…'}"
+        for key, text in parameters.items()
+    )
     return f"[{written}]" if written else ""
 
 
 def _attributes(
     parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
-    """An equation's parameters, cut where they are long, and what its edges don't say."""
-    # Where a function lies in memory is another place each time, and captures of one program are to be the same.
+    """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
+    # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
-    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if _is_literal(v)]
+    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]
     if literals:
         attributes["literals"] = ", ".join(literals)
     if any(result for _, result in makers):
         attributes["operand_results"] = ",".join(str(result) for _, result in makers)
     return attributes
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 1] + "…"
 
 
 def _kind(primitive: str, key: str) -> str:

@@ -1,4 +1,4 @@
-"""The text of an MLIR operation: its attributes, its types, and the locations that it refers to."""
+"""Parts of the text of an MLIR operation: attributes, types, and the locations that it refers to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*+"|[\w$.\-]++)')
 _ESCAPED = re.compile(r"\\(.)")
 _SCALAR = re.compile(r"(-?\d[\w.+\-]*|true|false) : [a-z]\w*")
 _SYMBOL_KEY = {"custom_call": "call_target_name"}
-# What the pretty form has without a key: by operation, the keys in order.
+# Keys that the pretty form leaves out, in order, by operation.
 _POSITIONAL = {
     "constant": ("value",),
     "compare": ("comparison_direction", "compare_type"),
@@ -30,9 +30,9 @@ _POSITIONAL = {
 
 
 def skeleton(body: str) -> tuple[str, str]:
-    """What follows an operation's name without types and names of values, equal for most; and `operand_results`.
+    """Return an operation's text without types and value names, equal for most operations, and its `operand_results`.
 
-    `operand_results` says which result of its operation each operand is, `0,2`; empty if all are first ones.
+    `operand_results` has the result number of each operand, `0,2`; empty if all are first results.
     """
     head = body.rstrip().removesuffix("({").removesuffix("{")
     before, _, type_ = head.rpartition(" : ")
@@ -45,7 +45,7 @@ def skeleton(body: str) -> tuple[str, str]:
 
 
 def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
-    """The pairs of a skeleton: of its dictionaries, of `dims = [0]`, and of what stands there without a key."""
+    """Return the pairs of a skeleton: of its dictionaries, of `dims = [0]`, and of values without a key."""
     pairs: dict[str, str] = {}
     short = op.rpartition(".")[2]
     positional = chain(_POSITIONAL.get(short, ()), repeat("arguments"))
@@ -67,13 +67,13 @@ def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
 
 
 def read_dictionary(text: str) -> dict[str, str]:
-    """The pairs of `a = 1 : i64, b = "x", c`; one without a value is `unit`."""
+    """Return the pairs of `a = 1 : i64, b = "x", c`; the value of `c` is `unit`."""
     pairs = (piece.partition(" = ") for piece in _pieces(text))
     return {key.strip(): _plain(value.strip()) if sign else "unit" for key, sign, value in pairs if key.strip()}
 
 
 def _plain(value: str) -> str:
-    """Without a string's quotes and a scalar's type."""
+    """Return a value without a string's quotes or a scalar's type."""
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
         return _ESCAPED.sub(r"\1", value[1:-1])
     scalar = _SCALAR.fullmatch(value)
@@ -81,7 +81,7 @@ def _plain(value: str) -> str:
 
 
 def _take_dictionaries(text: str, pairs: dict[str, str]) -> str:
-    """Put what `{…}` and `<{…}>` hold into `pairs`, and give the rest, without the parentheses around operands."""
+    """Move the content of `{…}` and `<{…}>` to `pairs`; return the rest without operand parentheses."""
     rest = ""
     for item in _items(text):
         is_value = rest.rstrip().endswith("=")
@@ -93,7 +93,7 @@ def _take_dictionaries(text: str, pairs: dict[str, str]) -> str:
 
 
 def _items(text: str) -> list[str]:
-    """The brackets that are inside no others, each with what it holds, and what stands between them."""
+    """Split into outermost brackets, with their content, and the text between them."""
     items, depth = [""], 0
     for token in _TOKEN.findall(text):
         step = _STEP.get(token, 0)
@@ -107,7 +107,7 @@ def _items(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text between the commas that are in no brackets and no string."""
+    """Split at commas outside brackets and strings."""
     pieces, depth = [""], 0
     for token in _TOKEN.findall(text):
         if token == "," and depth == 0:
@@ -135,7 +135,7 @@ _ELEMENT = re.compile(r"tensor<(?:[\d?]++x)*+(.*?)(?:, .*)?>")
 
 
 class LoopArgument(NamedTuple):
-    """What a loop carries or counts: its name inside, the value that it starts from; its type, empty if unread."""
+    """A loop's argument: its name inside, its start value, and its type (empty if unread)."""
 
     name: str
     start: str
@@ -143,7 +143,7 @@ class LoopArgument(NamedTuple):
 
 
 def loop_arguments(op: str, body: str) -> list[LoopArgument]:
-    """The arguments that a loop's own line names, `(%i = %start, …)`; none of other operations."""
+    """Return the arguments on a loop's own line, `(%i = %start, …)`; empty for other operations."""
     if not op.endswith((".while", "scf.for")):
         return []
     pairs = _ITERATION.findall(body)
@@ -160,21 +160,18 @@ def loop_arguments(op: str, body: str) -> list[LoopArgument]:
 
 
 def names_unread_arguments(op: str, body: str) -> bool:
-    """Whether a line that opens a region names arguments of it in a way that is not known: `(%i, %j) = (%a, %b) …`."""
+    """Return True if a line opens a region with arguments in an unknown form: `(%i, %j) = (%a, %b) …`."""
     return not op.endswith((".while", "scf.for")) and _BEGINS_WITH.search(body) is not None
 
 
 def result_type(op: str, body: str, *, is_single: bool = False) -> str:
-    """`tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't say it.
-
-    Args:
-        op: The operation.
-        body: What follows its name, without its location.
-        is_single: Whether it has one result.
-    """
+    """Return `tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't have it."""
     _, colon, type_ = body.rpartition(" : ")
-    if op in _GIVEN or not colon:
-        return _GIVEN.get(op) or _carried(op, body)
+    if op in _GIVEN:
+        return _GIVEN[op]
+    if not colon:  # a loop's: `… iter_args(%a = %b) -> (tensor<f32>) {`
+        carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
+        return carried[1] if carried else ""
     if op.endswith("constant") and "->" in type_ and "@" in body:  # of a function
         return type_
     result = _last_type(type_, is_single=is_single)
@@ -184,14 +181,7 @@ def result_type(op: str, body: str, *, is_single: bool = False) -> str:
     return "" if result == "()" else result
 
 
-def _carried(op: str, body: str) -> str:
-    """The types of what a loop carries on: `… iter_args(%a = %b) -> (tensor<f32>) {`."""
-    carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
-    return carried[1] if carried else ""
-
-
 def _last_type(text: str, *, is_single: bool) -> str:
-    """The types behind an operation's last colon that are of its results."""
     result = text.rpartition("->")[2].strip().rstrip("{").strip()
     if "}" in result and result.count("}") > result.count("{"):  # of a number in a dictionary: `{dim = 0 : i64}`
         return ""
@@ -207,7 +197,7 @@ def _types_in(types: str) -> list[str]:
 
 
 def signature_of(line: str) -> str:
-    """A function's line up to the parenthesis that ends its arguments: `map = (d0) -> (d0 …)` may stand in a type."""
+    """Return a function's line up to the end of its arguments; a type may hold `map = (d0) -> (d0 …)`."""
     if line.count(" -> ") < 2:
         return line.partition(" -> ")[0]
     depth = 0
@@ -219,7 +209,7 @@ def signature_of(line: str) -> str:
 
 
 def result_shardings(results: str) -> str:
-    """The shardings that a function's results were given, `|` between; empty where none was.
+    """Return the shardings of a function's results, separated by `|`; empty if there are no shardings.
 
     Example:
         >>> result_shardings('-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<f32>)')
@@ -233,7 +223,7 @@ def result_shardings(results: str) -> str:
 
 
 def unpaired(pairs: Sequence[_T]) -> list[_T]:
-    """In order what a reduction of several prints in pairs, `(%a init: %b), (%c init: %d)`: firsts, then seconds."""
+    """Return the firsts, then the seconds of the pairs that a reduction prints: `(%a init: %b), (%c init: %d)`."""
     return [*pairs[0::2], *pairs[1::2]]
 
 
@@ -246,42 +236,37 @@ _NAME = re.compile(_QUOTED)
 _ALIAS = re.compile(r"#(loc\d*)")
 _SEPARATOR = re.compile(r",\s*| at ")
 _FUSED = re.compile(r"fused(?:<[^<>]*+>)?\[")
-_DEEPEST = 100  # locations inside each other on one line
-_LONGEST = 1000  # frames of a stack: a file can name one location twice in another, again and again
+_MAX_DEPTH = 100  # locations inside each other on one line
+_MAX_FRAMES = 1000  # frames of a stack: a file can name one location twice in another, again and again
 
 Place = tuple[str, tuple[Frame, ...]]
 _NOWHERE: Place = ("", ())
 
 
 class Locations:
-    """The locations that a module defines by name (`#loc3 = loc(…)`), and those written out.
-
-    Args:
-        lines: The module's text.
-    """
+    """The locations that a module defines by name (`#loc3 = loc(…)`), and inline ones."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._definitions = {m[1]: m[2] for line in lines if line.startswith("#loc") and (m := _DEFINITION.match(line))}
         self._known: dict[str, Place] = {}
 
     def read(self, text: str) -> Place:
-        """The scope path and the stack, innermost first, of what stands between the parentheses of `loc(…)`."""
+        """Return the scope path and the stack, innermost first, of the text between the parentheses of `loc(…)`."""
         return _Reading(self, text).location(0)
 
     def named(self, alias: str) -> Place:
-        """The same of `#loc3`, given as `loc3`."""
         if alias not in self._known:
             self._resolve(alias)
         return self._known[alias]
 
     def _resolve(self, alias: str) -> None:
-        """Read a definition after those it is made of, without recursion: a stack is as deep as the user's program."""
+        """Read a definition after its parts, without recursion: a stack is as deep as the user's program."""
         todo = [alias]
         while todo:
             at = todo[-1]
             text = self._definitions.get(at, "")
             if at not in self._known:
-                self._known[at] = _NOWHERE  # what a location that refers to itself gets
+                self._known[at] = _NOWHERE  # for a location that refers to itself
                 missing = [other for other in _ALIAS.findall(text) if other not in self._known]
                 if missing:
                     todo += missing
@@ -299,7 +284,7 @@ class _Reading:
 
     def location(self, depth: int) -> Place:
         text, at = self.text, self.at
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             self.at = len(text)
             return _NOWHERE
         if alias := _ALIAS.match(text, at):
@@ -314,15 +299,17 @@ class _Reading:
             return self.named(_ESCAPED.sub(r"\1", name[1]), self.inner("(", ")", depth)[:1])
         if text.startswith("callsite(", at):
             self.at = at + len("callsite")
-            return _call_site(self.inner("(", ")", depth))
+            places = self.inner("(", ")", depth)  # callsite(callee at caller)
+            return "", tuple(frame for _, frames in places for frame in frames)[:_MAX_FRAMES]
         if fused := _FUSED.match(text, at):
             self.at = fused.end() - 1
-            return _fused(self.inner("[", "]", depth))
+            places = self.inner("[", "]", depth)
+            return next((place for place in places if place[1]), places[0] if places else _NOWHERE)
         self.at = len(text)
         return _NOWHERE
 
     def inner(self, opening: str, closing: str, depth: int) -> list[Place]:
-        """The locations between brackets, separated by `at` or a comma; none where there are no brackets."""
+        """Return the locations between brackets, separated by `at` or a comma."""
         places: list[Place] = []
         if not self.text.startswith(opening, self.at):
             return places
@@ -345,16 +332,6 @@ class _Reading:
 
 
 def _frame(file: re.Match[str]) -> Frame:
-    """Of `"f.py":3:8 to :20`, whose end may be on the same line or not there."""
+    """Return the frame of `"f.py":3:8 to :20`, whose end may be on the same line or missing."""
     line, end_line = int(file[2]), int(file[4] or file[2])
     return Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0))
-
-
-def _call_site(places: list[Place]) -> Place:
-    """The stack of `callsite(callee at caller)`."""
-    return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
-
-
-def _fused(places: list[Place]) -> Place:
-    """Of the places of several operations that became one: the first that has a stack."""
-    return next((place for place in places if place[1]), places[0] if places else _NOWHERE)

@@ -1,9 +1,10 @@
-"""MLIR text → Graph: StableHLO above all, other dialects as far as they are written the same way.
+"""Reader of MLIR text into a Graph: StableHLO above all, other dialects as far as they are written the same way.
 
-Read from `Lowered.as_text(debug_info=True)`, a dump, or a file: every operation is one line or opens regions that later
-lines close. Functions and regions are groups; a region's arguments are nodes, so that no edge leaps into a loop. Lines
-that MLIR wouldn't print are unread: `open_hlo` has such a text printed again by MLIR's own parser, in a process of its
-own. In this one no text of a file reaches it: `feature_group_count10x5x4x= 1 : i64` in a convolution aborts it.
+The text is from `Lowered.as_text(debug_info=True)`, a dump, or a file: every operation is one line, or opens regions
+that later lines close. Functions and regions are groups; a region's arguments are nodes, so that no edge crosses into a
+loop. Lines that MLIR wouldn't print are unread: `open_hlo` has such a text printed again by MLIR's own parser in a
+subprocess. No text of a file reaches that parser in this process: `feature_group_count10x5x4x= 1 : i64` in a
+convolution aborts it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def read_stablehlo(text: str) -> Graph:
     """Read an MLIR module's text into a graph.
 
     Args:
-        text: What `jax.stages.Lowered.as_text(debug_info=True)` gives, in the short or the generic form; without debug
+        text: The text of `jax.stages.Lowered.as_text(debug_info=True)`, in the short or the generic form; without debug
             info there are no sources.
 
     Returns:
@@ -97,7 +98,7 @@ def read_stablehlo(text: str) -> Graph:
 
 @dataclass
 class _Region:
-    """What is open: whose it is, its group, and the values that are known only inside."""
+    """An open region: the operation it belongs to, its group, and the values visible only inside."""
 
     owner: int
     group: int
@@ -109,15 +110,10 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Operation:
-    """One operation's line, taken apart.
+    """One operation's line, taken apart: name, results as written (`%0:2`), body without the location, and the
+    location.
 
-    Args:
-        op: Its name with its dialect, as a rule.
-        results: The values that it defines, as written: `%0:2`.
-        body: What follows its name, without its location.
-        location: What stands in `loc(…)`; None if there is none.
-        is_generic: Whether its name is in quotes, as MLIR's generic form has it.
-        opens: Whether a region opens at the line's end.
+    It is generic if its name is in quotes, as in MLIR's generic form; `opens` if a region opens at its end.
     """
 
     op: str
@@ -143,7 +139,7 @@ class _Operation:
 
     @property
     def type(self) -> str:
-        """Of its results; empty where only the line that closes its region says it."""
+        """The type of its results; empty where only the line that closes its region has it."""
         if self.opens and self.is_generic:
             return ""
         return result_type(self.op, self.body, is_single=self.results.count("%") == 1 and ":" not in self.results)
@@ -161,10 +157,10 @@ class _Reader:
         self.module: dict[str, str] = {}
         self.last = -1
         self.unread: list[int] = []
-        # What the line that closes its regions says of an operation: its type and its place
+        # By operation, the type and the place that the line closing its regions has.
         self.types: dict[int, str] = {}
         self.places: dict[int, tuple[str, int]] = {}
-        # Of each node, the code of its operation and what stands beside its operands; equal for most of a kind.
+        # The code of each node's operation and text without operands; equal for most of a kind.
         self.attributes: list[int] = []
         self.skeletons: dict[tuple[str, str, str], int] = {}
         self.aliases: dict[str, str] = {}  # of types
@@ -177,7 +173,8 @@ class _Reader:
         attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
         graph = self.with_later_parts(self.builder.build(attributes, self.module))
         if self.aliases:
-            graph = replace(graph, types=[_ALIAS.sub(self.meant, type_) for type_ in graph.types])
+            types = [_ALIAS.sub(lambda alias: self.aliases.get(alias[0], alias[0]), text) for text in graph.types]
+            graph = replace(graph, types=types)
         return replace(graph, unread=tuple(self.unread))
 
     def read_lines(self) -> None:
@@ -193,12 +190,7 @@ class _Reader:
             elif line and line[0] != "#" and not line.startswith("//"):
                 self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
 
-    def meant(self, alias: re.Match[str]) -> str:
-        """The type that an alias stands for."""
-        return self.aliases.get(alias[0], alias[0])
-
     def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
-        """Keep the attributes of the node that was added last."""
         self.attributes.append(self.skeletons.setdefault((op, text, operand_results), len(self.skeletons)))
 
     def read_line(self, number: int, line: str) -> None:
@@ -219,7 +211,8 @@ class _Reader:
         """Leave a line unread, but keep count of the braces."""
         self.unread.append(number)
         opened = line.count("{") - line.count("}")
-        self.regions += [_Region(-1, self.regions[-1].group if self.regions else -1)] * opened
+        group = self.regions[-1].group if self.regions else -1
+        self.regions += (_Region(-1, group) for _ in range(opened))
         for _ in range(-opened):
             self.pop_region()
 
@@ -227,7 +220,7 @@ class _Reader:
         if module := _MODULE_NAME.search(line):
             self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
         axes = _MESH_AXIS.findall(mesh[1]) if (mesh := _MESH.search(line)) else ()
-        if axes:  # a program with keys has an empty mesh beside its own
+        if axes:  # a program with keys has an additional, empty mesh
             self.module.setdefault("mesh", ",".join(f"{name}={int(size)}" for name, size in axes))
         if line.endswith("{"):
             self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
@@ -285,7 +278,7 @@ class _Reader:
         self.define(names, self.last)
 
     def locate(self, text: str) -> tuple[str, int]:
-        """The scope path and the innermost frame of a location; many operations share one."""
+        """Return the scope path and the innermost frame of a location, cached: many operations share one."""
         if text not in self.located:
             scope, frames = self.locations.read(text)
             self.located[text] = scope, self.frame(frames)
@@ -298,7 +291,7 @@ class _Reader:
         return at
 
     def connect(self, names: Iterable[str]) -> None:
-        # A value that is not there leaves no edge; an operation is no operand of itself.
+        # An unknown value leaves no edge; an operation is never its own operand.
         self.builder.connect(i for i in map(self.find, names) if i >= 0)
 
     def find(self, name: str) -> int:
@@ -306,7 +299,6 @@ class _Reader:
         return nodes[-1] if nodes else -1
 
     def define(self, names: Sequence[str], node: int) -> None:
-        """Values of the region that is open, and of those inside it."""
         for name in names:
             self.values.setdefault(name, []).append(node)
         if self.regions:
@@ -336,7 +328,7 @@ class _Reader:
             self.add_argument(number, argument, type_)
 
     def close(self, number: int, line: str) -> None:
-        """`}`; and what may follow: the next region of the same operation, or the operation's type and place."""
+        """Close a region at `}`; read the next region of the same operation, or the operation's type and place."""
         closed = self.pop_region()
         after = line[1:].lstrip()
         is_next = after == ", {" if closed.is_generic else line.endswith("{")
@@ -354,7 +346,7 @@ class _Reader:
         return closed
 
     def note_ending(self, owner: int, line: str, after: str) -> None:
-        """Keep what the line that closes the regions of an operation says of it: type, place, attributes."""
+        """Keep type, place and attributes from the line that closes an operation's regions."""
         location = _LOCATION.search(line)
         if location is not None:
             self.places.setdefault(owner, self.locate(location[1]))
@@ -385,7 +377,7 @@ class _Reader:
         self.define([name], node)
 
     def with_later_parts(self, graph: Graph) -> Graph:
-        """The graph with the types and places that came after the operations' regions."""
+        """Return the graph with the types and places that came after the operations' regions."""
         if not self.types and not self.places:
             return graph
         types, scopes = list(graph.types), list(graph.scopes)
@@ -420,11 +412,11 @@ def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
 
 
 def _is_statement(line: str) -> bool:
-    """Whether a line is one as MLIR prints it: neither part of an operation nor several."""
+    """Return True for a line as MLIR prints it: neither a part of an operation nor several."""
     plain = _without_strings(line)
     if "//" in plain or (line[0] != "^" and line.endswith(_UNFINISHED)):
         return False
-    # Looked for only where there is a sign for it: of most lines it would be in vain.
+    # Searched only if a cheap sign is there: most lines have no match.
     has_sign = "{" in plain or plain.count("=") != (line[0] == "%") or plain.find("return", _LONGEST_RETURN) >= 0
     if has_sign and _PART.search(plain):
         return False
@@ -433,7 +425,7 @@ def _is_statement(line: str) -> bool:
 
 
 def _opens_region(line: str) -> bool:
-    """Whether a line ends in the brace of a region, not of attributes."""
+    """Return True if a line ends in the brace of a region, not of attributes."""
     if not line.endswith("{") or line.endswith(("<{", "= {")):
         return False
     if line.startswith("}"):
@@ -448,14 +440,13 @@ def _without_strings(text: str) -> str:
 
 
 def _operands(operation: _Operation, loop: Sequence[LoopArgument]) -> list[str]:
-    """The names of what an operation reads, as its line has them."""
     if operation.op == "scf.for":
         return [name for name in _REFERENCE.findall(operation.body) if name not in {own for own, *_ in loop}]
     return [start for _, start, _ in loop] or _used(operation.body, is_generic=operation.is_generic)
 
 
 def _used(body: str, *, is_generic: bool) -> list[str]:
-    """The values that an operation reads: in the generic form those of its first parentheses."""
+    """Return the names of operands in a body: in the generic form those of its first parentheses."""
     if is_generic:
         return _REFERENCE.findall(body[: body.find(")")])
     arguments = body.rpartition(" : ")[0] or body

@@ -1,4 +1,4 @@
-"""The text of a stage beyond its graph: lines without locations, and the attributes of captures of version 0.1.0."""
+"""Lines of a stage without locations, and the attributes of captures saved by version 0.1.0."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ _HEAD = 50  # lines within which a text shows what it is
 
 
 def written_lines(stage: Stage) -> tuple[WrittenLine, ...]:
-    """The lines of a stage that say something: not the tables and aliases of locations."""
+    """Return the lines of a stage without tables and aliases of locations."""
     lines = [*_without_locations(stage.text.splitlines())]
     texts = [text for _, text in lines]
     split = _splitter(texts)
     of_module = _module_lines(texts)
     return tuple(
-        WrittenLine(number, tuple(split(text)), _is_end(text), at in of_module)
+        WrittenLine(
+            number, tuple(split(text)), text.startswith("in ") or text.lstrip()[:1] in ("", "}"), at in of_module
+        )
         for at, (number, text) in enumerate(lines)
     )
 
 
 def _splitter(texts: Sequence[str]) -> Callable[[str], list[str]]:
-    """What takes a line apart: in turns what is no name, and the names in between."""
+    """Return a function that splits a line into text and names, alternating."""
     if any("%" in text for text in texts[:_HEAD]):
         return _NAME.split
     if not any(text.startswith("HloModule") for text in texts[:_HEAD]):
@@ -67,15 +69,10 @@ def _without_locations(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _module_lines(texts: Sequence[str]) -> set[int]:
-    """The lines that begin and end the module itself."""
     headers = {at for at, text in enumerate(texts) if text.startswith(("HloModule", "module"))}
     is_mlir = bool(headers) and min(headers) < _HEAD and not texts[0].startswith("HloModule")
     # MLIR's module has an end of its own.
     return headers | {len(texts) - 1} if is_mlir and texts[-1] == "}" else headers
-
-
-def _is_end(text: str) -> bool:
-    return not text.strip() or text.lstrip()[0] == "}" or text.startswith("in ")
 
 
 # Captures of version 0.1.0 were saved without attributes --------------------------------------------------------------
@@ -88,7 +85,7 @@ _VARIABLE = re.compile(r"(?<![\w:.])[a-z]+(?![\w:\[=.(])")
 
 
 def with_attributes_of(graph: Graph, text: str) -> Graph:
-    """The graph with the attributes that `text`, from which it was read, tells of; they are read when asked for."""
+    """Return the graph with attributes that are read from `text`, its source, at the first access."""
 
     def read() -> AttributeColumns:
         try:
@@ -110,7 +107,7 @@ def _read(text: str, graph: Graph) -> AttributeColumns:
 
 
 def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
-    """`returned`, a scan's `length`, and `written`: an equation without the names of its variables."""
+    """Return `returned`, a scan's `length`, and `written`: an equation without its variables' names."""
     rows: list[dict[str, str]] = [{} for _ in range(len(graph))]
     # By variable: the node that makes it, and as which of its results.
     node_of = {name: (node, 0) for node, name in enumerate(graph.names)}
@@ -128,7 +125,6 @@ def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
 
 
 def _equation_attributes(text: str, node_of: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-    """Of an equation's text right of its `=`."""
     attributes = {"written": _VARIABLE.sub("_", text)}
     if length := _LENGTH.search(text):
         attributes["length"] = length[1]

@@ -1,8 +1,7 @@
-"""Proof, from its source, that a function may be compiled unasked: that nobody could tell but by the clock.
+"""Proof from its source that a function may be compiled automatically: only its speed may differ.
 
-What the proof took for granted of the arguments beyond their tree is a fact: the order of a dict, the class of a
-setting. A tree of JAX's sorts the keys of dicts, and calls two settings the same that are equal, as 1, 1.0 and True
-are.
+A fact is an assumption about arguments beyond their tree: the order of a dict, the class of a number. JAX's trees sort
+dict keys and treat 1, 1.0 and True as equal settings.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from explorer.runtime.generated import compiled
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A function that is known to compute, and do nothing else, for arguments like those it was looked at with."""
+    """Evidence that a function only computes, for arguments like those of the proven call."""
 
-    reads: tuple[Read, ...]  # what it reads from outside of its call; the proof holds as long as all of it is the same
-    facts: tuple[Fact, ...] = ()  # what must hold of later arguments besides their tree
+    reads: tuple[Read, ...]  # values from outside; the proof holds while they are unchanged
+    facts: tuple[Fact, ...] = ()
 
 
 def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Proof | Refusal:
-    """Go through a function's source with the arguments of a call as examples. Nothing of the user's is run."""
+    """Follow a function's source with the arguments of a call as examples, without running user code."""
     interpreter = Interpreter()
     given = Arguments(tuple(map(classify, args)), {name: classify(value) for name, value in kwargs.items()})
     try:
@@ -52,16 +51,16 @@ _NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Assumption of a proof about later arguments, beyond their tree."""
+    """Assumption about later arguments, beyond their tree."""
 
-    path: str  # from the arguments to where it lies, as Python reaches it: `args[0]['w']`
-    expected: Any  # the keys of a dict in their order; a number
+    path: str  # as a Python expression: `args[0]['w']`
+    expected: Any  # the keys of a dict in order, or a number
 
 
 def facts_of(
     args: Sequence[Any], kwargs: Mapping[str, Any], observed: Sequence[Observation], takes_any: bool
 ) -> list[Fact]:
-    """What must hold of later arguments; a function that `takes_any` keywords sees their order."""
+    """Return the facts about later arguments. `takes_any`: the function has `**kwargs`."""
     names: dict[int, list[str | None]] = {}
     for one in observed:
         names.setdefault(id(one.example), []).append(one.name)
@@ -89,7 +88,7 @@ def _facts_at(path: str, part: Any, names: list[str | None]) -> Iterator[Fact]:
 
 
 def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """All containers and objects in an argument, with the way there."""
+    """Yield all containers and objects in an argument, with their paths."""
     yield path, value
     if depth > 20:
         return
@@ -109,7 +108,7 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def check_of(facts: Sequence[Fact]) -> Callable[[Any, Any], bool] | None:
-    """A function of positional and keyword arguments that gives whether all facts hold; None where there are none."""
+    """Return a function of (args, kwargs) that checks all facts; None if there are none."""
     if not facts:
         return None
     values: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Parts of a value: its attributes, its items, what a loop over it gives; and whether it holds as a condition."""
+"""Parts of an abstract value: attributes, items, elements; and its truth as a condition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from explorer.capture.safe_reading import attributes, kind_of, member, mro
 from explorer.hotpath.proof import known
-from explorer.hotpath.proof.known import note_buffer, refuse_hooks, refuse_protocols
+from explorer.hotpath.proof.known import note_buffer, refuse_hooks, refuse_own_protocols, refuse_protocols
 from explorer.hotpath.proof.values import (
     BUFFER,
     DATA,
     PLAIN,
     PLAIN_TYPES,
+    Arguments,
     Buffer,
     Data,
     Either,
@@ -39,7 +40,9 @@ from explorer.hotpath.proof.values import (
 )
 
 _PLAIN_ATTRIBUTES = frozenset(["shape", "ndim", "size", "dtype", "itemsize", "nbytes"])
+_TEXT_ATTRIBUTES = frozenset(["real", "imag", "is_integer", "bit_length", "name", "kind"])
 _CONTAINERS = (list, tuple, dict)
+_SIZED = (list, tuple, dict, set, frozenset)
 
 
 def classify(example: Any) -> Value:
@@ -51,7 +54,7 @@ def classify(example: Any) -> Value:
 
 
 def is_structured(example: Any) -> bool:
-    """Whether JAX knows what is in it, and its attributes are what is in it: a named tuple, a dataclass."""
+    """Return True if JAX knows the parts of `example` and they are its attributes: a named tuple, a dataclass."""
     if is_named_tuple(example):
         return True
     return is_dataclass(kind_of(example)) and not jax.tree_util.all_leaves([example])
@@ -62,7 +65,7 @@ def is_named_tuple(example: Any) -> bool:
 
 
 def as_data(value: Value) -> Value:
-    """A value that arithmetic is done with: only what JAX, NumPy and Python themselves define it for."""
+    """Refuse arithmetic on a value unless JAX, NumPy or Python defines it; return DATA."""
     if isinstance(value, Either):
         for one in value.values:
             as_data(one)
@@ -94,7 +97,7 @@ def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
         case Given(example):
             return _of_given(example, owner, name, walker, text)
         case Known(value):
-            refuse_hooks(kind_of(value), "__getattribute__")  # before anything is asked of it
+            refuse_hooks(kind_of(value), "__getattribute__")  # first: reading an attribute would run the hook
             return _of_known(value, owner, name, walker, text)
         case _:
             raise NotProven(f"what `{text}` is isn't known")
@@ -123,14 +126,7 @@ def _of_buffer(owner: Buffer, name: str, text: str) -> Value:
 
 
 def _of_text(name: str, text: str) -> Value:
-    if name in known.TEXT_METHODS | known.CONTAINER_METHODS | {
-        "real",
-        "imag",
-        "is_integer",
-        "bit_length",
-        "name",
-        "kind",
-    }:
+    if name in known.TEXT_METHODS | known.CONTAINER_METHODS | _TEXT_ATTRIBUTES:
         return Operation(name)
     if name in _PLAIN_ATTRIBUTES:
         return PLAIN
@@ -196,7 +192,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
 
 
 def _is_plainly_read(value: Any, name: str) -> bool:
-    """Whether reading an attribute gives what the object has under that name: no property is in front of it."""
+    """Return True if no property or other data descriptor stands in front of the attribute."""
     for base in mro(value):
         held = vars(base).get(name)
         if hasattr(kind_of(held), "__set__") and type(held) is not MemberDescriptorType:
@@ -205,7 +201,7 @@ def _is_plainly_read(value: Any, name: str) -> bool:
 
 
 def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value:
-    is_jax = value.__name__.partition(".")[0] == "jax"  # some of whose modules are loaded when they are asked for
+    is_jax = value.__name__.partition(".")[0] == "jax"  # JAX loads some submodules on access
     held = getattr(value, name, ...) if is_jax else member(value, name)
     if held is ...:
         raise NotProven(f"what `{text}` is isn't known")
@@ -215,8 +211,8 @@ def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value
 
 
 def read_value(value: Any, walker: Walker, text: str) -> Value:
-    """What is known of what an object outside of the call has."""
-    if np.ndarray in mro(value):  # asks nothing of the value
+    """Return the abstract value of an object outside of the call."""
+    if np.ndarray in mro(value):  # unlike isinstance, runs no code of the object
         note_buffer(value, walker.reads, text)
         return BUFFER
     return Known(value)
@@ -238,7 +234,7 @@ def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: st
         if isinstance(held, classmethod):
             return Method(Known(held.__func__), Known(kind))
         if isinstance(held, property) and isinstance(held.fget, FunctionType):
-            return walker.property(held.fget, owner, text)
+            return walker.call(Known(held.fget), Arguments((owner,)), text)
         if not any("__get__" in vars(one) for one in mro(held)):
             return read_value(held, walker, text)
         break
@@ -281,7 +277,7 @@ def _item_of(example: Any, key: Value) -> Value:
         try:
             return classify(example[key.value])
         except (LookupError, TypeError):
-            return DATA  # it raises when it runs, traced or not
+            return DATA  # eager and traced calls both raise
     values: list[Any] = list(cast(Any, example).values()) if isinstance(example, Mapping) else list(example)
     return join_all(map(classify, values)) or DATA
 
@@ -290,7 +286,7 @@ def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
     if isinstance(key, Known) and type(key.value) in (int, str):
         try:
             held = value[key.value]
-        except (LookupError, TypeError):  # it raises when it runs, traced or not, as long as it isn't there
+        except (LookupError, TypeError):  # eager and traced calls both raise, as long as the item is missing
             read_contents(value, walker, text)
             return DATA
         walker.reads.add("item", value, key.value, held, text)
@@ -299,13 +295,13 @@ def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
 
 
 def read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
-    """What is in a container from outside; all of it is held by a guard."""
+    """Return the values in a container outside of the call; a guard checks all of it."""
     walker.reads.add("contents", container, None, contents(container), text)
     return list(cast(Any, container).values()) if isinstance(container, Mapping) else list(container)
 
 
 def elements(value: Value, walker: Walker) -> Value | None:
-    """What a loop over a value gives, taken together; None where that is nothing."""
+    """Return the join of what a loop over `value` yields; None if it is empty."""
     match value:
         case Either(values):
             return join_all(one for each in values if (one := elements(each, walker)) is not None)
@@ -332,7 +328,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
 
 
 def values_in(value: Value, walker: Walker) -> Value | None:
-    """What the values of a mapping are, taken together, and what is in another container; None where nothing is."""
+    """Return the join of a mapping's values or a container's elements; None if it is empty."""
     match value:
         case Fresh(_, holds):
             return holds
@@ -363,11 +359,8 @@ def _joined(values: list[Value]) -> Value:
     return joined
 
 
-_SIZED = (list, tuple, dict, set, frozenset)
-
-
 def truth(value: Value, walker: Walker) -> bool | None:
-    """Whether a condition holds; None where guards don't decide it."""
+    """Return a condition's value if guards decide it; None if both branches are possible."""
     match value:
         case Known(held) if isinstance(held, (jax.Array, np.generic)):
             raise NotProven("it decides by the value of an array", "jnp.where chooses without reading")
@@ -380,27 +373,26 @@ def truth(value: Value, walker: Walker) -> bool | None:
             return True
         case Known(held) if type(held) in _SIZED:
             return bool(read_contents(held, walker, "a container"))
-        case Known(held) if not isinstance(held, np.dtype):
+        case Items(held):
+            return bool(held)
+        case Given(held) if type(held) in _SIZED:
+            return bool(held)
+        case Known(held):
             refuse_protocols(kind_of(held), "a condition")
-            return None
-        case Made(kind):
-            refuse_protocols(kind, "a condition")
-            return None
-        case Given(example) if type(example) not in _SIZED:
-            refuse_protocols(kind_of(example), "a condition")
-            return None
-        case Items(items):
-            return bool(items)
-        case Given(example) if type(example) in _SIZED:
-            return bool(example)
         case _:
-            return None
+            refuse_own_protocols(value, "a condition")
+    return None
 
 
-def has_attribute(owner: Value, name: str, walker: Walker, text: str) -> bool | None:
-    """Whether a value has an attribute; None where both may be. What decides it is held by guards."""
+def has_attribute(owner: Value, name: str, walker: Walker, text: str) -> bool:
+    """Return True if the attribute exists, False if not; guards check what decides it."""
     match owner:
-        case Known(value) if not isinstance(value, (jax.Array, np.generic, ModuleType)):
+        case Known(ModuleType() as module):
+            held = member(module, name)
+            if held is not ...:
+                walker.reads.add("global", vars(module), name, held, text)
+                return True
+        case Known(value) if not isinstance(value, (jax.Array, np.generic)):
             kind = kind_of(value)
             refuse_hooks(kind, "__getattr__", "__getattribute__")
             if name in attributes(value) or any(name in vars(base) for base in kind.__mro__):
@@ -410,17 +402,10 @@ def has_attribute(owner: Value, name: str, walker: Walker, text: str) -> bool | 
             for base in kind.__mro__:
                 walker.reads.add("absent", base, name, None, text)
             return False
-        case Known(ModuleType() as module):
-            held = member(module, name)
-            if held is not ...:
-                walker.reads.add("global", vars(module), name, held, text)
-                return True
-            raise NotProven(f"whether there is `{text}` isn't known")
-        case Known() | Data():
-            if name in known.ARRAY_ATTRIBUTES | known.ARRAY_METHODS:
-                return True
-            raise NotProven(f"whether there is `{text}` isn't known")
+        case Known() | Data() if name in known.ARRAY_ATTRIBUTES | known.ARRAY_METHODS:
+            return True
         case Given(example) if is_structured(example) and name in classified_fields(example):
             return True
         case _:
-            raise NotProven(f"whether there is `{text}` isn't known")
+            pass
+    raise NotProven(f"whether there is `{text}` isn't known")

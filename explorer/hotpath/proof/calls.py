@@ -1,29 +1,40 @@
-"""What is known of a call: whether it is harmless, and what it gives."""
+"""Calls: refuse those that may do more than compute, and return the abstract value of the others."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
-from explorer._jax.arguments import is_jitted
+from explorer._jax.arguments import Array, is_jitted
 from explorer.capture.safe_reading import attributes, kind_of
-from explorer.hotpath.proof import builtin, known
-from explorer.hotpath.proof.attributes import attribute, elements, is_structured
-from explorer.hotpath.proof.builtin import SPECIALS
+from explorer.hotpath.proof import known
+from explorer.hotpath.proof.attributes import (
+    attribute,
+    classified_fields,
+    elements,
+    has_attribute,
+    is_structured,
+    item,
+    values_in,
+)
 from explorer.hotpath.proof.known import array_inside, is_generated, note_all, refuse_hooks, refuse_own_protocols
 from explorer.hotpath.proof.syntax import node_of
 from explorer.hotpath.proof.values import (
     DATA,
+    NONE,
     PLAIN,
     Arguments,
+    Buffer,
     Closure,
+    Data,
     Either,
     Fresh,
     Given,
@@ -32,20 +43,24 @@ from explorer.hotpath.proof.values import (
     Made,
     Method,
     NotProven,
+    Observation,
     Operation,
+    Plain,
     Scope,
     Value,
     Walker,
     Wrapped,
     cell_value,
+    is_plain,
     join,
+    join_all,
     parameters,
 )
 from explorer.hotpath.swap import code_of
 from explorer.model.stage import is_library_file
 
-_OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
-_READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
+_OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # their sources are not followed: too deep
+_READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # these may read an array's value
 _YOURSELF = "put `@jax.jit` on it yourself, if you know that it only computes"
 _BY_NNX = "pass the module as an argument and put `@nnx.jit` on it, which knows how flax.nnx changes modules in place"
 _DEEP_READERS: tuple[Any, ...] = (any, all, max, min, sorted, filter)
@@ -53,14 +68,13 @@ _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "
 
 
 def call(walker: Walker, callee: Value, given: Arguments, text: str) -> Value:
-    """What a call gives, once it is known to be harmless."""
     match callee:
         case Either(values):
             return functools.reduce(join, [call(walker, one, given, text) for one in values])
         case Operation():
             return _with_data(walker, given, text)
         case Method(Operation(name), owner):
-            return builtin.method(walker, owner, name, given, text)
+            return container_method(walker, owner, name, given, text)
         case Method(function, owner):
             return call(walker, function, given.after((owner,)), text)
         case Wrapped():
@@ -76,8 +90,8 @@ def call(walker: Walker, callee: Value, given: Arguments, text: str) -> Value:
 
 
 def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Value:
-    if id(value) in SPECIALS:
-        return SPECIALS[id(value)](walker, given, text)
+    if id(value) in _SPECIALS:
+        return _SPECIALS[id(value)](walker, given, text)
     if known.is_wrapper(value):
         return _wrap(value, given, text)
     for rule in _rules(value):
@@ -104,7 +118,7 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
 
 
 def _adds_nothing(function: FunctionType) -> bool:
-    """Whether a function only calls what it wraps, under a name of JAX's for it or with tracebacks filtered."""
+    """Return True for JAX's wrappers that only rename a call or filter its traceback."""
     return function.__code__.co_filename.endswith(("jax/_src/source_info_util.py", "jax/_src/traceback_util.py"))
 
 
@@ -113,22 +127,21 @@ def _known(values: Mapping[str, Any]) -> list[tuple[str, Value]]:
 
 
 def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None:
-    """What a callable object calls, with what by position and by name; None where it isn't such a one."""
+    """Return (function, positional, named) that a callable object calls; None for other objects."""
     if type(value) is MethodType:
         return value.__func__, (value.__self__,), {}
     if isinstance(value, functools.partial):
         return value.func, value.args, value.keywords
     is_equinox = known.home_of(value).startswith("equinox.") and not isinstance(value, (type, FunctionType))
     if isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or is_jitted(value) or is_equinox:
-        inner = getattr(
-            cast(Any, value), "__wrapped__", None
-        )  # public JAX functions are jitted themselves, and only compute
+        # JAX's own public functions are jitted too; those only compute and aren't followed.
+        inner = getattr(cast(Any, value), "__wrapped__", None)
         return (inner, (), {}) if inner is not None and not known.is_pure_itself(value) else None
     return None
 
 
 def _rules(value: Any) -> list[Any]:
-    """The user's own derivatives of a function."""
+    """Return the derivative rules that the user wrote for a custom_jvp or custom_vjp function."""
     if not isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or known.is_pure_itself(value):
         return []
     rules = [getattr(cast(Any, value), name, None) for name in ("jvp", "fwd", "bwd")]
@@ -145,7 +158,6 @@ def _unknown(value: Any, text: str) -> NotProven:
 
 
 def _run_function(walker: Walker, function: FunctionType, given: Arguments, text: str) -> Value:
-    """A function of which there is the source."""
     node = node_of(function) if (function.__module__ or "").partition(".")[0] not in _OPAQUE else None
     effect = known.effect_of(f"{function.__module__}.{function.__qualname__}")
     if node is None or effect:
@@ -166,7 +178,7 @@ def _without_source(function: FunctionType, text: str) -> NotProven:
 
 
 def _jit_for(module: Any) -> str:
-    """Who compiles what only the user knows to compute; jax.jit would put traced values into a module of nnx."""
+    """Return the hint for a function that only the user knows to compute."""
     return _BY_NNX if f"{module}.".startswith("flax.nnx.") else _YOURSELF
 
 
@@ -191,7 +203,6 @@ def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> 
 
 
 def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
-    """An exception, which nobody asks anything of: only making it could do something."""
     maker = next(vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base))
     if isinstance(maker, FunctionType):
         raise NotProven(f"what making a `{text}` does isn't known")
@@ -200,7 +211,7 @@ def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Valu
 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
-    """The parameters of a class whose making only keeps them, with their defaults; None for others."""
+    """Return parameters and defaults of a class whose generated constructor only stores them; None for others."""
     names: tuple[str, ...] | None = getattr(kind, "_fields", None)
     if names is not None and tuple in kind.__mro__:
         if not is_generated(getattr(kind, "__new__")) or isinstance(getattr(kind, "__init__"), FunctionType):  # noqa: B009
@@ -221,14 +232,14 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
         parts = tuple(elements(one, walker) or DATA for one in given.positional[1:])
         return Fresh(list, call(walker, given.positional[0], Arguments(parts), text))
     _with_data(walker, given, text)
-    for inner in users_functions(function):  # a schedule that an optimizer was made with
+    for inner in users_functions(function):  # such as the schedule of an optimizer
         call(walker, Known(inner), Arguments(rest=DATA), text)
-    made = builtin.made_by(function, given, walker)
+    made = _made_by(function, given, walker)
     return made if made is not None else PLAIN if home == "math" else DATA
 
 
 def _refuse_reading(function: Any, home: str, given: Arguments, text: str) -> None:
-    """Python's and NumPy's functions take an array for its value, and may write into one."""
+    """Refuse Python and NumPy functions that may read an array's value or write into it."""
     is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
     if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
         raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
@@ -237,7 +248,7 @@ def _refuse_reading(function: Any, home: str, given: Arguments, text: str) -> No
 
 
 def users_functions(made: Any) -> list[FunctionType]:
-    """The functions of the user's that something of a library's was made with: in a closure, a field, a container."""
+    """Return the user's functions inside a library's object: in closures, fields and containers."""
     functions: list[FunctionType] = []
     waiting, seen = [made], set[int]()
     while waiting:
@@ -253,7 +264,7 @@ def users_functions(made: Any) -> list[FunctionType]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """What a function, container or object of a library's has in it."""
+    """Return the objects held by a function, a container or a library's object."""
     if isinstance(value, FunctionType):
         return [cell_value(cell) for cell in value.__closure__ or ()]
     if isinstance(value, (MethodType, functools.partial)):
@@ -271,7 +282,7 @@ def _is_array(value: Value) -> bool:
 
 
 def _with_data(walker: Walker, given: Arguments, text: str) -> Value:
-    """A call that only computes: what it is given that can be called is gone through with data."""
+    """Return DATA for a call that only computes; callables among its arguments are followed with data."""
     for value in given.all:
         _go_through(walker, value, text)
     return DATA
@@ -288,13 +299,13 @@ def _go_through(walker: Walker, value: Value, text: str) -> None:
             call(walker, value, Arguments(rest=DATA), text)
         case Given(example):
             refuse_own_protocols(value, text)
-            for inner in users_functions(example):  # the activation of a layer
+            for inner in users_functions(example):  # such as the activation of a layer
                 call(walker, Known(inner), Arguments(rest=DATA), text)
         case Made():
             refuse_own_protocols(value, text)
         case Known(held) if callable(held) and not isinstance(held, type) and not known.is_pure(held):
             call(walker, value, Arguments(rest=DATA), text)
-            if not isinstance(held, FunctionType):  # an object that is data as well: a model that is given
+            if not isinstance(held, FunctionType):  # a callable object that is data too, such as a model
                 note_all(held, walker.reads, text)
         case Known(held):
             note_all(held, walker.reads, text)
@@ -305,7 +316,7 @@ def _go_through(walker: Walker, value: Value, text: str) -> None:
 
 
 def _wrap(wrapper: Any, given: Arguments, text: str) -> Value:
-    """A transformation of a function: `jax.grad(f)`, `partial(f, 1)`, or one with options alone."""
+    """Return the value of a transformation of a function, or of one with options alone."""
     if not given.are_exact:
         raise NotProven(f"what `{text}` is given isn't followed")
     if not given.positional:
@@ -324,9 +335,252 @@ def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str)
     is_like_theirs = getattr(wrapped.wrapper, "__name__", "") in ("filter_jit", "filter_vmap", "filter_checkpoint")
     if is_like_theirs or any(wrapped.wrapper is one for one in _LIKE_THEIRS):
         return result
-    # A derivative has the structure of what it is by: of the first argument, unless options say otherwise.
+    # A derivative has the structure of the first argument, unless options say otherwise.
     like = given.positional[0] if given.positional and not wrapped.keywords else DATA
     name = getattr(wrapped.wrapper, "__name__", "")
     if name in ("value_and_grad", "filter_value_and_grad"):
         return Items((DATA, like))
     return like if name in ("grad", "filter_grad") else DATA
+
+
+# Python's own functions and the methods of its containers
+
+
+def container_method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
+    """Return the result of a container's method; refuse it if it may mutate an object from outside."""
+    if isinstance(owner, Buffer):
+        if "out" in given.named or not given.are_exact:
+            raise NotProven(f"`{text}` may change a NumPy array")
+        return owner
+    if isinstance(owner, Fresh) and owner.kind is np.ndarray and name not in known.CHANGING_METHODS:
+        return DATA
+    if name in known.CHANGING_METHODS:
+        return _changed(walker, owner, name, given, text)
+    if isinstance(owner, Known) and name != "get":
+        note_all(owner.value, walker.reads, text)
+    match name:
+        case "items":
+            return Fresh(list, Items((PLAIN, values_in(owner, walker) or DATA)))
+        case "values":
+            return Fresh(list, values_in(owner, walker))
+        case "keys":
+            return Fresh(list, PLAIN)
+        case "copy":
+            return Fresh(_container_kind(owner), values_in(owner, walker))
+        case "get" if given.positional:
+            key, default = (*given.positional, NONE)[:2]
+            return _got(walker, owner, key, default, text)
+        case "index" | "count" if all(map(is_plain, given.all)):
+            return PLAIN
+        case "_replace" if isinstance(owner, Given) and given.are_exact:
+            walker.reads.observed += [Observation(owner.example, name) for name in owner.example._fields]
+            return Made(kind_of(owner.example), {**classified_fields(owner.example), **given.named})
+        case _:
+            raise NotProven(f"what `{text}` does isn't known")
+
+
+def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) -> Value:
+    """Return the result of `get`: the item or the default alone if guards decide which."""
+    held: Any = owner.value if isinstance(owner, Known) else owner.example if isinstance(owner, Given) else None
+    if isinstance(key, Known) and type(key.value) in (int, str) and type(held) is dict:
+        is_there = key.value in cast(dict[Any, Any], held)
+        inside = item(owner, key, walker, text)  # if the key is missing, notes all keys
+        return inside if is_there else default
+    return join(item(owner, key, walker, text), default)
+
+
+def _changed(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
+    """Return the result of a mutating method. Whatever it returns was in the container before."""
+    if name == "sort" and (given.all or not is_plain(elements(owner, walker) or PLAIN)):
+        raise NotProven(f"`{text}` compares what is in it", "jnp.sort sorts arrays")
+    for value in _put_in(name, given, walker):
+        walker.put(owner, value, text)
+    if isinstance(owner, Fresh):
+        left = owner.holds or DATA
+        return join(left, given.positional[1]) if name == "pop" and len(given.positional) == 2 else left
+    walker.put(owner, DATA, text)  # refuses containers that the call didn't create
+    return DATA
+
+
+def _put_in(name: str, given: Arguments, walker: Walker) -> list[Value]:
+    """Return the values that a mutating method adds."""
+    if name in ("pop", "popitem", "remove", "discard", "clear"):
+        return []
+    parts = given.all
+    if name in ("setdefault", "insert") and len(given.positional) == 2:
+        parts = [given.positional[1]]
+    if name == "update":
+        return [values_in(value, walker) or PLAIN for value in parts]
+    if name == "extend":
+        return [inside for value in parts if (inside := elements(value, walker)) is not None]
+    return parts
+
+
+def _container_kind(owner: Value) -> type[Any]:
+    if isinstance(owner, Fresh):
+        return owner.kind
+    example: Any = getattr(owner, "example", getattr(owner, "value", []))
+    return kind_of(example)
+
+
+def _made_by(function: Any, given: Arguments, walker: Walker) -> Value | None:
+    """Return the container or number that one of Python's functions makes; None for other functions."""
+    maker = _MAKERS.get(id(function))
+    if maker is not None:
+        return maker(given, walker)
+    if any(function is one for one in _NUMBERS) and all(map(_is_plain_like, given.all)):
+        return PLAIN
+    container = known.container_made(function)
+    return Fresh(container, DATA) if container is not None else None
+
+
+def _sequence(given: Arguments, walker: Walker) -> Value:
+    return Fresh(list, elements(given.positional[0], walker) if given.positional else None)
+
+
+def _tuple(given: Arguments, walker: Walker) -> Value:
+    match given.positional:
+        case (Items() as items,):
+            return items
+        case _:
+            return _sequence(given, walker)
+
+
+def _zip(given: Arguments, walker: Walker) -> Value:
+    if given.rest is not None:  # zip(*rows)
+        inside = [elements(one, walker) or DATA for one in (*given.positional, given.rest)]
+        return Fresh(list, Fresh(tuple, join_all(inside)))
+    return Fresh(list, Items(tuple(elements(one, walker) or DATA for one in given.positional)))
+
+
+def _enumerate(given: Arguments, walker: Walker) -> Value:
+    return Fresh(list, Items((PLAIN, *(elements(one, walker) or DATA for one in given.positional[:1]))))
+
+
+def _dict(given: Arguments, walker: Walker) -> Value:
+    parts = [value for one in given.positional if (value := values_in(one, walker)) is not None]
+    parts += given.named.values()
+    parts += [] if given.others is None else [given.others]
+    return Fresh(dict, join_all(parts))
+
+
+_MAKERS: dict[int, Callable[[Arguments, Walker], Value]] = {
+    **{id(function): _sequence for function in (reversed, sorted, filter, list, set, frozenset)},
+    id(tuple): _tuple,
+    id(zip): _zip,
+    id(enumerate): _enumerate,
+    id(dict): _dict,
+    id(range): lambda given, walker: Fresh(list, PLAIN),
+    id(len): lambda given, walker: PLAIN,
+}
+_NUMBERS: tuple[Any, ...] = (abs, divmod, max, min, pow, round, sum, all, any)
+
+
+def _is_plain_like(value: Value) -> bool:
+    if not isinstance(value, Fresh):
+        return is_plain(value)
+    return value.kind is not np.ndarray and (value.holds is None or is_plain(value.holds))
+
+
+Special = Callable[[Walker, Arguments, str], Value]
+
+
+def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
+    value, against = given.positional
+    parts = against.items if isinstance(against, Items) else (against,)
+    classes: list[Any] = []
+    for part in parts:
+        held: Any = part.value if isinstance(part, Known) else None
+        classes += held if isinstance(held, tuple) else [held]
+    if not all(map(inspect.isclass, classes)):
+        return PLAIN
+    match value:
+        case Known(held) | Given(held):
+            return Known(isinstance(held, tuple(classes)))
+        case Made(kind):
+            return Known(issubclass(kind, tuple(classes)))
+        case _:
+            pass
+    if jax.Array in classes:  # tracers are instances of it too
+        return PLAIN
+    if any(issubclass(kind, Tracer) or kind is Array for kind in classes):
+        raise NotProven("it asks for an array's class, and a trace's are others")
+    return PLAIN
+
+
+def _callable(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (Known(held) | Given(held),):
+            return Known(callable(held))
+        case (Closure() | Wrapped() | Method() | Operation(),):
+            return Known(True)
+        case (Data() | Plain(),):
+            return Known(False)
+        case _:
+            return PLAIN
+
+
+def _getattr(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (owner, Known(str(name))):
+            return attribute(owner, name, walker, f"{text}(…, {name!r})")
+        case (owner, Known(str(name)), default):
+            has_it = has_attribute(owner, name, walker, f"{text}(…, {name!r})")
+            return attribute(owner, name, walker, f"{text}(…, {name!r})") if has_it else default
+        case _:
+            raise NotProven(f"what `{text}(…)` gives isn't known")
+
+
+def _hasattr(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (owner, Known(str(name))):
+            return Known(has_attribute(owner, name, walker, f"{text}(…, {name!r})"))
+        case _:
+            raise NotProven(f"what `{text}(…)` gives isn't known")
+
+
+def _number(walker: Walker, given: Arguments, text: str) -> Value:
+    if not all(is_plain(value) or isinstance(value, Buffer) for value in given.all):
+        raise NotProven(f"`{text}(…)` reads a value", "leave it an array, and read it outside of the function")
+    return PLAIN
+
+
+def _text(walker: Walker, given: Arguments, text: str) -> Value:
+    if not all(map(is_plain, given.all)) and not walker.in_error:
+        raise NotProven(f"`{text}(…)` writes a value into a text", "write texts outside of the function")
+    return PLAIN
+
+
+def _vjp(walker: Walker, given: Arguments, text: str) -> Value:
+    if not given.positional or not given.are_exact or given.named.keys() - {"has_aux"}:
+        raise NotProven(f"what `{text}` is given isn't followed")
+    function, *args = given.positional
+    walker.call(function, Arguments(tuple(args)), text)
+    return Items((DATA, Operation(text), *([DATA] if given.named else [])))
+
+
+def _refused(reason: str, cure: str = "") -> Special:
+    def refuse(walker: Walker, given: Arguments, text: str) -> Value:
+        raise NotProven(reason, cure)
+
+    return refuse
+
+
+_SPECIALS: dict[int, Special] = {
+    id(isinstance): _isinstance,
+    id(callable): _callable,
+    id(getattr): _getattr,
+    id(hasattr): _hasattr,
+    **{id(number): _number for number in (float, int, bool, complex)},
+    **{id(maker): _text for maker in (str, repr, format)},
+    **{id(vars(jax)[name]): _vjp for name in ("vjp", "linearize")},
+    id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),
+    id(input): _refused("it asks for input"),
+    id(open): _refused("it opens a file"),
+    id(type): _refused("it asks for a value's class, and a trace's are others"),
+    id(id): _refused("it asks for an object's address"),
+    id(hash): _refused("it asks for an object's hash"),
+    id(setattr): _refused("it changes an attribute", "return the new value instead of changing the old one"),
+    id(next): _refused("it takes the next of what lives outside of the call"),
+    id(jax.device_get): _refused("it reads a value", "read it outside of the function"),
+}

@@ -1,4 +1,4 @@
-"""Expressions and operators: what is known of their values."""
+"""Abstract values of expressions and operators."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
 _METHODS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
 }  # fmt: skip
-_LARGEST = 10**9  # of numbers that are folded: a power of larger ones takes forever
+_MAX_FOLDED = 10**9  # operations on larger numbers are not computed here: a product may get long
 IN_TEXTS = "write texts outside of the function"
+_COMPARABLE = (tuple, list, dict, np.dtype, type, *PLAIN_TYPES, type(None))
 
 
 def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value:
-    """What `left + right` gives."""
     if isinstance(left, Either):
         return join_all([binary(op, one, right, walker) for one in left.values]) or DATA
     if isinstance(right, Either):
@@ -80,7 +80,7 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
 
 
 def _own_operator(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
-    """What an operator of the user's class gives; None where both sides are data."""
+    """Return the result of an operator that a user's class defines; None if neither side is an instance of one."""
     name = _METHODS.get(type(op))
     if name is None:
         return None
@@ -92,7 +92,7 @@ def _own_operator(op: ast.operator, left: Value, right: Value, walker: Walker) -
 
 
 def _sequences(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
-    """What lists and tuples give, added or repeated; None where that isn't what is done."""
+    """Return the sum or repetition of lists and tuples; None for other operands."""
     if isinstance(op, ast.Add) and is_sequence(right):
         if isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.items, *right.items))
@@ -104,7 +104,6 @@ def _sequences(op: ast.operator, left: Value, right: Value, walker: Walker) -> V
 
 
 def unary(op: ast.unaryop, operand: Value, walker: Walker) -> Value:
-    """What `-x` or `not x` gives."""
     if is_plain(operand):
         return _folded(op, operand)
     if isinstance(op, ast.Not):
@@ -115,7 +114,6 @@ def unary(op: ast.unaryop, operand: Value, walker: Walker) -> Value:
 
 
 def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Value:
-    """What `left < right`, `left is right` or `left in right` gives."""
     if isinstance(op, (ast.Is, ast.IsNot)):
         return _identity(left, right, isinstance(op, ast.Is))
     if isinstance(op, (ast.In, ast.NotIn)):
@@ -126,7 +124,8 @@ def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Valu
         return _folded(op, left, right)
     if isinstance(left, (Known, Items, Plain)) and isinstance(right, (Known, Items, Plain)):
         for value in (left, right):
-            _refuse_own_equality(value)
+            if isinstance(value, Known) and not isinstance(value.value, _COMPARABLE):
+                as_data(value)  # a user's class may define `==` itself
             note_parts(value, walker, "==")
         return PLAIN
     as_data(left)
@@ -135,7 +134,7 @@ def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Valu
 
 
 def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value:
-    """What `left in right` gives; what is looked through is held by guards."""
+    """Return the value of `left in right`; guards check the contents of both."""
     if isinstance(right, (Made, Closure, Wrapped, Method, Operation)):
         raise NotProven("where `in` looks isn't known")
     note_parts(left, walker, "in")
@@ -151,7 +150,7 @@ def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value
 
 
 def note_parts(value: Value, walker: Walker, text: str) -> None:
-    """Note all that is in a value from outside."""
+    """Note as reads all objects from outside that are inside a value."""
     match value:
         case Known(held):
             note_all(held, walker.reads, text)
@@ -164,16 +163,8 @@ def note_parts(value: Value, walker: Walker, text: str) -> None:
             pass
 
 
-def _refuse_own_equality(value: Value) -> None:
-    """Objects of the user's may compare as they like."""
-    if isinstance(value, Known) and not isinstance(
-        value.value, (tuple, list, dict, np.dtype, type, *PLAIN_TYPES, type(None))
-    ):
-        as_data(value)
-
-
 def may_change_in_place(value: Value) -> bool:
-    """Whether `x += 1` may change what `x` stands for, in place of giving the name something new."""
+    """Return True if `x += 1` may mutate the object that `x` refers to instead of rebinding the name."""
     if isinstance(value, Either):
         return any(map(may_change_in_place, value.values))
     example = getattr(value, "example", getattr(value, "value", None))
@@ -184,22 +175,22 @@ def may_change_in_place(value: Value) -> bool:
 
 
 def _folded(op: ast.AST, *operands: Value) -> Value:
-    """The result of an operation on numbers and texts that are known; plain where it can't be told."""
+    """Return the result of an operation on known numbers and texts; PLAIN if it can't be computed here."""
     values = [operand.value for operand in operands if isinstance(operand, Known)]
     fold = _FOLDED.get(type(op))
-    if fold is None or len(values) < len(operands) or any(isinstance(v, int) and abs(v) > _LARGEST for v in values):
+    if fold is None or len(values) < len(operands) or any(isinstance(v, int) and abs(v) > _MAX_FOLDED for v in values):
         return PLAIN
     if any(isinstance(value, (str, bytes)) for value in values) and not isinstance(op, (ast.Eq, ast.NotEq, ast.Add)):
         return PLAIN
     try:
         result = fold(*values)
-    except Exception:  # it raises when it runs, traced or not
+    except Exception:  # eager and traced calls both raise
         return PLAIN
     return Known(result) if type(result) in PLAIN_TYPES else PLAIN
 
 
 def _identity(left: Value, right: Value, is_same_: bool) -> Value:
-    """`a is b`: only with a constant that there is one of, as a trace's arrays are others than the call's."""
+    """Return the value of `a is b`. Only a comparison with a singleton is proven: a trace has other arrays."""
     single, other = (right, left) if isinstance(right, Known) and _is_single(right.value) else (left, right)
     if isinstance(single, Known) and _is_single(single.value):
         if isinstance(other, Known):
@@ -221,31 +212,27 @@ def is_sequence(value: Value) -> bool:
 
 
 class Frame:
-    """One call of a function, while it is gone through."""
+    """State of one call of a function during the proof."""
 
     def __init__(self, home: FunctionType, scope: Scope, function: Frame | None = None) -> None:
-        self.home = home  # the function whose globals names are looked up in
-        self.function = function if function is not None else self  # the frame that a comprehension is in
+        self.home = home  # names are looked up in its globals
+        self.function = function if function is not None else self  # of a comprehension: the enclosing frame
         self.scope = scope
-        self.made: dict[ast.expr, Fresh] = {}  # containers, by where they are written out
-        self.outer_names: set[str] = set()  # that `nonlocal` names
+        self.made: dict[ast.expr, Fresh] = {}  # containers by the expression that builds them
+        self.outer_names: set[str] = set()  # declared `nonlocal`
         self.result: Value | None = None
-        self.left: list[dict[str, Value]] = []  # the names at each `break` and `continue` of the innermost loop
+        self.left: list[dict[str, Value]] = []  # names at each `break` and `continue` of the innermost loop
 
 
 class Expressions(Walker):
-    """What evaluates; the statements are those of `Interpreter`, which is one of these."""
+    """Evaluator of expressions; `Interpreter` adds the statements."""
 
     def __init__(self) -> None:
         self.reads = Reads()
-        self.in_error = False  # while the text of an error is written, which nobody sees if a trace raises it
+        self.in_error = False  # inside `raise`: if a trace raises, the function runs again as written
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        """A value is given to a name, an attribute or an item."""
         raise NotImplementedError
-
-    def property(self, function: FunctionType, owner: Value, text: str) -> Value:
-        return call(self, Known(function), Arguments((owner,)), text)
 
     def call(self, function: Value, given: Arguments, text: str) -> Value:
         return call(self, function, given, text)
@@ -298,7 +285,6 @@ class Expressions(Walker):
                 return self._display(node, frame)
 
     def _display(self, node: ast.expr, frame: Frame) -> Value:
-        """A container that is written out."""
         match node:
             case ast.Tuple(parts) if not is_starred(parts):
                 return Items(tuple(self.evaluate(part, frame) for part in parts))
@@ -328,7 +314,7 @@ class Expressions(Walker):
         return self._made_at(node, dict, join_all(inside), frame)
 
     def _made_at(self, node: ast.expr, kind: type[Any], holds: Value | None, frame: Frame) -> Value:
-        """A container that is written out: in a loop the same one each time, or its values would never settle."""
+        """Return the container written at `node`. A loop reuses it in each round, so that its values settle."""
         made = frame.function.made.setdefault(node, Fresh(kind))
         if holds is not None:
             self.put(made, holds, kind.__name__)
@@ -341,7 +327,7 @@ class Expressions(Walker):
         return PLAIN if all(map(is_plain, bounds)) else DATA
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, outer: Frame) -> Value:
-        """A comprehension: its names are its own, and what it gives goes into a new container."""
+        """Return the container that a comprehension builds; its variables have a scope of their own."""
         frame = Frame(outer.home, Scope({}, outer.scope), outer.function)
         for generator in node.generators:
             holds = elements(self.evaluate(generator.iter, frame), self)
@@ -349,7 +335,7 @@ class Expressions(Walker):
                 return Fresh(dict if isinstance(node, ast.DictComp) else list, None)
             self.assign(generator.target, holds, frame)
             for condition in generator.ifs:
-                truth(self.evaluate(condition, frame), self)  # refuses to read an array
+                truth(self.evaluate(condition, frame), self)  # refuses array values
         if isinstance(node, ast.DictComp):
             self._hashed(self.evaluate(node.key, frame))
             return Fresh(dict, self.evaluate(node.value, frame))
@@ -438,7 +424,7 @@ class Expressions(Walker):
             decided = truth(given, self)
             results.append(given)
             if decided is not None and decided is isinstance(op, ast.Or):
-                break  # what follows isn't reached
+                break  # the rest isn't evaluated
             if decided is not None and value is not values[-1]:
                 results.pop()
         return join_all(results) or PLAIN

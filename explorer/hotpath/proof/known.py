@@ -1,6 +1,6 @@
-"""Objects from outside of a call: those that are known to only compute, and what a guard must hold of others.
+"""Objects from outside of a call: the functions known to only compute, and the reads that guards must check.
 
-The lists name what JAX, NumPy and Python document. What is in none of them is not known, and then nothing is claimed.
+The lists follow the documentation of JAX, NumPy and Python. A function on no list is treated as unknown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-# Of these modules every public function computes, but for what is listed below.
+# Every public function of these modules only computes, except those in _NOT_JAX.
 _JAX_MODULES = _words(
     """
 jax.numpy jax.numpy.linalg jax.numpy.fft jax.lax jax.lax.linalg jax.nn jax.nn.initializers jax.random jax.tree
@@ -59,13 +59,12 @@ tree_leaves_with_path tree_flatten_with_path tree_transpose
     """
 )
 _JAX = _words("jvp eval_shape make_jaxpr ShapeDtypeStruct block_until_ready named_scope")
-# What returns a function like the one that it is given.
 _WRAPPERS: tuple[Any, ...] = (
     *(getattr(jax, name) for name in _words("grad value_and_grad vmap jit checkpoint remat jacfwd jacrev hessian")),
     *(functools.partial, jax.tree_util.Partial, jax.named_call),
 )
 _EQUINOX_WRAPPERS = _words("filter_jit filter_grad filter_value_and_grad filter_vmap filter_checkpoint")
-# These read a value or where it lies, touch what is outside, or differ between an array and what stands for it.
+# These read a value or its placement, have side effects, or behave differently on tracers.
 _NOT_JAX = _words(
     """
 numpy.save numpy.savez numpy.load numpy.from_dlpack numpy.frombuffer numpy.fromfile numpy.set_printoptions
@@ -87,7 +86,7 @@ array asarray zeros ones full empty arange linspace eye prod cumsum concatenate 
 where meshgrid
     """
 )
-# Of the module `operator`: what changes its arguments, calls them, or asks for their identity.
+# Functions of `operator` that mutate or call their arguments, or compare identities.
 _CHANGING_OPERATORS = _words(
     """
 iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem attrgetter
@@ -95,7 +94,7 @@ itemgetter methodcaller is_ is_not is_none is_not_none call
     """
 )
 
-# Attributes and methods of arrays, containers and texts that change nothing, and that a trace knows as well.
+# Attributes and methods that mutate nothing and exist on tracers too.
 ARRAY_ATTRIBUTES = frozenset(_words("shape ndim size dtype T mT real imag at itemsize nbytes"))
 ARRAY_METHODS = frozenset(
     _words(
@@ -118,7 +117,7 @@ isdigit isidentifier title capitalize
     """
     )
 )
-# By the beginning of a function's full name, what it does that a trace would do only once.
+# Side effects by prefix of a function's full name: a compiled copy would have them only while it is traced.
 _EFFECTS = {
     "builtins.print": "it prints",
     "builtins.input": "it asks for input",
@@ -134,7 +133,7 @@ _EFFECTS = {
 
 
 def effect_of(name: str) -> str:
-    """What a call of something by this full name does besides computing; empty where that isn't known.
+    """Return the side effect of a function by its full name; empty if none is known.
 
     Example:
         >>> effect_of("time.monotonic")
@@ -145,7 +144,7 @@ def effect_of(name: str) -> str:
 
 @cache
 def _pure_ids() -> frozenset[int]:
-    """The addresses of the functions and classes that only compute. All of them live as long as their modules."""
+    """Return the ids of the functions and classes that only compute; their modules keep them alive."""
     modules = [module for name in _JAX_MODULES if (module := _module(name)) is not None]
     values = [value for module in (*modules, math, operator) for value in _public(module)]
     values += _named(jax.tree_util, _TREE_UTIL) + _named(jax, _JAX) + _named(builtins, _BUILTINS)
@@ -160,7 +159,7 @@ def _pure_ids() -> frozenset[int]:
 def _module(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
-    except ImportError:  # another JAX has it elsewhere
+    except ImportError:  # other JAX versions
         return None
 
 
@@ -174,7 +173,6 @@ def _named(holder: Any, names: list[str]) -> list[Any]:
 
 
 def is_wrapper(value: Any) -> bool:
-    """Whether it makes a function of a function: `jax.grad`, `functools.partial`."""
     return any(value is one for one in _WRAPPERS) or (
         home_of(value).startswith("equinox.") and getattr(value, "__name__", "") in _EQUINOX_WRAPPERS
     )
@@ -185,7 +183,7 @@ def is_pure_itself(value: Any) -> bool:
 
 
 def is_pure(value: Any) -> bool:
-    """Whether calling this object only computes, whatever data it is given."""
+    """Return True if calling the object with any data only computes."""
     if is_pure_itself(value) or isinstance(value, np.ufunc):
         return True
     is_number = isinstance(value, type) and issubclass(value, np.generic)
@@ -193,25 +191,25 @@ def is_pure(value: Any) -> bool:
 
 
 def container_made(value: Any) -> type[Any] | None:
-    """The class of a new container that a call of this gives, which its caller may change; None for others."""
+    """Return the class of the new mutable container that a call of `value` returns; None if it returns none."""
     if any(value is kind for kind in (list, dict, set)):
         return value
     return np.ndarray if any(value is one for one in _named(np, _NUMPY)) else None
 
 
 def home_of(value: Any) -> str:
-    """The module that a function, class or object's class was defined in; empty where that isn't a text."""
+    """Return the module that defines a function, a class or an object's class; empty if it has no text name."""
     kind = kind_of(value)
     is_named = kind.__module__ in ("builtins", "functools")
     module = getattr(value, "__module__", "") if is_named else kind.__module__
     return module if isinstance(module, str) else ""
 
 
-_COMPARED = 4096  # bytes of a NumPy array that are compared at each call, in 0.4 µs
+_MAX_COMPARED = 4096  # bytes of a NumPy array that a guard compares at each call, in 0.4 µs
 _CONSTANT = (*PLAIN_TYPES, type(None), type(...), slice, range, np.dtype)
 _CALLABLE = (FunctionType, MethodType, BuiltinFunctionType, type, ModuleType)
 _LIBRARIES = ("jax", "jaxlib", "numpy", "optax", "equinox", "chex", "flax", "haiku", "functools", "einops")
-# What Python and JAX ask an object for unseen, when it is handed to a function.
+# Methods that Python and JAX call implicitly on an argument.
 _PROTOCOLS = (
     *("__len__", "__iter__", "__bool__", "__contains__", "__getitem__", "__index__", "__int__", "__float__"),
     *("__jax_array__", "__array__", "__array_ufunc__", "__array_function__"),
@@ -219,7 +217,7 @@ _PROTOCOLS = (
 
 
 def note_all(held: Any, reads: Reads, text: str) -> None:
-    """Note everything in an object from outside, so that guards hold what any pure function may see of it."""
+    """Note everything reachable in an object from outside, so that guards cover all that a pure function sees."""
     waiting, seen = [held], set[int]()
     while waiting:
         value = waiting.pop()
@@ -241,7 +239,7 @@ def note_all(held: Any, reads: Reads, text: str) -> None:
 
 
 def note_buffer(array: Any, reads: Reads, text: str) -> None:
-    if type(array) is not np.ndarray or array.nbytes > _COMPARED or array.dtype.hasobject:
+    if type(array) is not np.ndarray or array.nbytes > _MAX_COMPARED or array.dtype.hasobject:
         raise NotProven(
             f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",
             "make it JAX's outside of the function: jnp.asarray",
@@ -254,12 +252,11 @@ def _never_changes(value: Any) -> bool:
 
 
 def is_of_library(value: Any) -> bool:
-    """Whether an object's class is of a library whose objects don't change."""
     return str(kind_of(value).__module__).partition(".")[0] in _LIBRARIES
 
 
 def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
-    """The attributes of an object that JAX knows the parts of, all of them noted."""
+    """Note and return all attributes of an object that JAX knows as a tree."""
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
             f"`{text}` is given an object of `{kind_of(value).__name__}`, and what it asks of it isn't known"
@@ -272,7 +269,7 @@ def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
 
 
 def refuse_protocols(kind: type[Any], text: str) -> None:
-    """A class of the user's may do anything when Python asks for a length, or JAX for an array."""
+    """Refuse a user's class that defines methods which Python or JAX call implicitly (`__len__`, `__array__`)."""
     for base in kind.__mro__:
         name = next((name for name in _PROTOCOLS if name in vars(base)), None)
         if name is not None and not _is_librarys(base):
@@ -280,7 +277,7 @@ def refuse_protocols(kind: type[Any], text: str) -> None:
 
 
 def refuse_hooks(kind: type[Any], *names: str) -> None:
-    """A class of the user's may do anything when an attribute is read or set."""
+    """Refuse a user's class that runs code when an attribute is read or set."""
     for base in kind.__mro__:
         hook = next((name for name in names if isinstance(vars(base).get(name), FunctionType)), None)
         if hook is not None and not is_generated(vars(base)[hook]) and not _is_librarys(base):
@@ -288,7 +285,6 @@ def refuse_hooks(kind: type[Any], *names: str) -> None:
 
 
 def is_generated(function: Any) -> bool:
-    """Whether `dataclass` or `NamedTuple` wrote a function."""
     return isinstance(function, FunctionType) and function.__code__.co_filename.startswith(("<string>", "<namedtuple"))
 
 
@@ -299,7 +295,7 @@ def _is_librarys(kind: type[Any]) -> bool:
 
 
 def array_inside(value: Value) -> bool:
-    """Whether an array from outside, whose value a trace could read, is a value or in a container."""
+    """Return True if the value is, or contains, an array from outside, whose value a trace could read."""
     match value:
         case Known(held):
             return any(isinstance(leaf, jax.Array) for leaf in _leaves_in(held))
@@ -320,7 +316,7 @@ def _leaves_in(held: Any) -> list[Any]:
 
 
 def refuse_own_protocols(value: Value, text: str) -> None:
-    """A value that is handed to a pure function must do nothing of its own when it is asked for parts."""
+    """Refuse an object passed to a pure function if its class defines implicitly called methods."""
     match value:
         case Made(kind):
             refuse_protocols(kind, text)

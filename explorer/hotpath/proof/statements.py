@@ -1,19 +1,16 @@
-"""The proof: a function's source is gone through with abstract values, and every step must be known to be harmless.
+"""Proof by abstract interpretation: follow a function's source with abstract values and accept only harmless steps.
 
-Harmless is what nobody can tell from one run of the function or from three: it computes from its arguments and from
-what it reads, changes only what it made itself, and asks of arrays nothing that a trace wouldn't know or refuse.
-Whatever is read from outside is noted, for guards; whatever isn't known ends the proof with its line.
-
-Both branches of a condition are gone through unless it is decided by what guards hold, and loops until nothing new is
-learned: an abstract interpretation (Cousot & Cousot 1977) with few values and no widening, as the loops of a step are
-short.
+A step is harmless if running it once or three times makes no visible difference: it computes from the arguments and
+from reads, mutates only objects that the call created, and takes no decision from array values. Reads from outside are
+noted for the guards. Any other step ends the proof with its line. Both branches of a condition are followed unless
+guards decide it, and loops until nothing changes (Cousot & Cousot 1977; few abstract values, so no widening).
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 
 import jax
@@ -22,6 +19,7 @@ import numpy as np
 from explorer.hotpath.proof.attributes import elements, item, truth
 from explorer.hotpath.proof.expressions import Expressions, Frame, binary, is_starred, may_change_in_place
 from explorer.hotpath.proof.known import array_inside
+from explorer.hotpath.proof.syntax import own_nodes
 from explorer.hotpath.proof.values import (
     DATA,
     NONE,
@@ -33,14 +31,13 @@ from explorer.hotpath.proof.values import (
     Made,
     NotProven,
     Scope,
-    TooManyValues,
     Value,
     is_same,
     join,
 )
 
-_ROUNDS = 8  # of a loop, until its names stand for nothing new
-_DEPTH = 40  # calls inside each other; recursion over data ends here
+_MAX_ROUNDS = 8  # of a loop's body until its values settle
+_MAX_DEPTH = 40  # nested calls; ends recursion over data
 _CONTEXTS = (jax.named_scope, jax.default_matmul_precision, jax.numpy_dtype_promotion)
 _NOT_IMPORTED, _AT_THE_TOP = "it imports what isn't imported yet", "import at the top of the file"
 _RETURN = "return the new value instead of changing the old one"
@@ -49,15 +46,15 @@ _RETURN = "return the new value instead of changing the old one"
 class Interpreter(Expressions):
     def __init__(self) -> None:
         super().__init__()
-        self.learned = 0  # how often a container of the call's own got something; a loop is followed until that stays
+        self.learned = 0  # additions to the call's own containers; a loop is followed until this count is stable
         self._depth = 0
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
-        if self._depth >= _DEPTH:
+        if self._depth >= _MAX_DEPTH:
             raise NotProven("it calls itself, or goes too deep to follow")
-        if isinstance(node, ast.FunctionDef) and any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own(node)):
+        if isinstance(node, ast.FunctionDef) and _is_generator(node):
             raise NotProven("it is a generator, whose steps run when somebody asks for them", "return a list")
         self._depth += 1
         frame = Frame(home, scope)
@@ -67,8 +64,6 @@ class Interpreter(Expressions):
             falls = self._block(node.body, frame)
             result = frame.result
             return NONE if result is None else join(result, NONE) if falls else result
-        except TooManyValues:
-            raise NotProven("a name stands for too many different things to follow") from None
         except NotProven as refused:
             raise _placed(refused, node, home) from None
         finally:
@@ -77,13 +72,11 @@ class Interpreter(Expressions):
     # Statements -------------------------------------------------------------------------------------------------------
 
     def _block(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
-        """Go through statements; whether what follows them is reached."""
+        """Follow statements; return True if the statement after them is reached."""
         for statement in body:
             try:
                 if not self._statement(statement, frame):
                     return False
-            except TooManyValues:
-                raise NotProven("a name stands for too many different things to follow") from None
             except NotProven as refused:
                 raise _placed(refused, statement, frame.home) from None
         return True
@@ -93,7 +86,7 @@ class Interpreter(Expressions):
             case ast.Expr(value):
                 self.evaluate(value, frame)
             case ast.Assert(test, message):
-                truth(self.evaluate(test, frame), self)  # refuses to read an array
+                truth(self.evaluate(test, frame), self)  # refuses array values
                 self._raised(message, frame)
             case ast.Assign(targets, value):
                 given = self.evaluate(value, frame)
@@ -111,7 +104,7 @@ class Interpreter(Expressions):
             case ast.Raise(error, cause):
                 self._raised(error, frame)
                 self._raised(cause, frame)
-                return False  # a trace raises too, and then the function runs as it is
+                return False  # a trace raises too; the function then runs as written
             case ast.If(test, body, orelse):
                 return self._branch(test, body, orelse, frame)
             case ast.For(target, iterable, body, orelse):
@@ -144,11 +137,10 @@ class Interpreter(Expressions):
                     "put the `try` where it is called",
                 )
             case _:
-                raise NotProven(f"`{_first_word(node)}` isn't followed")
+                raise NotProven(f"`{ast.unparse(node).split(maxsplit=1)[0].rstrip(':')}` isn't followed")
         return True
 
     def _raised(self, error: ast.expr | None, frame: Frame) -> None:
-        """An error that is made: making it mustn't do anything, as it is made in the trace and again without."""
         if error is None:
             return
         before, self.in_error = self.in_error, True
@@ -174,23 +166,23 @@ class Interpreter(Expressions):
         self, target: ast.expr, iterable: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame
     ) -> bool:
         holds = elements(self.evaluate(iterable, frame), self)
-        if holds is None:  # there is nothing in it
+        if holds is None:  # empty
             return self._block(orelse, frame)
         self._loop(lambda: self.assign(target, holds, frame), body, frame)
         return self._block(orelse, frame)
 
     def _while(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame) -> bool:
         def condition() -> None:
-            truth(self.evaluate(test, frame), self)  # refuses to read an array
+            truth(self.evaluate(test, frame), self)  # refuses array values
 
         self._loop(condition, body, frame)
         condition()
         return self._block(orelse, frame)
 
     def _loop(self, begin: Callable[[], object], body: Sequence[ast.stmt], frame: Frame) -> None:
-        """Go through a loop's body until its names stand for nothing new."""
+        """Follow a loop's body until the values of its names no longer change."""
         outer, frame.left = frame.left, []
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             before, learned = dict(frame.scope.names), self.learned
             begin()
             ends = [before]
@@ -249,7 +241,7 @@ class Interpreter(Expressions):
                 raise NotProven("what it assigns to isn't followed")
 
     def _assign_outer(self, name: str, value: Value, frame: Frame) -> None:
-        """A name of an enclosing function of the same call: it is what it was, or this, wherever the flow goes on."""
+        """Assign a name of an enclosing function in the same call: it may keep its value or take this one."""
         scope = frame.scope.outer
         while scope is not None and name not in scope.names:
             scope = scope.outer
@@ -322,7 +314,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _joined(ends: Sequence[dict[str, Value]]) -> dict[str, Value]:
-    """The names after parts of which one ran: those that have a value in each, and in some."""
+    """Join the names at the ends of several branches, one of which ran."""
     result = dict(ends[0])
     for end in ends[1:]:
         for name, value in end.items():
@@ -344,21 +336,11 @@ def _settled(first: Value, second: Value) -> bool:
     return is_same(first, second) or (type(first) is type(second) and not isinstance(first, (Known, Items)))
 
 
-def _own(node: ast.AST) -> Iterable[ast.AST]:
-    """The nodes of a function without those of functions in it."""
-    for child in ast.iter_child_nodes(node):
-        yield child
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield from _own(child)
-
-
-def _first_word(node: ast.stmt) -> str:
-    return ast.unparse(node).split(maxsplit=1)[0].rstrip(":")
+def _is_generator(node: ast.AST) -> bool:
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(ast.iter_child_nodes(node)))
 
 
 def _placed(refused: NotProven, node: ast.stmt | ast.FunctionDef | ast.Lambda, home: FunctionType) -> NotProven:
-    """The refusal with its line, if it has none yet."""
-    refusal = refused.refusal
-    if refusal.line:
-        return refused
-    return NotProven(refusal.reason, refusal.cure, home.__code__.co_filename, node.lineno)
+    """Return the refusal with the line of `node`, unless it has a line."""
+    own = refused.refusal
+    return refused if own.line else NotProven(own.reason, own.cure, home.__code__.co_filename, node.lineno)

@@ -1,4 +1,4 @@
-"""The syntax tree of a function, known to be what its code was compiled from."""
+"""Syntax tree of a function, checked against the code that it was compiled to."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from explorer.capture.sources import compiled_text
 from explorer.hotpath.proof.values import NotProven, Read
 from explorer.hotpath.swap import code_of
 
-_KEY = "__explorer_piece__"  # among a function's attributes, which its copies take over
+_KEY = "__explorer_piece__"  # in a function's __dict__, which copies inherit
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a function is made of."""
+    """Source of a function that Explorer built from statements of a loop."""
 
-    node: ast.FunctionDef  # its syntax tree, which its code was compiled from
-    # the names that it gives values in place of its module, where they live, before its last statement
-    gives: frozenset[str]
+    node: ast.FunctionDef
+    gives: frozenset[str]  # names that it assigns before its last statement; in the module they are set only at its end
 
 
 def set_piece(function: FunctionType, piece: Piece) -> None:
@@ -29,13 +28,16 @@ def set_piece(function: FunctionType, piece: Piece) -> None:
 
 
 def piece_of(function: FunctionType) -> Piece | None:
-    """What a function is made of; None where it was written as a function."""
+    """Return the piece of a function; None if it was written as a function."""
     piece = function.__dict__.get(_KEY)
     return piece if isinstance(piece, Piece) else None
 
 
 def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
-    """Nothing that a piece calls may read the module's names that it gives: there they would be those from before."""
+    """Refuse a read of a module's name that the piece itself assigns.
+
+    A function that the piece calls would read the value from before, as the piece's names are local.
+    """
     piece = piece_of(function)
     if piece is None:
         return
@@ -44,15 +46,14 @@ def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
             raise NotProven(f"what it calls reads `{read.key}`, which it gives another value", "pass it as an argument")
 
 
-_FUTURE = 0x1FF_0000  # flags of `from __future__ import`, as in __future__.py
+_FUTURE = 0x1FF_0000  # code flags of `from __future__ import`
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
 def node_of(function: FunctionType) -> FunctionNode | None:
-    """The `def` or `lambda` of a function; None where its text can't be had or isn't what it was compiled from.
+    """Return the `def` or `lambda` of a function; None if its source is unavailable or isn't what was compiled.
 
-    The text is compiled again, and the code compared: who edited the file since, or runs what a tool rewrote, gets
-    None. Functions inside expressions are told apart by where their instructions stand.
+    The source is compiled again and the code compared, which detects edited files and source rewritten by a tool.
     """
     piece = piece_of(function)
     if piece is not None:
@@ -71,10 +72,10 @@ def node_of(function: FunctionType) -> FunctionNode | None:
 def _functions(
     text: str, file: str, flags: int, is_cell: bool
 ) -> dict[tuple[int, str], list[tuple[FunctionNode, CodeType]]]:
-    """By first line and name, the functions of a text with their code.
+    """Return the functions of a source text with their code, by first line and name.
 
-    IPython compiles each statement of a cell by itself, and the code is another one for that: a method call on a name
-    that the same module imports is compiled as an attribute and a call (CPython's is_import_originated).
+    IPython compiles each statement of a cell separately, which gives other code: a method call on a name imported in
+    the same module is compiled as attribute and call (CPython's is_import_originated).
     """
     try:
         tree = ast.parse(text)
@@ -98,6 +99,14 @@ def _functions(
     return functions
 
 
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield nodes and their children, without the insides of functions and classes."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
 def _codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -106,7 +115,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _holds(node: FunctionNode, code: CodeType) -> bool:
-    """Whether a function's instructions stand in a node's body, and its parameters are the node's."""
+    """Return True if the code's parameters and positions belong to the node."""
     arguments = node.args
     names = tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
     if names != code.co_varnames[: len(names)]:
@@ -114,13 +123,13 @@ def _holds(node: FunctionNode, code: CodeType) -> bool:
     if isinstance(node, ast.FunctionDef):
         return True
     start, end = (node.body.lineno, node.body.col_offset), (node.body.end_lineno or 0, node.body.end_col_offset or 0)
-    # What has no width is no expression: where the function is resumed.
+    # A position without width is no expression but the RESUME instruction.
     places = [(p[0], p[2]) for p in code.co_positions() if None not in p and (p[0], p[2]) != (p[1], p[3])]
     return bool(places) and all(start <= place < end for place in places)
 
 
 def _is_equal(first: CodeType, second: CodeType) -> bool:
-    """Whether two codes do the same: the instructions, names and constants are equal, inner functions' too."""
+    """Return True if instructions, names and constants are equal, inner functions included."""
     same = (
         first.co_code == second.co_code
         and first.co_names == second.co_names

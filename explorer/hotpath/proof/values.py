@@ -1,4 +1,4 @@
-"""What the proof knows of a value, reads from outside, refuses and binds: the words that its rules are written in."""
+"""Vocabulary of the proof: abstract values, reads from outside the call, refusals and argument binding."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from explorer.model.stage import is_library_file
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What can't be proven of a function, and where."""
+    """Reason why a function can't be proven, with its place and a hint."""
 
     reason: str  # a sentence without its full stop
-    file: str = ""  # of the line
-    line: int = 0  # its number, from 1; 0 where there is none
-    cure: str = ""  # what would make it provable; empty where nobody knows
+    file: str = ""
+    line: int = 0  # from 1; 0 if unknown
+    cure: str = ""  # hint that would make it provable; may be empty
 
 
 class NotProven(Exception):
@@ -32,7 +32,7 @@ class NotProven(Exception):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Why a trace or a compiled call raised, with the user's line."""
+    """Return why a trace or a compiled call raised, with the user's line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library_file(frame.filename)]
     file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
     if isinstance(error, jax.errors.TracerBoolConversionError):
@@ -48,19 +48,18 @@ Where = Literal["global", "cell", "attribute", "absent", "item", "contents", "co
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A value that was read from outside."""
+    """Value that was read from outside of the call."""
 
-    where: Where  # what kind of place it lies in; `absent` where it is known that there is nothing
+    where: Where  # kind of place; `absent` if the proof relies on an attribute that doesn't exist
     holder: Any  # the namespace, cell, object, container or function
     key: Any  # the name, index or key in it
-    # What was there; of contents a tuple, of a function its code, defaults and closure, of a NumPy array what `buffer`
-    # gives
+    # For `contents` a tuple, for `code` (code, defaults, keyword defaults), for `buffer` the result of `buffer()`.
     value: Any
-    name: str  # as the source reaches it, for people: `CONFIG['rate']`
+    name: str  # source text of the read, for messages: `CONFIG['rate']`
 
 
 def contents(container: Any) -> tuple[Any, ...]:
-    """All that is in a list, tuple, dict or set, to be compared by identity."""
+    """Return all keys and values of a dict, or all items of a list, tuple or set."""
     if isinstance(container, Mapping):
         mapping = cast(Mapping[Any, Any], container)
         return (*mapping.keys(), *mapping.values())
@@ -68,28 +67,26 @@ def contents(container: Any) -> tuple[Any, ...]:
 
 
 def buffer(array: Any) -> tuple[Any, ...]:
-    """All that a NumPy array is: its class, shape and bytes."""
     return array.dtype, array.shape, array.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was asked of an argument, or a part of one, that its tree doesn't say."""
+    """Property of an argument that the proof used and that its tree doesn't show."""
 
     example: Any  # the dict or object
-    name: str | None = None  # of a setting; None for the order of a dict
+    name: str | None = None  # the field that was read; None if the order of a dict was used
 
 
 @dataclass(slots=True)
 class Reads:
-    """The reads of a proof, each place once."""
+    """Reads of a proof, one for each place."""
 
     observed: list[Observation] = field(default_factory=list[Observation])
-
     _by_place: dict[tuple[str, int, Any], Read] = field(default_factory=dict[tuple[str, int, Any], Read])
 
     def add(self, where: Where, holder: Any, key: Any, value: Any, name: str) -> None:
-        place = where, id(holder), key  # holders live as long as the reads, which keep them
+        place = where, id(holder), key  # the reads keep their holders alive, so no address is reused
         self._by_place.setdefault(place, Read(where, holder, key, value, name))
 
     def all(self) -> tuple[Read, ...]:
@@ -97,57 +94,56 @@ class Reads:
 
 
 def cell_value(cell: CellType) -> Any:
-    """What is in a closure's cell; `Ellipsis` where it has nothing yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return ...
 
 
-_MOST = 8  # values that one name may have; more are too many to follow
+_MAX_ALTERNATIVES = 8  # values of one `Either`
 
 
 class Value:
-    """What is known of a value."""
+    """Abstract value: the facts that the proof has about a value."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Data(Value):
-    """Arrays, numbers, and containers of these: what pure operations made of the arguments."""
+    """Arrays, numbers and containers of them, computed from the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plain(Value):
-    """A Python number, a text, a dtype or a tuple of these that rests on no array's values: a trace has it as well."""
+    """Python number, text or dtype that doesn't depend on array values, so a trace computes the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known(Value):
-    """This very object: a constant of the code, or read from outside of the call, which a guard holds."""
+    """One specific object: a constant of the code, or an object from outside that a guard checks."""
 
-    value: Any  # the object
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer(Value):
-    """A NumPy array from outside, or a part of one: a guard holds what is in it, and the call mustn't change it."""
+    """NumPy array from outside, or a view of one. A guard compares its bytes; the call must not change it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given(Value):
-    """An argument of the call, or a part of one. Guards hold its structure and classes; its arrays vary."""
+    """Argument of the call, or a part of one. Guards check structure and classes; its arrays vary."""
 
-    example: Any  # that of the call that is looked at
+    example: Any  # its value in the call that is being proven
 
 
 @dataclass(slots=True, eq=False)
 class Fresh(Value):
-    """A container that the call itself made, and may change."""
+    """Container that the call created itself, and may change."""
 
     kind: type[Any]  # `list`, `dict`, `set`, or `numpy.ndarray`
-    holds: Value | None = None  # what is in it, all taken together; None for nothing
+    holds: Value | None = None  # join of all its elements; None if it is empty
 
     def add(self, value: Value) -> None:
         self.holds = value if self.holds is None else join(self.holds, value)
@@ -155,75 +151,72 @@ class Fresh(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items(Value):
-    """A tuple that the call itself made."""
+    """Tuple that the call created itself."""
 
-    items: tuple[Value, ...]  # what is in it, in order
+    items: tuple[Value, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Made(Value):
-    """An object that the call itself made of one of the user's classes."""
+    """Instance of a user's class that the call created itself."""
 
-    kind: type[Any]  # the class
-    fields: dict[str, Value] = field(default_factory=dict[str, Value])  # its attributes so far
+    kind: type[Any]
+    fields: dict[str, Value] = field(default_factory=dict[str, Value])  # attributes assigned so far
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure(Value):
-    """A function that the call itself defined."""
+    """Function that the call defined itself."""
 
-    node: ast.FunctionDef | ast.Lambda  # its `def` or `lambda`
-    names: Scope  # the local names around it, as they are when it is called
-    home: Any  # the function whose globals it has
-    defaults: Mapping[str, Value]  # of its parameters, by name
+    node: ast.FunctionDef | ast.Lambda
+    names: Scope  # the enclosing local names; read when the closure is called
+    home: Any  # the function whose globals it uses
+    defaults: Mapping[str, Value]  # by parameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Method(Value):
-    """A function with its first argument: of an object that was given or made."""
+    """Function bound to its first argument."""
 
-    function: Value  # the function
-    owner: Value  # the first argument
+    function: Value
+    owner: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wrapped(Value):
-    """What a transformation made of a function: `jax.grad(f)`, `functools.partial(f, 1)`."""
+    """Result of a transformation of a function, such as `jax.grad(f)` or `functools.partial(f, 1)`."""
 
     wrapper: Any  # the transformation
-    function: Value  # what it was given
-    args: tuple[Value, ...] = ()  # (args, keywords) given besides; of `partial`
+    function: Value
+    args: tuple[Value, ...] = ()  # further arguments of `partial`
     keywords: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation(Value):
-    """Something that may be called with data and does nothing but give data: a method of an array, a layer."""
+    """Callable that only computes from data: a method of an array, a layer."""
 
-    name: str  # as the source has it
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Either(Value):
-    """One of several, by what the call does."""
+    """One of several values, depending on a branch."""
 
-    values: tuple[Value, ...]  # each that it may be
+    values: tuple[Value, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The local names of a call, and those around it."""
+    """Local names of a call, with the scopes around it."""
 
-    names: dict[str, Value]  # each local name that has a value
-    outer: Scope | None = None  # the scope in which the function was defined; None at the top of what is looked at
+    names: dict[str, Value]
+    outer: Scope | None = None  # of the enclosing function, if the proof has entered it
 
     def find(self, name: str) -> Value | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.outer
-        return None
+        if name in self.names:
+            return self.names[name]
+        return self.outer.find(name) if self.outer is not None else None
 
 
 DATA = Data()
@@ -233,7 +226,7 @@ NONE = Known(None)
 
 
 def join(first: Value, second: Value) -> Value:
-    """What is known of a value that is one of two.
+    """Return the abstract value that covers both values.
 
     Example:
         >>> join(DATA, Known(3))
@@ -248,17 +241,18 @@ def join(first: Value, second: Value) -> Value:
     values = _without_numbers(values)
     if len(values) == 1:
         return values[0]
-    if len(values) > _MOST:
+    if len(values) > _MAX_ALTERNATIVES:
         raise TooManyValues
     return Either(tuple(values))
 
 
-class TooManyValues(Exception):
-    """A name may stand for more values than can be followed."""
+class TooManyValues(NotProven):
+    def __init__(self) -> None:
+        super().__init__("a name stands for too many different things to follow")
 
 
 def join_all(values: Iterable[Value]) -> Value | None:
-    """What is known of a value that is one of several; None of none."""
+    """Return the abstract value that covers all values; None if there are none."""
     joined: Value | None = None
     for value in values:
         joined = value if joined is None else join(joined, value)
@@ -270,7 +264,7 @@ def _parts(value: Value) -> tuple[Value, ...]:
 
 
 def _without_numbers(values: list[Value]) -> list[Value]:
-    """Several plain values are one that is plain, and with arrays they are data."""
+    """Merge all plain values and data among `values` into one value."""
     plain = [value for value in values if is_plain(value)]
     rest = [value for value in values if not is_plain(value) and not isinstance(value, Data)]
     number = [DATA] if DATA in values else plain if len(plain) < 2 else [PLAIN]
@@ -278,7 +272,7 @@ def _without_numbers(values: list[Value]) -> list[Value]:
 
 
 def is_plain(value: Value) -> bool:
-    """Whether it is a Python number or text that a trace has as well."""
+    """Return True for a Python number or text that a trace has too."""
     return isinstance(value, Plain) or (isinstance(value, Known) and type(value.value) in PLAIN_TYPES)
 
 
@@ -286,7 +280,6 @@ PLAIN_TYPES = (bool, int, float, complex, str, bytes)
 
 
 def is_same(first: Value, second: Value) -> bool:
-    """Whether the same is known of both."""
     if first is second:
         return True
     if isinstance(first, Known) and isinstance(second, Known):
@@ -302,12 +295,12 @@ def is_same(first: Value, second: Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a call."""
+    """Arguments of a call."""
 
-    positional: tuple[Value, ...] = ()  # those by position
-    named: Mapping[str, Value] = field(default_factory=dict[str, Value])  # those by name
-    rest: Value | None = None  # what `*rest` holds, taken together; None where there is none
-    others: Value | None = None  # what `**others` holds, taken together; None where there is none
+    positional: tuple[Value, ...] = ()
+    named: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    rest: Value | None = None  # join of the elements of `*rest`
+    others: Value | None = None  # join of the values of `**others`
 
     @property
     def all(self) -> list[Value]:
@@ -316,11 +309,9 @@ class Arguments:
 
     @property
     def are_exact(self) -> bool:
-        """Whether it is known how many there are."""
         return self.rest is None and self.others is None
 
     def after(self, first: Iterable[Value], named: Mapping[str, Value] | None = None) -> Arguments:
-        """These, after some more by position and by name."""
         return Arguments((*first, *self.positional), {**(named or {}), **self.named}, self.rest, self.others)
 
 
@@ -347,7 +338,7 @@ def parameters(
 
 
 def _spread(values: dict[str, Value], given: Arguments, value: Value | None, names: Iterable[str]) -> None:
-    """Any of these parameters may be among what a star spreads out."""
+    """Join `value`, the content of a starred argument, into every parameter that it may reach."""
     if value is None:
         return
     for name in names:
@@ -356,14 +347,10 @@ def _spread(values: dict[str, Value], given: Arguments, value: Value | None, nam
 
 
 class Walker(Protocol):
-    """Goes through functions; see `statements.Interpreter`."""
-
     reads: Reads
     in_error: bool
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value: ...
-
-    def property(self, function: FunctionType, owner: Value, text: str) -> Value: ...
 
     def call(self, function: Value, given: Arguments, text: str) -> Value: ...
 

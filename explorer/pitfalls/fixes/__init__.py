@@ -1,1 +1,1 @@
-"""Rewrites of the user's function with which a rule has nothing to find in it any more."""
+"""Rewrites of the user's function that remove a rule's finding."""

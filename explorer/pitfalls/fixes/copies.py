@@ -1,9 +1,9 @@
-"""Copies of a user's functions in which some run other code; what the user has is left as it is.
+"""Copy a user's functions with other code, and leave the originals as they are.
 
-Other threads may be in the user's functions meanwhile, so none of these is given other code, and nothing is put into
-their modules. Copied is what leads to a function that changes: the functions that name it, close over it or wrap it,
-with a namespace of their own for each module, and the partials, methods, containers and objects on the way. Where a
-class alone leads there (`layer(x)` calls `type(layer).__call__`), the copy goes on with what the user has.
+Other threads may run the user's functions meanwhile, so the originals keep their code and modules. Everything that
+leads to a changed function is copied: functions that name it, close over it or wrap it, with one namespace per module,
+and the partials, methods, containers and objects between them. If only a class leads there (`layer(x)` calls
+`type(layer).__call__`), the copy uses the original.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.arguments import is_jitted, jit_options
+from explorer.capture.explore import HoldsState
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,
@@ -25,7 +26,6 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.capture.state import HoldsState
 from explorer.model.stage import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
 
@@ -35,12 +35,11 @@ _WRAPPERS = (jax.custom_jvp, jax.custom_vjp)
 
 
 class FunctionCopies:
-    """The copies of all that leads to functions with certain codes.
+    """Copies of everything that leads to functions with certain code objects.
 
     Args:
-        codes: The codes to replace, each with its replacement: the same object is meant, for equal codes of two
-            modules are two functions'.
-        names: What the copied functions have as globals besides their own; none is replaced.
+       codes: Replacement of each code object, matched by identity: functions of two modules may have equal code.
+       names: Further globals of the copied functions. They replace nothing.
     """
 
     def __init__(self, codes: Mapping[CodeType, CodeType], names: Mapping[str, Any]) -> None:
@@ -52,10 +51,10 @@ class FunctionCopies:
         self._namespaces: dict[int, ModuleType] = {}
 
     def copy(self, *values: Any) -> tuple[Any, ...]:
-        """Copies of what leads to a function to change, and the others as they are.
+        """Copy the values that lead to a changed function, and return the others as they are.
 
         Raises:
-            RewriteUncertain: Nothing leads to such a function, or a copy of something on the way can't be made.
+           RewriteUncertain: Nothing leads to such a function, or something between them can't be copied.
         """
         self._leading = self._find_leading(values)
         if not any(id(value) in self._leading for value in values):
@@ -63,7 +62,9 @@ class FunctionCopies:
         return tuple(map(self._called, values))
 
     def _called(self, value: Any) -> Any:
-        """What to call in the place of a value: for an object its `__call__`, which Python takes from the class."""
+        """Return what to call instead of a value: for an object its copied `__call__`, which Python takes from the
+        class.
+        """
         copy = self._copied(value)
         call = _methods(value).get("__call__") if copy is not value and _is_object(value) else None
         return MethodType(self._copied(call), copy) if call is not None and id(call) in self._leading else copy
@@ -124,7 +125,7 @@ class FunctionCopies:
         return {name: self._copied(value) for name, value in items.items()} if items else items
 
     def _namespace(self, names: dict[str, Any]) -> dict[str, Any]:
-        """The copy of a module's names: a module's own, so that `module.function` finds the same."""
+        """Return the copy of a module's names, in a module so that `module.function` finds the copy."""
         if id(names) not in self._namespaces:
             self._namespaces[id(names)] = module = ModuleType(str(names.get("__name__", "")))
             vars(module).update(self._names)
@@ -164,7 +165,7 @@ class FunctionCopies:
         return type(container)(map(self._copied, container))
 
     def copy_object(self, value: Any) -> Any:
-        """An object like another of its class, made past the class's own `__init__`, `__new__` and `__setattr__`."""
+        """Copy an object without running its class's `__init__`, `__new__` or `__setattr__`."""
         copy = self._copies[id(value)] = object.__new__(kind_of(value))
         for name, attribute in attributes(value).items():
             object.__setattr__(copy, name, self._copied(attribute))
@@ -185,7 +186,7 @@ def _with_users(changed: list[int], users: Mapping[int, list[int]]) -> set[int]:
 
 
 def _is_stateless_jit(value: Any) -> bool:
-    """Whether it is a function of `ex.jit` that captures no containers."""
+    """Return True for a function of `ex.jit` that captures no containers."""
     return issubclass(kind_of(value), HoldsState) and not value.captured
 
 
@@ -238,7 +239,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names of globals, attributes and methods in a function's code and in that of functions inside it."""
+    """Yield the global and attribute names in a code object and the code objects inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,9 +1,8 @@
-"""fix(): the rewrite for a finding, proven before it is returned; attached to `Findings`.
+"""Prove and return the rewrite for a finding: `Findings.fix`.
 
-A rewrite works on the text, and leaves each comment and blank where it is. It is offered only if it is certain: a copy
-of the user's functions with the rewritten code is traced, and then the rule must not find it again. The user's own
-functions and modules stay as they are, for other threads may use them meanwhile (`copies`). Nothing of the user's
-module is run for it but what the trace runs.
+A rewrite edits the text, and keeps comments and blanks. To prove it, copies of the user's functions with the rewritten
+code are traced, and the rule must not find the pitfall again. The user's functions and modules stay as they are
+(`copies`), and only what the trace runs is run.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import rule_named
 
 _MOST = 12  # places of one function that have to be rewritten together for it to be traced
-# What the expressions for further arguments are made of; they are Explorer's own, none is the user's.
+# Modules in the expressions for new arguments. Explorer writes these expressions, not the user.
 _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "numpy")}
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One way to cure the findings of a rule."""
+    """One way to fix the findings of a rule."""
 
     rule: str  # the rule's name
     text: str  # what it does, in a sentence
@@ -86,12 +85,12 @@ _RULES = {rewrite.rule for rewrite in REWRITES}
 
 
 def can_fix(findings: Findings, finding: Finding) -> bool:
-    """Return True if there is a rewrite of the finding, or may be one that is proven when it is asked for."""
+    """Return True if a finding has a rewrite, or one may be proven on request."""
     return bool(finding.fix.code) or (findings.record is not None and finding.rule in _RULES)
 
 
 def fix(findings: Findings, finding: Finding | int) -> Fix:
-    """The finding's cure; with the function rewritten, if one of the rewrites for its rule is certain and is proven."""
+    """Return the finding's fix, with the rewritten function if one of the rule's rewrites is proven."""
     finding = findings[finding] if isinstance(finding, int) else finding
     record: LintRecord | None = findings.record
     if record is None:
@@ -108,7 +107,7 @@ def fix(findings: Findings, finding: Finding | int) -> Fix:
 
 
 def _whole_file(evidence: Evidence, source: Source) -> Unit:
-    """A file as `unit_at` takes it: with the names of its module, and where the linted function starts in it."""
+    """Return a file as `unit_at` takes it, with its module's names and the first line of the linted function."""
     executed = (function.executed for function in evidence.functions if function.file == source.file)
     names = next((function.globals for function in executed), dict[str, Any]())
     code = getattr(evidence.function, "__code__", None)
@@ -117,7 +116,7 @@ def _whole_file(evidence: Evidence, source: Source) -> Unit:
 
 
 def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:
-    """The rewrite, if it is proven; of both places, where the trace then stops at another one with the same mistake."""
+    """Return a proven rewrite. If the trace then stops at another place with the same mistake, rewrite that too."""
     unit, place = original, finding
     for _ in range(_MOST):
         rewritten = _apply(rewrite, unit, place)
@@ -126,7 +125,7 @@ def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Findi
         text, code, unit = rewritten
         try:
             stopped = _prove(record, finding, unit, text, rewrite)
-        except Exception:  # it can't be put in the place of what ran, or what it runs raises
+        except Exception:  # the copy can't be made, or raises
             return None
         if stopped is None:
             needed = f" (it needs: {'; '.join(dict.fromkeys(unit.imports))})" if unit.imports else ""
@@ -139,8 +138,8 @@ def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Findi
 
 
 def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
-    """The file's text and the function's own after a rewrite; None if it isn't certain."""
-    # At a place further on, in a text that is rewritten already, another rewrite for the same rule may be the one.
+    """Return the file's text and the function's own text after a rewrite; None if the rewrite is uncertain."""
+    # A later place in rewritten text may need another rewrite of the same rule.
     others = [other for other in REWRITES if other.rule == finding.rule and other is not rewrite]
     for candidate in [rewrite, *others] if finding.file.startswith("<rewritten ") else [rewrite]:
         try:
@@ -148,7 +147,7 @@ def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, U
             text = unit.edited(candidate.make(unit, finding))
             if text != whole.text:
                 return text, unit.standalone_code(text), unit
-        except Exception:  # it isn't certain, or an odd text is nothing that a rewrite takes: there is none then
+        except Exception:  # uncertain, or the text has an unexpected form
             continue
     return None
 
@@ -164,11 +163,11 @@ def _prove(record: LintRecord, finding: Finding, unit: Unit, text: str, rewrite:
     """Trace the function with its file's text rewritten to `text`.
 
     Returns:
-        None if the function is traced, gives the same types, and has one finding of the rule less: it is proven. Else
-        the finding of the same rule in another place that stops the trace now.
+       None if the rewrite is proven: the function is traced, outputs have the same types, and the rule finds less.
+       Otherwise the finding of the same rule that stops the trace at another place.
 
     Raises:
-        RewriteUncertain: It is none of this.
+       RewriteUncertain: Neither holds.
     """
     evidence, rewritten = record.evidence, f"<rewritten {finding.file}>"
     copies = FunctionCopies(_paired_codes(finding.file, evidence, text, rewritten), _imported(unit))
@@ -206,7 +205,7 @@ def _compiled(text: str, file: str) -> CodeType:
 
 
 def _paired_codes(origin: str, evidence: Evidence, text: str, file: str) -> dict[CodeType, CodeType]:
-    """The functions of the rewritten piece that ran, each with its code as it is now: by name, in the text's order."""
+    """Map the code objects that ran to their rewritten ones, by name and order in the text."""
     source = read_source(origin)
     before = _by_name(_compiled("" if source is None else source.text, origin))
     after = _by_name(_compiled(text, file))

@@ -1,4 +1,4 @@
-"""Rewrites of loops, arguments and keys: what each turn or call makes anew is made above it, or is given to it."""
+"""Rewrites of loops, arguments and keys: hoist or pass what each turn or call would create again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBERS = {
 
 
 def hoisted_jit(unit: Unit, finding: Finding) -> list[Edit]:
-    """jax.jit(lambda …) of a loop's body, assigned once above it, if nothing in it changes from turn to turn."""
+    """Assign `jax.jit(lambda …)` once above the loop, if nothing in it changes from turn to turn."""
     span = finding_span(finding)
     call = unit.exactly(span, ast.Call)
     loop = next(iter(sorted(unit.around(span, ast.For, ast.While), key=lambda one: -one.lineno)), None)
@@ -40,7 +40,7 @@ def hoisted_jit(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def _bound_in(loop: ast.AST) -> set[str]:
-    """The names that a loop gives values to, or sets items and attributes of."""
+    """Return the names that a loop assigns, or whose items and attributes it sets."""
     targets = [
         target
         for node in ast.walk(loop)
@@ -56,7 +56,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def fori_loop(unit: Unit, finding: Finding) -> list[Edit]:
-    """`for i in range(n): x = …` with one name that goes from turn to turn: one call with a lambda."""
+    """Rewrite `for i in range(n): x = …` with one carried name as one call with a lambda."""
     loop, low, high, index = _counted(unit, finding)
     if unit.comments(loop.lineno, loop.end_lineno or 0):
         raise RewriteUncertain("a comment would be lost")
@@ -72,7 +72,7 @@ def fori_loop(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
-    """A loop over range() whose body is several assignments: one call, with that body as a function."""
+    """Rewrite a loop over range() with several assignments as one call with the body as a function."""
     loop, low, high, index = _counted(unit, finding)
     carried = _carried(unit, loop, index)
     if loop is unit.root or not carried:
@@ -88,7 +88,7 @@ def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def _counted(unit: Unit, finding: Finding) -> tuple[ast.For, str, str, str]:
-    """The loop over a range() that starts in the finding's line, from where to where it goes, and its variable."""
+    """Return the loop over a range() on the finding's line, its bounds and its variable."""
     loop = next((one for one in unit.nodes(ast.For) if one.lineno == finding.line), None)
     if loop is None or loop.orelse or loop.body[0].lineno == loop.iter.end_lineno:
         raise RewriteUncertain("it is no plain loop")
@@ -119,7 +119,7 @@ def _read_elsewhere(unit: Unit, loop: ast.For) -> set[str]:
 
 
 def _carried(unit: Unit, loop: ast.For, index: str) -> list[str]:
-    """The names that the body assigns and that go from turn to turn, or are read elsewhere."""
+    """Return the names that the body assigns and that are carried between turns, or read elsewhere."""
     elsewhere = _read_elsewhere(unit, loop)
     if index in elsewhere:
         raise RewriteUncertain(f"{index} is read after the loop")
@@ -135,9 +135,9 @@ def _carried(unit: Unit, loop: ast.For, index: str) -> list[str]:
 
 
 def new_argument(unit: Unit, finding: Finding) -> list[Edit]:
-    """What is made while tracing, and so baked in, becomes an argument: a moment, a random number, a random key.
+    """Turn a value that is created while tracing into an argument: a time, a random number, a random key.
 
-    If it is assigned to a name, that name is the parameter.
+    If the value is assigned to a name, that name is the parameter.
     """
     span = finding_span(finding)
     call = unit.exactly(span, ast.Call)
@@ -165,7 +165,7 @@ def _given(unit: Unit, function: ast.FunctionDef, call: ast.Call, default: str) 
 
 
 def _made(unit: Unit, call: ast.Call) -> str:
-    """`time.time`, for a call of it by any name; empty for calls that make something else."""
+    """Return `time.time` for a call of it by any name; "" for other calls."""
     called, source = unit.resolve(call.func), unit.source(call.func)
     for path in (*_KEYS, *_NUMBERS):
         module, _, name = path.rpartition(".")
@@ -176,7 +176,7 @@ def _made(unit: Unit, call: ast.Call) -> str:
 
 
 def _linted(unit: Unit, span: Span) -> ast.FunctionDef:
-    """The function that was linted, if a piece of the text is in it, in no loop and no function inside."""
+    """Return the linted function, if a span is in it and in no loop or inner function."""
     function = next(iter(unit.around(span, ast.FunctionDef)), None)
     if function is None or function.body[0].lineno == function.lineno:
         raise RewriteUncertain("it is no function")
@@ -189,7 +189,7 @@ def _linted(unit: Unit, span: Span) -> ast.FunctionDef:
 
 
 def split_key(unit: Unit, finding: Finding) -> list[Edit]:
-    """One random key used several times: each use gets a subkey of its own."""
+    """Give each use of one random key a subkey of its own."""
     used = next((one for one in unit.around(finding_span(finding), ast.Call) if _draws(unit, one)), None)
     if used is None or not isinstance(used.args[0], ast.Name):
         raise RewriteUncertain("it isn't known what draws")

@@ -1,4 +1,4 @@
-"""Rewrites of print(…), f-strings and logging, so that they show values while the program runs."""
+"""Rewrites of print(…), f-strings and logging that show values while the program runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PERCENT = re.compile(r"%(?:(%)|(\d*(?:\.\d+)?)([srfeg]))")
 
 
 def rewrite_print(unit: Unit, finding: Finding) -> list[Edit]:
-    """print(…) becomes jax.debug.print(…), and an f-string in one a format with its values."""
+    """Rewrite print(…) as jax.debug.print(…), with an f-string as a format and its values."""
     call = unit.call_on_line(finding_span(finding))
     if unit.source(call.func) not in _PRINTS:
         raise RewriteUncertain("it is no print")
@@ -41,7 +41,7 @@ def rewrite_print(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def rewrite_format(unit: Unit, finding: Finding) -> list[Edit]:
-    """jax.debug.print(f"…") gets a format and the values in it."""
+    """Give jax.debug.print(f"…") a format and the values in it."""
     for call in unit.near(finding_span(finding), ast.Call):
         func = unit.source(call.func)
         if func.endswith("debug.print") and call.args and _is_text(unit, call.args[0]):
@@ -52,7 +52,7 @@ def rewrite_format(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def rewrite_log(unit: Unit, finding: Finding) -> list[Edit]:
-    """logger.info("x %s", x): logging fills in the values itself, so that it can be called while the program runs."""
+    """Call logger.info("x %s", x) while the program runs: logging fills in the values itself."""
     call = unit.call_on_line(finding_span(finding))
     line = next(iter(unit.around(Span.of(call), ast.Expr)), None)
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LEVELS or line is None:
@@ -66,7 +66,7 @@ def rewrite_log(unit: Unit, finding: Finding) -> list[Edit]:
 
 @dataclass
 class PrintFormat:
-    """What is printed: texts as they come out, and values, each with the field that stands for it in a format."""
+    """Printed text: literal parts, and values with their format fields."""
 
     parts: list[_Part] = field(default_factory=list[_Part])
 
@@ -74,10 +74,9 @@ class PrintFormat:
         return PrintFormat([*self.parts, *other.parts])
 
     def arguments(self) -> tuple[str, list[ast.expr]]:
-        """The format string for jax.debug.print, and its values.
+        """Return the format string for jax.debug.print, and its values.
 
-        JAX takes a format for one without values if the first thing in it is a doubled brace: such a text becomes a
-        value itself.
+        JAX takes a format that starts with a doubled brace for one without values, so such a text becomes a value.
         """
         first = next((i for i, part in enumerate(self.parts) if not isinstance(part, str)), len(self.parts))
         head, parts = "".join(map(str, self.parts[:first])), self.parts[first:]
@@ -88,7 +87,7 @@ class PrintFormat:
 
 
 def words(unit: Unit, node: ast.expr) -> PrintFormat:
-    """What an expression prints."""
+    """Return what an expression prints."""
     match node:
         case ast.Constant(value=str() as text):
             return PrintFormat([text])
@@ -138,7 +137,7 @@ def _formatted(unit: Unit, node: ast.JoinedStr) -> PrintFormat:
 
 
 def _names_itself(source: str, before: str) -> bool:
-    """Return True for `{n = }`, of which Python makes the text `n = ` and the value's `repr`."""
+    """Return True for `{n = }`, where Python writes the text `n = ` and the value's `repr`."""
     return any(f"{{{before[i:]}}}" in source for i in range(len(before) - 1) if before[i:].rstrip().endswith("="))
 
 
@@ -188,7 +187,7 @@ def _percent_field(match: re.Match[str], value: ast.expr | None) -> tuple[str, a
 
 
 def _value(node: ast.expr) -> ast.expr:
-    """A value as it can be given: jax.debug.print makes arrays of the numbers in a shape."""
+    """Return a value as an argument of jax.debug.print, which would turn the numbers of a shape into arrays."""
     if isinstance(node, ast.Await | ast.Yield | ast.NamedExpr | ast.Starred):
         raise RewriteUncertain("it does more than to have a value")
     return ast.Call(ast.Name("str"), [node], []) if _is_shape(node) else node
@@ -228,14 +227,14 @@ def _written(unit: Unit, value: ast.expr) -> str:
 def _call_with(
     unit: Unit, call: ast.Call, text_format: PrintFormat, func: str, kept: Sequence[ast.keyword] = ()
 ) -> Edit:
-    """A call of the same shape, over as many lines, with a format string and its values for its arguments.
+    """Rewrite a call with a format string and its values, over as many lines as before.
 
-    A value that is still there goes on in its place; the format stands before it, or in the place of a first text.
+    Values that remain keep their place. The format comes first, or replaces a first text.
     """
     text, values = text_format.arguments()
     arguments = unit.arguments(call)
     places, spans = {id(node): i for i, (node, _) in enumerate(arguments)}, [span for _, span in arguments]
-    # What follows each argument: a comma, and the blanks and comments up to the next.
+    # Text after each argument: a comma, blanks and comments.
     follows = [unit.piece(Span(*one[2:], *other[:2])) for one, other in pairwise(spans)] + [", "]
     at = [places.get(id(value), -1) for value in (*values, *kept)]
     written = [quoted(text), *(_written(unit, value) for value in values)]

@@ -1,4 +1,4 @@
-"""A function of the user's as text and syntax tree, and the edits that rewrite it: all that isn't edited stays."""
+"""A function of the user as text and syntax tree, and the edits that rewrite it. Unedited text stays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
 
 
 class RewriteUncertain(Exception):
-    """A rewrite that may change more than it should; it isn't offered."""
+    """The rewrite may change more than it should, so it isn't offered."""
 
 
 class _Token(NamedTuple):
@@ -42,7 +42,7 @@ class _Token(NamedTuple):
 
 @dataclass
 class Unit:
-    """The outermost function around a piece of text, or the statement, where it stands in none."""
+    """Outermost function around a piece of text, or the statement outside of any function."""
 
     file: str  # the name that frames carry
     text: str  # all of the file
@@ -65,34 +65,34 @@ class Unit:
         return [node for node in ast.walk(self.root) if hasattr(node, "lineno")]
 
     def nodes(self, *kinds: type[_Node], within: Span | None = None) -> Iterator[_Node]:
-        """The nodes of some kinds, in the order of the text; those within a piece of it, if one is given."""
+        """Yield the nodes of some types in the order of the text, optionally within a span."""
         nodes = [
             node for node in self._nodes if isinstance(node, kinds) and (within is None or Span.of(node) in within)
         ]
         yield from sorted(nodes, key=lambda node: (Span.of(node)[:2], [-n for n in Span.of(node)[2:]]))
 
     def around(self, span: Span, *kinds: type[_Node]) -> Iterator[_Node]:
-        """The nodes of some kinds that a piece of the text is in, the innermost first."""
+        """Yield the nodes of some types that contain a span, innermost first."""
         nodes = [node for node in self._nodes if isinstance(node, kinds) and span in Span.of(node)]
         yield from sorted(nodes, key=lambda node: (Span.of(node)[2:], [-n for n in Span.of(node)[:2]]))
 
     def near(self, span: Span, *kinds: type[_Node]) -> Iterator[_Node]:
-        """The nodes of some kinds around a piece of the text, then those in it."""
+        """Yield the nodes of some types around a span, then those within it."""
         yield from chain(self.around(span, *kinds), self.nodes(*kinds, within=span))
 
     def exactly(self, span: Span, kind: type[_Node]) -> _Node | None:
-        """The node of a kind that takes up just a piece of the text."""
+        """Return the node of a type with exactly this span."""
         return next((node for node in self.around(span, kind) if Span.of(node) == span), None)
 
     def call_on_line(self, span: Span) -> ast.Call:
-        """The call that is exactly there, or else the smallest around it in the same line."""
+        """Return the call with exactly this span, else the smallest around it on the same line."""
         for node in self.around(span, ast.Call):
             if Span.of(node) == span or node.lineno == span.line:
                 return node
         raise RewriteUncertain(f"no call at line {span.line}")
 
     def block_around(self, span: Span) -> list[ast.stmt]:
-        """The innermost statements of one block of which one has a piece of the text in it."""
+        """Return the innermost block of statements that contains a span."""
         for node in self.around(span, ast.stmt, ast.ExceptHandler):
             for name in ("body", "orelse", "finalbody"):
                 block: list[ast.stmt] = getattr(node, name, [])
@@ -103,7 +103,7 @@ class Unit:
     # Text
 
     def source(self, node: ast.expr) -> str:
-        """The text of an expression, with the brackets around it."""
+        """Return the text of an expression, with its brackets."""
         text = self.piece(self._grouped(node)) if hasattr(node, "lineno") else ""
         try:  # Python 3.11 has other places for what is in an f-string
             is_there = ast.dump(ast.parse(f"({text})", mode="eval").body) == ast.dump(node)
@@ -112,13 +112,13 @@ class Unit:
         return text if is_there else ast.unparse(node)
 
     def parenthesized(self, node: ast.expr) -> str:
-        """The text of an expression as it can stand beside any operator."""
+        """Return the text of an expression, in brackets unless any operator may follow."""
         text = self.source(node)
         is_number = isinstance(node, ast.Constant) and not isinstance(node.value, str)
         return text if isinstance(node, _ATOMS) or is_number or self._is_grouped(node) else f"({text})"
 
     def piece(self, span: Span) -> str:
-        """The text of a piece of the file."""
+        """Return the text of a span."""
         lines = [line.encode() for line in self.lines[span.line - 1 : span.end_line]]
         lines[-1] = lines[-1][: span.end_column]
         lines[0] = lines[0][span.column :]
@@ -150,11 +150,11 @@ class Unit:
         return [token for token in self._all_tokens if token.kind not in _BLANKS]
 
     def comments(self, first: int, last: int) -> list[str]:
-        """The comments in some lines."""
+        """Return the comments in a range of lines."""
         return [one.text for one in self._all_tokens if one.kind == tokenize.COMMENT and first <= one.span.line <= last]
 
     def _grouped(self, node: ast.AST) -> Span:
-        """Where an expression is, with the brackets that are there for it alone."""
+        """Return the span of an expression with the brackets around it alone."""
         span = Span.of(node)
         while (outer := self._brackets_around(span)) is not None:
             span = outer
@@ -172,12 +172,12 @@ class Unit:
         return self._grouped(node) != Span.of(node)
 
     def arguments(self, call: ast.Call) -> list[tuple[ast.expr | ast.keyword, Span]]:
-        """The arguments of a call in the order of the text, each with where it is, brackets around it included."""
+        """Return the arguments of a call in the order of the text, with their spans including brackets."""
         nodes = sorted([*call.args, *call.keywords], key=lambda node: Span.of(node)[:2])
         return list(zip(nodes, self._listed(Span(*Span.of(call.func)[2:], *Span.of(call)[2:])), strict=True))
 
     def _listed(self, within: Span) -> list[Span]:
-        """What is between the commas in the first brackets of a piece of the text."""
+        """Return the spans between the commas in the first brackets of a span."""
         depth, listed = 0, [list[_Token]()]
         for token in self._tokens:
             if token.span not in within or (not depth and token.text != "("):
@@ -194,10 +194,10 @@ class Unit:
     # Edits
 
     def replace(self, node: ast.AST, text: str) -> Edit:
-        """Put a text in the place of a node and of the brackets around it.
+        """Replace a node and the brackets around it.
 
         Raises:
-            RewriteUncertain: A comment would be lost.
+           RewriteUncertain: A comment would be lost.
         """
         span = self._grouped(node) if isinstance(node, ast.expr) else Span.of(node)
         for one in self._all_tokens:
@@ -206,7 +206,7 @@ class Unit:
         return Edit(self.file, span, text)
 
     def above(self, statement: ast.stmt, text: str) -> Edit:
-        """Put a line above a statement, below the comments that are there for it."""
+        """Insert a line above a statement, below its comments."""
         line = self.lines[statement.lineno - 1]
         indent = line[: len(line) - len(line.lstrip())]
         if len(indent) != statement.col_offset:
@@ -214,17 +214,16 @@ class Unit:
         return self.insert(Span.of(statement)[:2], f"{text}\n{indent}")
 
     def insert(self, at: tuple[int, int], text: str) -> Edit:
-        """Put a text at a line and column."""
         return Edit(self.file, Span(*at, *at), text)
 
     def line_below(self, node: ast.AST, text: str) -> Edit:
-        """Put a line below that in which a node ends, and its comment."""
+        """Insert a line below the last line of a node, after its comment."""
         line = Span.of(node).end_line
         end = len(self.lines[line - 1].rstrip("\r\n").encode())
         return self.insert((line, end), f"\n{text}")
 
     def to_colon(self, loop: ast.For) -> Span:
-        """The head of a loop."""
+        """Return the span of a loop's head."""
         colons = (one.span for one in self._tokens if one.text == ":" and one.span[:2] >= Span.of(loop.iter)[2:])
         return Span(*Span.of(loop)[:2], *next(colons)[2:])
 
@@ -232,7 +231,7 @@ class Unit:
         """Delete a statement with its line.
 
         Raises:
-            RewriteUncertain: A comment would be lost, or nothing would be left.
+           RewriteUncertain: A comment would be lost, or the block would be empty.
         """
         first, last = statement.lineno, statement.end_lineno or 0
         above = self.lines[first - 2].strip()
@@ -241,13 +240,13 @@ class Unit:
         return Edit(self.file, Span(first, 0, last + 1, 0), "")
 
     def is_alone(self, statement: ast.stmt) -> bool:
-        """Return True if nothing but a comment is in a statement's lines besides it."""
+        """Return True if a statement's lines hold nothing else but comments."""
         span = Span.of(statement)
         others = (token for token in self._tokens if token.span not in span)
         return not any(span.line <= one.span.end_line and one.span.line <= span.end_line for one in others)
 
     def with_parameter(self, function: ast.FunctionDef, name: str) -> Edit:
-        """Give a function one more parameter, by name alone: the positions of the others stay what they are."""
+        """Add a keyword-only parameter, so that the positions of the others stay."""
         star = "" if function.args.vararg or function.args.kwonlyargs else "*, "
         listed = self._listed(Span(*Span.of(function)[:2], *Span.of(function.body[0])[:2]))
         if function.args.kwarg is not None:
@@ -258,7 +257,7 @@ class Unit:
         return self.insert(opening[2:], f"{star}{name}")
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """All of the file's text, with some edits made."""
+        """Return the file's text with some edits."""
         lines = [line.encode() for line in self.lines]
         for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
             span = edit.span
@@ -268,7 +267,7 @@ class Unit:
         return b"".join(lines).decode()
 
     def standalone_code(self, text: str) -> str:
-        """The function by itself in a text of its file: not indented, under the imports that it needs."""
+        """Return the function from a text of its file, not indented, under the imports that it needs."""
         below = len(self.lines) - self.end
         lines = text.splitlines(keepends=True)
         own = replace(self, text=text, end=len(lines) - below)
@@ -291,23 +290,23 @@ class Unit:
 
     @cached_property
     def bound(self) -> frozenset[str]:
-        """The names that the function binds itself, in nested functions too."""
+        """Names that the function binds, including nested functions."""
         return frozenset(map(bound_name, ast.walk(self.root))) - {""}
 
     def unused_name(self, name: str) -> str:
-        """A name that nothing has here yet."""
+        """Return a name that is unused here."""
         taken = {getattr(node, "id", getattr(node, "arg", "")) for node in self._nodes} | self.bound | set(self.names)
         return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 1000))) if one not in taken)
 
     def resolve(self, node: ast.expr) -> Any:
-        """What a name, or attributes of a module's name, stand for; `Ellipsis` if that isn't known."""
+        """Return the value of a name, or of attributes of a module; `...` if unknown."""
         if isinstance(node, ast.Name):
             return ... if node.id in self.bound else self.names.get(node.id, getattr(builtins, node.id, ...))
         owner = self.resolve(node.value) if isinstance(node, ast.Attribute) else ...
         return member(owner, node.attr) if isinstance(node, ast.Attribute) and is_exactly(owner, ModuleType) else ...
 
     def qualified_name(self, path: str) -> str:
-        """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
+        """Return how to write `jax.debug.print` here: with the module's alias if it has one, else with an import."""
         parts = path.split(".")
         for i in range(len(parts) - 1, 0, -1):  # `jnp.sin` if the module knows jax.numpy, else from what jax is called
             alias = self._alias(".".join(parts[:i]))
@@ -320,7 +319,7 @@ class Unit:
         return f"{root}.{parts[-1]}" if root == "jnp" else path
 
     def _alias(self, module: str) -> str:
-        """The name that the user's module has for another; empty if it has none that holds in the function."""
+        """Return the module's usable name for another module, or ""."""
         imported = sys.modules.get(module)
         aliases = (name for name, value in self.names.items() if value is imported is not None)
         return next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
@@ -332,7 +331,7 @@ def _ends_operand(token: _Token) -> bool:
 
 
 def bound_name(node: ast.AST) -> str:
-    """The name that a node binds; empty if it binds none."""
+    """Return the name that a node binds, or ""."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             return name
@@ -345,12 +344,12 @@ def bound_name(node: ast.AST) -> str:
 
 
 def is_simple(node: ast.AST) -> bool:
-    """Return True for a statement that has no other statements in it."""
+    """Return True for a statement without inner statements."""
     return isinstance(node, ast.stmt) and not isinstance(node, (*_COMPOUND, ast.TryStar, ast.Match))
 
 
 def unit_at(whole: Unit, line: int) -> Unit:
-    """The outermost function of a file around a line; the statement, where it stands in none."""
+    """Return the outermost function around a line, or the statement outside of any function."""
     node: Any = parse(whole.text) or ast.Module([], [])
     while isinstance(node, (ast.Module, ast.ClassDef)):
         node = next((part for part in node.body if _has_line(part, line)), None)
@@ -367,5 +366,5 @@ def _has_line(node: Any, line: int) -> bool:
 
 
 def finding_span(finding: Finding) -> Span:
-    """The piece of the file that a finding means."""
+    """Return the span of a finding."""
     return Span(finding.line, finding.column, finding.end_line, finding.end_column)

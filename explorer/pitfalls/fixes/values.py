@@ -1,4 +1,4 @@
-"""Rewrites of code that asks for a value, a dtype or an item that isn't there while it is traced."""
+"""Rewrites of code that needs a value, a dtype or an item that doesn't exist while tracing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _METHODS = (
 
 
 def numpy_function(unit: Unit, finding: Finding) -> list[Edit]:
-    """np.sin(x) becomes jnp.sin(x)."""
+    """Rewrite np.sin(x) as jnp.sin(x)."""
     for call in unit.near(finding_span(finding), ast.Call):
         called = unit.resolve(call.func)
         name = getattr(called, "__name__", "") if called is not ... and isinstance(call.func, ast.Attribute) else ""
@@ -49,7 +49,7 @@ def numpy_function(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def number(unit: Unit, finding: Finding) -> list[Edit]:
-    """float(x) where x has a float's dtype already is x; else its value with that dtype."""
+    """Rewrite float(x) as x if its dtype is a float already, else as its value in that dtype."""
     span = finding_span(finding)
     for call in unit.near(span, ast.Call):
         kind = unit.resolve(call.func)
@@ -69,7 +69,7 @@ def number(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def choice(unit: Unit, finding: Finding) -> list[Edit]:
-    """`a if x > 0 else b`, and an `if` with an `else` that both give one value: jnp.where of both."""
+    """Rewrite `a if x > 0 else b`, and an `if` with an `else` that gives one value, with jnp.where."""
     span = finding_span(finding)
     for node in unit.around(span, ast.IfExp):
         if span in Span.of(node.test):
@@ -81,7 +81,7 @@ def choice(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def _branch(unit: Unit, branch: ast.If) -> list[Edit]:
-    """`if c: y = a` / `else: y = b`, or both `return`: one assignment or return of jnp.where."""
+    """Rewrite two branches that assign one name, or return, with jnp.where."""
     if unit.comments(branch.lineno, branch.end_lineno or 0) or not unit.piece(Span.of(branch)).startswith("if"):
         raise RewriteUncertain("a comment would be lost")
     match branch.body, branch.orelse:
@@ -124,7 +124,7 @@ def pure(unit: Unit, node: ast.AST) -> bool:
 
 
 def narrow_dtype(unit: Unit, finding: Finding) -> list[Edit]:
-    """All dtypes of 64 bits in the statement of what was found: JAX warns of each line once."""
+    """Narrow all 64-bit dtypes in the statement: JAX warns once per line."""
     span = finding_span(finding)
     statement = next((node for node in unit.around(span, ast.stmt) if is_simple(node)), None)
     edits: list[Edit] = []
@@ -143,7 +143,7 @@ def narrow_dtype(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def tuple_of_list(unit: Unit, finding: Finding) -> list[Edit]:
-    """A list as a static argument becomes a tuple."""
+    """Rewrite a list that is a static argument as a tuple."""
     span = finding_span(finding)
     node = unit.exactly(span, ast.List)
     if node is None or any(isinstance(element, ast.Starred) for element in node.elts):
@@ -153,7 +153,7 @@ def tuple_of_list(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def debug_breakpoint(unit: Unit, finding: Finding) -> list[Edit]:
-    """breakpoint() becomes jax.debug.breakpoint()."""
+    """Rewrite breakpoint() as jax.debug.breakpoint()."""
     call = unit.call_on_line(finding_span(finding))
     if unit.source(call.func) not in ("breakpoint", "pdb.set_trace") or call.args or call.keywords:
         raise RewriteUncertain("it is no breakpoint()")
@@ -161,7 +161,7 @@ def debug_breakpoint(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def item_set(unit: Unit, finding: Finding) -> list[Edit]:
-    """x[i] = v becomes x = x.at[i].set(v). A dict that was passed stays: its caller may read the change."""
+    """Rewrite x[i] = v as x = x.at[i].set(v). A dict that was passed stays: its caller may read the change."""
     for statement in filter(is_simple, unit.near(finding_span(finding), ast.stmt)):
         match statement:
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
@@ -178,7 +178,7 @@ def item_set(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def masked_reduction(unit: Unit, finding: Finding) -> list[Edit]:
-    """x[mask].sum() and its like: the mask becomes the reduction's `where`, and the shape stays what it is."""
+    """Rewrite x[mask].sum() and its like with `where=mask`, so that the shape doesn't depend on values."""
     span = finding_span(finding)
     masked = [*unit.nodes(ast.Subscript, within=span), *unit.around(span, ast.Subscript)]
     for call, node in product(unit.around(span, ast.Call), masked):
@@ -190,7 +190,7 @@ def masked_reduction(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def _reduced(unit: Unit, call: ast.Call, func: ast.Attribute, node: ast.Subscript) -> str:
-    """A reduction of `x[mask]` alone as one with `where=`; empty if it reduces something else."""
+    """Return a reduction of `x[mask]` alone, written with `where=`; "" for others."""
     if not _has_its_shape(unit, node.slice, node.value):
         raise RewriteUncertain("the mask may have fewer dimensions")
     array, where = unit.source(node.value), f"where={unit.source(node.slice)}"
@@ -201,7 +201,7 @@ def _reduced(unit: Unit, call: ast.Call, func: ast.Attribute, node: ast.Subscrip
 
 
 def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:
-    """Return True if a mask is a comparison of the array itself, and so as large as that."""
+    """Return True if a mask is a comparison of the array itself, and so has its shape."""
     match mask:
         case ast.Name(id=name):
             values = [one.value for one in unit.nodes(ast.Assign) if getattr(one.targets[0], "id", "") == name]
@@ -217,7 +217,7 @@ def _has_its_shape(unit: Unit, mask: ast.expr, array: ast.expr) -> bool:
 
 
 def guard(unit: Unit, finding: Finding) -> list[Edit]:
-    """jnp.where(y > 0, jnp.sqrt(y), 0): before the choice, the root gets an operand with a finite derivative."""
+    """Rewrite jnp.where(y > 0, jnp.sqrt(y), 0): the root gets an operand with a finite derivative."""
     assert unit.evidence is not None
     edits = _guards(_fault(unit.evidence, finding))
     own = Span(unit.start, 0, unit.end + 1, 0)
@@ -240,7 +240,7 @@ def _guards(fault: GradientFault) -> list[Edit]:
 
 
 def verify_guard(before: Evidence, after: Evidence, finding: Finding, file: str) -> None:
-    """Run both texts' programs: raises unless the value is the same, and the gradient finite where the value is."""
+    """Run both programs: raise unless values agree, and the gradient is finite where the value is."""
     fault = _fault(before, finding)
     above = [edit.span for edit in _guards(fault) if edit.span.end_line < finding.line]
     line = finding.line - sum(span.end_line - span.line for span in above)

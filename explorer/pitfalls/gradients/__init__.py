@@ -1,1 +1,1 @@
-"""Gradients that aren't numbers where the value is one, seen by running pieces of the traced program."""
+"""NaN gradients of finite values, found by running pieces of the traced program."""

@@ -1,4 +1,4 @@
-"""Values of a program that are finite where their gradient is NaN, each shown by running it there."""
+"""Find values that are finite where their gradient is NaN, and show it by running them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from explorer.pitfalls.gradients.guards import Cure, find_cure, is_cured, singul
 from explorer.pitfalls.gradients.probes import Probes, Results, probes_of, run_at
 from explorer.pitfalls.gradients.slices import ENDS, ValueSlice, singularity
 
-# What the user calls where a choice is made: of the others JAX's own functions have to take care themselves.
+# Calls of the user that make a choice. Choices inside JAX's own functions are JAX's to guard.
 _CHOICES = {
     "select_n": ("where", "select", "cond", "switch", "piecewise", "nan_to_num", "nansum", "nanmean", "nanprod"),
     **dict.fromkeys(("max", "min", "clamp"), ("maximum", "minimum", "clip", "fmax", "fmin", "clamp", "relu", "max")),
 }
-_SINKS = ("select_n", "max", "min", "clamp", *ENDS)
+SINKS = ("select_n", "max", "min", "clamp", *ENDS)
 _MASKED = ("sum", "mean", "prod", "std", "var")  # with `where=`
 
 
 @dataclass(frozen=True, eq=False)
 class GradientFault:
-    """A value whose gradient is NaN though it is finite itself."""
+    """Finite value whose gradient is NaN."""
 
-    frame: Frame  # where the choice or the operation stands
+    frame: Frame  # of the choice or operation
     node: ast.expr  # its text, as a syntax tree
     sliced: ValueSlice  # the value
     probes: Probes  # probes, results: where it was run, and what came out
@@ -39,16 +39,16 @@ class GradientFault:
     is_choice: bool  # whether it is chosen from branches
     is_related: bool  # whether the choice is made by what the singular operand is made of
     is_differentiated: bool  # whether the program has a derivative of it
-    cure: Cure | None = None  # the guards that cure it, run; None where none does, or it could not be run
+    cure: Cure | None = None  # guards that work when run; None if there are no such guards
 
     @property
     def is_always(self) -> bool:
-        """Whether it is NaN at values that have nothing special about them."""
+        """True if the gradient is NaN at ordinary arguments too."""
         return bool((self.results.is_finite & self.results.is_nan)[:4].all())
 
     @property
     def witness(self) -> str:
-        """The arguments at which it was seen: `x = 0 and w = 1`; empty where they can't be named."""
+        """Arguments with a NaN gradient, as `x = 0 and w = 1`; "" if they have no names."""
         names = _argument_names(self.sliced.program)
         for row in self.results.witnesses:
             parts: list[str] = []
@@ -65,16 +65,16 @@ class GradientFault:
 
 
 def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
-    """The values of a program in the user's text whose gradient is NaN somewhere, one for each place.
+    """Return the values in the user's text whose gradient is NaN somewhere, one per place.
 
-    At most `runs` values are run: each is compiled, in some tenths of a second, and more for its cure.
+    At most `runs` values are run. Each takes a compile of some tenths of a second, and more for its fix.
     """
     values = Values(program)
     faults: dict[Frame, GradientFault] = {}
     covered: set[Equation] = set()
     tried: dict[Frame, int] = {}
     for sink, frame, node, is_choice in (*_choices(program), *_ends(program)):
-        # A function that is called for each layer may be told apart by its arguments: four times are enough.
+        # A function called for each layer may differ by its arguments: four tries per place are enough.
         if frame in faults or tried.get(frame, 0) > 3 or (not is_choice and sink in covered):
             continue
         sliced = ValueSlice(program, sink)
@@ -94,12 +94,12 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
     probes, common = probes_of(sliced)
     try:
         results = run_at(sliced, probes)
-    except Exception:  # an operation that can't be run by itself, or has no derivative
+    except Exception:  # an operation can't be run alone, or has no derivative
         return None
     near, far = results.rows(slice(common)), results.rows(slice(common, None))
     if len(near.witnesses):
         probes, results = [probe[:common] for probe in probes], near
-    # Values that are far out: where the value overflows too, no choice keeps it from that.
+    # Large values: if the value itself overflows, no choice protects it.
     elif not is_choice or not len(far.protected([one[common:] for one in probes]) if is_related else far.witnesses):
         return None
     causes = singular_equations(sliced, probes, results)
@@ -109,13 +109,15 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
     choice = node if is_choice and isinstance(node, ast.Call) else None
     try:
         return replace(fault, cure=find_cure(sliced, probes, results, causes, choice, frame))
-    except Exception:  # text of a kind that isn't foreseen: there is no cure to show then
+    except Exception:  # the text has an unexpected form, so there is no fix to show
         return fault
 
 
 def _is_active(program: Program, causes: Sequence[Equation]) -> bool:
-    """Whether the program has a derivative of one of some operations; of what doesn't depend on what the derivative is
-    taken by, such as the advantages in a policy's loss, it has none.
+    """Return True if the program differentiates one of some equations.
+
+    Values that don't depend on the differentiated arguments, such as the advantages in a policy's loss, have no
+    derivative.
     """
     transposed = {program.called_from(one) for one in program.equations if "transpose" in one.transform}
     return not causes or not transposed or not transposed.isdisjoint(map(program.called_from, causes))
@@ -151,7 +153,7 @@ def _is_chosen_by_itself(node: ast.expr) -> bool:
 
 
 def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
-    """Roots and their like at which a derivative may end by themselves, in what is differentiated or may well be."""
+    """Yield roots and their like that are differentiated, or whose program is a loss."""
     is_loss = _is_loss(program)
     for equation in program.of(*ENDS):
         if singularity(equation) is None or _has_own_rule(equation):
@@ -165,13 +167,13 @@ def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
 
 
 def _is_loss(program: Program) -> bool:
-    """Whether a program gives one number, as what one takes the gradient of does."""
+    """Return True if a program returns one number, as functions for `jax.grad` do."""
     outputs = program.main.raw.outvars
     return len(outputs) == 1 and is_float(outputs[0]) and outputs[0].aval.shape == ()
 
 
 def _has_own_rule(equation: Equation) -> bool:
-    """Whether it isn't differentiated itself: in a function that has its own rule, or in a derivative."""
+    """Return True if an equation isn't differentiated: inside a custom derivative, or part of a derivative."""
     return "transpose" in equation.transform or any(caller.op.startswith("custom_") for caller in equation.callers())
 
 
@@ -182,15 +184,15 @@ def _argument_names(program: Program) -> dict[Any, str]:
 
 
 def fault_at(faults: Sequence[GradientFault], file: str, span: Span) -> GradientFault | None:
-    """The fault that starts where a piece of a file does."""
+    """Return the fault that starts at the start of a span."""
     start = file, *span[:2]
     return next((fault for fault in faults if (fault.frame.file, *span_of(fault.frame)[:2]) == start), None)
 
 
 def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
-    """Return True if a rewritten program's value is the same, with a finite gradient wherever the value was finite."""
+    """Return True if a rewritten program has the same value, and a finite gradient where the value is finite."""
     column = span_of(fault.frame).column
-    for equation in program.of(*_SINKS):
+    for equation in program.of(*SINKS):
         frame = program.called_from(equation) if not _has_own_rule(equation) else None
         if frame is None or (frame.file, *span_of(frame)[:2]) != (file, line, column):
             continue
@@ -242,12 +244,12 @@ Place = tuple[Body, Any]
 
 @dataclass
 class Values:
-    """What can be shown of the values of a program, whatever its arguments are."""
+    """Facts about a program's values that hold for all arguments."""
 
     program: Program
 
     def risk(self, sliced: ValueSlice) -> bool | None:
-        """Whether what a choice is made by is what a singular operand is made of; None if none is singular."""
+        """Return None if no operand of a choice is singular, else whether the condition depends on one that is."""
         sink = sliced.sink
         tested = self.tested(sink.body, sink.inputs[0]) if sink.op == "select_n" else set[tuple[int, Any]]()
         related: list[bool] = []
@@ -257,7 +259,7 @@ class Values:
                 continue
             operand = equation.inputs[where.operand]
             is_related = not self.inputs(equation.body, operand).isdisjoint(tested)
-            # A mask that is given may keep anything away; what is computed without the arguments keeps nothing away.
+            # A mask that is an input may exclude anything; a mask computed without the arguments excludes nothing.
             if where.overflows and not (is_related or sliced.is_chosen_by_an_input):
                 continue
             if not (where.needs_positive and self.is_positive(equation.body, operand)):
@@ -265,16 +267,16 @@ class Values:
         return any(related) if related else None
 
     def end_risk(self, sliced: ValueSlice) -> bool | None:
-        """Whether the operand of a root or its like may be where the derivative isn't finite; None if it isn't."""
+        """Return True if the derivative of a root or its like may be infinite, else None."""
         where, sink = singularity(sliced.sink), sliced.sink
         operand = None if where is None else sink.inputs[where.operand]
         is_safe = where is None or (where.needs_positive and self.is_positive(sink.body, operand))
-        # Of an argument the derivative is infinite, and not NaN: it takes a 0 to multiply it with.
+        # For an argument itself the derivative is infinite, not NaN: NaN needs a factor 0.
         is_direct = sink.op != "atan2" and self.program.maker(sink.body, operand) is None
         return None if is_safe or is_direct else True
 
     def tested(self, body: Body, atom: Any) -> set[tuple[int, Any]]:
-        """The values that a condition compares, and those they are made of."""
+        """Return the values that a condition compares, and the values they are computed from."""
         values: set[tuple[int, Any]] = set()
         waiting: list[Place] = [(body, atom)]
         for _ in range(_MOST):
@@ -291,7 +293,7 @@ class Values:
         return values
 
     def inputs(self, body: Body, atom: Any, depth: int = 0) -> set[tuple[int, Any]]:
-        """A value and what it is made of element by element; what makes a value safe ends the way."""
+        """Return a value and what it is computed from elementwise, up to operations that make it safe."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom) or not is_float(atom):
             return set()
@@ -315,7 +317,7 @@ class Values:
         return None
 
     def is_positive(self, body: Body, atom: Any, or_zero: bool = False, depth: int = 0) -> bool:
-        """Whether a value can be shown to be above 0, whatever the arguments are."""
+        """Return True if a value is provably positive for all arguments."""
         body, atom = self.program.origin(body, atom)
         constant = self.constant(body, atom)
         if constant is not None:

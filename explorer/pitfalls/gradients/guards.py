@@ -1,4 +1,4 @@
-"""The fix of a gradient that is NaN: which operands to guard, and how that is written, each tried by running it."""
+"""Fixes of NaN gradients: choose operands to guard, try each guard by running it, and write it as code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEEPEST = 4  # assignments from an operation to the choice
 
 @dataclass(frozen=True)
 class Cure:
-    """Guards that were run, and how they are written."""
+    """Guards that work, and the edits that write them."""
 
     guards: tuple[Guard, ...]
     edits: tuple[Edit, ...]
@@ -38,14 +38,14 @@ def find_cure(
     choice: ast.Call | None,
     place: Frame,
 ) -> Cure | None:
-    """The fewest guards with which the value is the same and the gradient finite wherever the value was finite.
+    """Return the fewest guards that keep the value and make the gradient finite wherever the value is finite.
 
-    None if there are no such guards, or if they can't be written.
+    None if there are no such guards, or they can't be written.
 
     Args:
-        sliced, probes, before: The value, values of its inputs, and what it gave there.
-        causes: The operations whose derivative isn't finite at some of the probes.
-        choice, place: The user's `where(…)`, None where the value is no choice, and where that or the operation is.
+       sliced, probes, before: The value, its inputs, and the results there.
+       causes: Operations whose derivative isn't finite at some probes.
+       choice, place: The user's `where(…)`, None if there is no choice; and the frame of the choice or operation.
     """
     sites = [site for one in causes if (site := site_of(sliced, *one)) is not None]
     has_both_sides = bool(before.both[before.is_finite].any(axis=0).all())
@@ -75,10 +75,10 @@ def _edits(sliced: ValueSlice, sites: Sequence[Site], guards: Sequence[Guard], c
 
 
 def _outermost(edits: list[Edit]) -> Iterator[Edit]:
-    """The edits with those that stand in another's piece of the text written into that."""
+    """Yield the edits, with edits inside another edit's span written into its text."""
     edits = sorted(edits, key=lambda edit: edit.span)
     spans = {edit.span for edit in edits}
-    if len(spans) < len(edits):  # two guards of one piece of the text, for two ways to it
+    if len(spans) < len(edits):  # two guards for one piece of the text
         raise ValueError("one operation would be written in two ways")
     for edit in edits:
         if not _around(edits, edit):
@@ -100,7 +100,7 @@ def _with_inner(edit: Edit, inner: Sequence[Edit]) -> Edit:
 
 
 def singular_equations(sliced: ValueSlice, probes: Probes, results: Results) -> list[tuple[Equation, Singularity]]:
-    """The operations of a slice whose derivative isn't finite at a probe that shows the fault."""
+    """Return the equations whose derivative isn't finite at a probe that shows the fault."""
     candidates = [(equation, singularity(equation)) for equation in sliced.equations]
     pairs = [(equation, where) for equation, where in candidates if where is not None]
     if not pairs:
@@ -113,7 +113,7 @@ def singular_equations(sliced: ValueSlice, probes: Probes, results: Results) -> 
 def _attempts(
     sliced: ValueSlice, sites: Sequence[Site], choice: ast.Call | None, place: Frame
 ) -> Iterator[tuple[str, ...]]:
-    """The kinds of guards to try, for all sites at once, those that are the easiest to read first."""
+    """Yield the kinds of guards to try, one per site, most readable first."""
     # In the order in which the kinds are preferred.
     options = [list(_kinds(sliced, site, choice, place)) for site in sites]
     seen: set[tuple[str, ...]] = set()
@@ -131,7 +131,7 @@ def _first_of(order: Sequence[str], kinds: Sequence[str]) -> str:
 
 
 def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame) -> Iterator[str]:
-    """The guards that only change what nobody else sees."""
+    """Yield the kinds of guards that have no effect elsewhere."""
     where = site.singularity
     if where.is_kept:
         yield "operand"
@@ -146,7 +146,7 @@ def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame
 
 
 def _kinds_within(sliced: ValueSlice, site: Site, choice: ast.Call, place: Frame) -> Iterator[str]:
-    """The guards that change a value which only the choice sees."""
+    """Yield the kinds of guards that change a value which only the choice uses."""
     if site.singularity.test and not site.singularity.is_kept:
         yield "operand"
     in_one = sum(in_branch(sliced, site.equation, branch) for branch in sliced.sink.inputs[1:]) == 1
@@ -171,9 +171,9 @@ def is_cured(before: Results, after: Results) -> bool:
 
 
 def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
-    """Whether the value has a slope where its gradient was NaN, as it has on both sides, and with the guards another.
+    """Return True if guards change the slope at a point where both sides have the same slope.
 
-    `where(x != 0, expm1(x) / x, 1)` has the slope 1/2 at 0; chosen twice it has that of the 1, which is 0.
+    `where(x != 0, expm1(x) / x, 1)` has the slope 1/2 at 0. Chosen twice, it has the slope of the constant 1.
     """
     rows = before.witnesses[:16]
     at = [probe[rows] for probe in probes]
@@ -185,7 +185,7 @@ def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Seq
         return True
     slopes = [side.gradients for side in sides]
     slope = (slopes[0] + slopes[1]) / 2
-    # A pole has the same slope on both sides too, but doesn't change by it.
+    # A pole also has equal slopes on both sides, but its value doesn't change accordingly.
     change = (sides[1].values - sides[0].values).reshape(len(rows), -1).sum(axis=1)
     is_continuous = abs(change - 2 * _STEP * slope.sum(axis=1)) <= 0.5 * _STEP * (1 + abs(slope).sum(axis=1))
     is_smooth = is_continuous[:, None] & (abs(slopes[0] - slopes[1]) < 0.1 * (1 + abs(slope)))  # NaN is not
@@ -209,7 +209,7 @@ def _is_inside(span: Span, node: ast.AST) -> bool:
 
 
 def _is_used_there_alone(site: Site, choice: ast.Call, place: Frame) -> bool:
-    """Whether the value of an operation reaches nothing but the choice, by the text of the function."""
+    """Return True if an operation's value reaches only the choice, by the function's text."""
     if site.frame.file != place.file:
         return False
     if _is_inside(site.span, choice):
@@ -252,7 +252,7 @@ def _stored_before(condition: ast.expr, function: ast.AST, site: Site) -> bool:
     return all(node.lineno < site.span.line for node in stores if not isinstance(node.ctx, ast.Load))
 
 
-# What the user calls an operation, and the operand of the call that it takes.
+# Primitive and index of the guarded operand, by the name of the user's call.
 _CALLS = {
     **{name: ("log", 0) for name in ("log", "log2", "log10")},
     **{name: (name, 0) for name in ("log1p", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "sinh", "cosh")},
@@ -272,14 +272,14 @@ _CALLS = {
 
 @dataclass(frozen=True)
 class Site:
-    """An operation in the user's text."""
+    """Singular operation in the user's text."""
 
     equation: Equation  # what it was traced to
     singularity: Singularity  # where its derivative isn't finite
-    frame: Frame  # where it stands
+    frame: Frame  # its place in the text
     node: ast.expr  # the call or the operator
     operand: ast.expr  # the text of the operand to guard
-    first: ast.expr | None = None  # that of the first operand, where the test asks for both
+    first: ast.expr | None = None  # text of the first operand, if the test needs both
     root: str = ""  # of a norm or a deviation, which is a root of the operand: how that is written, with `{x}` for it
 
     @property
@@ -317,7 +317,7 @@ def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.C
 
 
 def _squares(node: ast.Call, name: str) -> ast.expr | None:
-    """The sum of squares that a norm is the root of, or the variance that a deviation is."""
+    """Return the sum of squares under a norm, or the variance under a deviation."""
     if name == "std":
         match node.func:
             case ast.Attribute(value=value):
@@ -331,7 +331,7 @@ def _squares(node: ast.Call, name: str) -> ast.expr | None:
 
 
 def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None) -> Edit:
-    """How a guard is written at its operation."""
+    """Return the edit that writes a guard at its operation."""
     numpy = _numpy(choice, site.node)
     operand = ast.unparse(site.operand)
     where, text = f"{numpy}.where", operand.replace("jnp.", f"{numpy}.") if site.root else operand

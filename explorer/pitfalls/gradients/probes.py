@@ -1,4 +1,4 @@
-"""A slice of a program run at many values of its inputs: where it is finite, and its gradient isn't."""
+"""Run a slice of a program at many inputs, to find finite values with NaN gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_LITERALS = 6
 
 @dataclass(frozen=True)
 class Results:
-    """What a slice gave at each probe."""
+    """Results of a slice at each probe."""
 
     values: np.ndarray  # its value, probe by probe
     is_finite: np.ndarray  # whether all of the value is
@@ -38,11 +38,11 @@ class Results:
     both: np.ndarray  # whether the condition of the choice held somewhere, and whether it failed somewhere
 
     def rows(self, chosen: slice) -> Results:
-        """Those of some of the probes."""
+        """Return the results of some probes."""
         return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def protected(self, probes: Probes) -> np.ndarray:
-        """The witnesses of one value for each input of whose signs the value is finite everywhere itself."""
+        """Return witnesses with one value per input, whose combination of signs never gives an infinite value."""
         rows = [probe.reshape(len(probe), -1).astype(float) for probe in probes]
         even = np.all([row.max(axis=1) == row.min(axis=1) for row in rows], axis=0)
         signs = np.sign(np.stack([row.mean(axis=1) for row in rows], axis=1))
@@ -52,7 +52,7 @@ class Results:
 
     @property
     def witnesses(self) -> np.ndarray:
-        """The numbers of the probes at which the value is finite, and the gradient NaN."""
+        """Indices of the probes with a finite value and a NaN gradient."""
         return np.flatnonzero(self.is_finite & self.is_nan)
 
 
@@ -60,9 +60,10 @@ Probes = list[np.ndarray]  # for each input an array with the probes along axis 
 
 
 def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
-    """Values of the inputs, and how many of them aren't far out.
+    """Return inputs to try, and how many of them are of ordinary size.
 
-    First come those that programs compare with and derivatives are singular at: all the same, one of many, and any.
+    First come values that programs compare with and derivatives are singular at: as constants, as one element among
+    others, and random.
     """
     literals = dict.fromkeys(abs(number) for number in sliced.literals if 0 < abs(number) < 1e6)
     further = [value for number in islice(literals, _MOST_LITERALS) for value in (number, -number, number + 1)]
@@ -96,7 +97,7 @@ def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
 
 
 def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
-    """First what has nothing special about it, then each input filled with one value, in all combinations of few."""
+    """Yield random inputs, then inputs filled with one value, in all combinations for one or two inputs."""
     for scale in (1.0, 0.1):
         yield [_any(aval, random) * scale if _is_float(aval) else _any(aval, random) for aval in avals]
         yield [np.abs(_any(aval, random)) if _is_float(aval) else _any(aval, random) for aval in avals]
@@ -111,7 +112,7 @@ def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Genera
 
 
 def _mixed(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
-    """One input, or one element of it, with a value among others that are any; and inputs that are the same."""
+    """Yield inputs with one special value among random ones, and inputs that are equal."""
     for i, aval in enumerate(avals):
         for value, place in product(_pool(aval, pool), _places(aval)):
             row = [_any(other, random) for other in avals]
@@ -151,7 +152,7 @@ def _any(aval: Any, random: np.random.Generator) -> np.ndarray:
 
 
 def _host(aval: Any) -> Any:
-    """The dtype to make probes in: JAX's own small floats come from float32."""
+    """Return the NumPy dtype for probes. JAX's small floats are converted from float32."""
     return np.dtype(np.float32) if aval.dtype.kind == "V" else np.dtype(aval.dtype)
 
 
@@ -161,7 +162,7 @@ def _is_float(aval: Any) -> bool:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Within, what runs is Explorer's own: NaNs are wanted, nothing is recorded, and no trace around takes part."""
+    """Context for Explorer's own runs: NaNs are allowed, nothing is recorded, and outer traces are left."""
     with ExitStack() as stack:
         for context in (
             suppress_recording(),
@@ -177,10 +178,10 @@ def quiet() -> Generator[None]:
 
 
 def run_at(sliced: ValueSlice, probes: Probes, guards: Sequence[Guard] = ()) -> Results:
-    """A slice's value and gradient at each probe, computed by JAX as it is for the user.
+    """Return a slice's value and gradient at each probe, computed by JAX as for the user.
 
     Raises:
-        ValueError: The guards can't be put there.
+       ValueError: The guards can't be applied.
     """
     avals = sliced.avals
     floats = [i for i, aval in enumerate(avals) if _is_float(aval)]
@@ -210,12 +211,12 @@ def run_at(sliced: ValueSlice, probes: Probes, guards: Sequence[Guard] = ()) -> 
 
 
 def _wide(array: Any) -> Any:
-    """NumPy knows none of JAX's own small floats."""
+    """Convert JAX's small floats, which NumPy doesn't know."""
     return array.astype(jnp.float32) if array.dtype.kind == "V" else array
 
 
 def singular_at(sliced: ValueSlice, probes: Probes, equations: Sequence[Equation], tests: Sequence[Any]) -> list[bool]:
-    """Whether the operand of each equation is where its derivative isn't finite, at any of the probes."""
+    """Return for each equation whether its operand is singular at any probe."""
 
     def one(values: Sequence[Any]) -> Any:
         values = [value.astype(aval.dtype) for value, aval in zip(values, sliced.avals, strict=True)]
@@ -226,7 +227,7 @@ def singular_at(sliced: ValueSlice, probes: Probes, equations: Sequence[Equation
 
 
 def _at_all(function: Callable[[Sequence[Any]], Any], probes: Probes) -> list[np.ndarray]:
-    """The results of a function at each probe, stacked. Not by `vmap`, under which branches become choices."""
+    """Return a function's results at each probe, stacked. `vmap` would turn branches into choices."""
     with quiet():
         mapped: Any = jax.jit(partial(jax.lax.map, function))
         return [np.asarray(result) for result in mapped([jnp.array(probe) for probe in probes])]

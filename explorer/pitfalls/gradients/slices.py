@@ -1,4 +1,4 @@
-"""Operations whose derivative isn't finite everywhere, and the slices of a program that compute one value with them."""
+"""Operations whose derivative isn't finite everywhere, and slices of a program that contain them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 
 @dataclass(frozen=True)
 class Singularity:
-    """Where an operation has no finite derivative."""
+    """Condition under which an operation has no finite derivative."""
 
     name: str  # in a sentence
     operand: int = 0  # the number of the operand that it depends on
@@ -30,15 +30,15 @@ class Singularity:
 
     @property
     def needs_positive(self) -> bool:
-        """Whether a positive operand is enough for a finite derivative."""
+        """True if a positive operand ensures a finite derivative."""
         return self.test in ("{x} > 0", "{x} > -1", "{x} != 0")
 
     def holds(self, operand: Any, first: Any) -> Any:
-        """The test of an operand, element by element."""
+        """Evaluate the test elementwise."""
         return _TESTS[self.test](operand, first)
 
     def is_regular(self, *operands: Any) -> Any:
-        """Where the derivative is finite, element by element; of what overflows, where the operand isn't large."""
+        """Return where the derivative is finite; for operations that overflow, where the operand is small."""
         operand = operands[self.operand]
         return abs(operand) < _LARGE if self.overflows else self.holds(operand, operands[0])
 
@@ -89,19 +89,19 @@ _LIMITS: dict[str, Callable[[Any], Any]] = {
     "jnp.sign({x}) * jnp.pi / 2": lambda x: jnp.sign(x) * jnp.pi / 2,
     "jnp.where({x} > 0, 0, jnp.pi)": lambda x: jnp.where(x > 0, 0, jnp.pi),
 }
-# At the value 0 of a sum of squares the root's derivative is infinite, and that of the squares 0: the product is NaN.
+# Where a sum of squares is 0 the root's derivative is infinite, and that of the squares 0: the product is NaN.
 ENDS = ("sqrt", "pow", "acos", "asin", "atan2", "cbrt", "acosh")
 
 
 def _is_infinite(equation: Equation, i: int, operand: Any) -> bool:
-    """Whether an operand is a factor that is infinite: `x * inf`, or `x / 0`."""
+    """Return True for an infinite literal factor: `x * inf`, or `x / 0`."""
     if not is_literal(operand) or np.ndim(operand.val) or np.asarray(operand.val).dtype.kind != "f":
         return False
     return not operand.val if equation.op == "div" and i == 1 else equation.op == "mul" and bool(np.isinf(operand.val))
 
 
 def singularity(equation: Equation) -> Singularity | None:
-    """Where an equation has no finite derivative; None if it has one everywhere."""
+    """Return where an equation has no finite derivative; None if there is no such place."""
     where = SINGULAR.get(equation.op)
     if equation.op in ("mul", "div"):
         infinite = next((i for i, operand in enumerate(equation.inputs) if _is_infinite(equation, i, operand)), None)
@@ -121,7 +121,7 @@ _MOST_INPUTS = 12
 _MOST_ARRAYS = 4
 LEAST = 1e-18  # float32 has its logarithm, its reciprocal, and the square of that
 _LARGEST_VALUE = 100_000  # elements of one value
-_LARGEST_PRODUCT = 4_096  # elements of what is multiplied as matrices, for it to be run some hundred times
+_LARGEST_PRODUCT = 4_096  # elements of a matrix product's operand: it is run some hundred times
 # Their results may be anything: they are inputs.
 _INPUTS = ("conv_general_dilated", "while", "scan", "cond", "sort", "custom_lin", "axis_index")
 _ENDS_IN = ("random", "threefry", "callback", "psum", "all_", "ppermute", "reduce_scatter", "sharding", "shard_map")
@@ -132,9 +132,9 @@ Key = tuple[int, Any]
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """A change to one equation that keeps its operand from where its derivative isn't finite."""
+    """Change to one equation that keeps its operand away from the singularity."""
 
-    equation: Equation  # the one to guard
+    equation: Equation  # equation to guard
     singularity: Singularity  # where its derivative isn't finite
     # what decides: `condition`, that of the choice; `operand`, the operand itself; `both`, the operand itself, and
     # where that isn't safe the result is the operation's own value there; `least`, nothing: the operand is never less
@@ -143,11 +143,11 @@ class Guard:
 
 
 class ValueSlice:
-    """The equations that a value is made of, back to the arguments or to what may be anything.
+    """Equations that compute a value, back to arguments or opaque operations.
 
     Args:
-        program: The traced program.
-        sink: The equation whose first output is the value.
+       program: Traced program.
+       sink: Equation whose first output is the value.
     """
 
     def __init__(self, program: Program, sink: Equation) -> None:
@@ -174,14 +174,14 @@ class ValueSlice:
 
     @property
     def can_run(self) -> bool:
-        """Whether all shapes are known and small enough to run it some hundred times."""
+        """True if all shapes are known and small enough for some hundred runs."""
         atoms = [atom for equation in self.equations for atom in (*equation.outputs, *equation.inputs)]
         avals = [atom.aval for atom in (*atoms, *(atom for _, atom in self.inputs.values()))]
         return 0 < len(self.inputs) <= _MOST_INPUTS and all(map(_is_small, avals))
 
     @property
     def is_chosen_by_an_input(self) -> bool:
-        """Whether the condition of its choice is an input itself."""
+        """True if the condition of the choice is an input."""
         body, atom = self.origin(self.sink.body, self.sink.inputs[0])
         return not is_literal(atom) and (id(body), atom) in self.inputs
 
@@ -196,16 +196,16 @@ class ValueSlice:
             self.literals += [float(number) for number in np.ravel(np.asarray(value))]
 
     def origin(self, body: Body, atom: Any) -> Place:
-        """Where a value comes from, out of plain calls and into them, but not into functions with own derivatives."""
+        """Follow a value through plain calls, but not into functions with custom derivatives."""
         return self.program.origin(body, atom, own_rules=False)
 
     def run(self, values: Sequence[Any], guards: Sequence[Guard] = ()) -> Any:
-        """The value, for values of the inputs, traced or not, with some equations guarded."""
+        """Return the value for given inputs, traced or not, with some equations guarded."""
         given: dict[Key, Any] = dict(zip(self.inputs, values, strict=True))
         return _Run(self, given, {guard.equation: guard for guard in guards}).output(self.sink, 0)
 
     def operands(self, values: Sequence[Any], equations: Sequence[Equation]) -> list[list[Any]]:
-        """The operands of some of its equations, for values of the inputs."""
+        """Return the operands of some equations for given inputs."""
         run = _Run(self, dict(zip(self.inputs, values, strict=True)), {})
         return [run.operands(equation) for equation in equations]
 
@@ -252,7 +252,7 @@ class _Run:
         if guard.kind == "condition":
             choice = self.sliced.sink
             test = jnp.asarray(self.value(choice.body, choice.inputs[0])).astype(bool)
-            # Which of the branches the equation is in decides which way round the condition is.
+            # In the false branch the condition is inverted.
             test = test if in_branch(self.sliced, equation, choice.inputs[2]) else ~test
             if jnp.broadcast_shapes(test.shape, operand.shape) != operand.shape:
                 raise ValueError("the condition is larger than the operand")
@@ -267,7 +267,7 @@ class _Run:
 
 
 def in_branch(sliced: ValueSlice, equation: Equation, branch: Any) -> bool:
-    """Whether an operand of a slice's sink is made by an equation."""
+    """Return True if an equation contributes to a branch of the slice's choice."""
     waiting, seen = [(sliced.sink.body, branch)], set[Equation]()
     while waiting:
         body, atom = sliced.origin(*waiting.pop())

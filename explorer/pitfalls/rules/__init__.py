@@ -1,1 +1,1 @@
-"""One file per rule; each has its `RULE`, and `explorer.pitfalls.rule.all_rules` finds it."""
+"""Rules, one file per rule or family. `explorer.pitfalls.rule.all_rules` finds each `Rule` in them."""

@@ -1,4 +1,4 @@
-"""Changing what was passed: JAX hands a function copies of lists and dicts, and arrays that can't be changed."""
+"""Changes to arguments: JAX passes copies of lists and dicts, and its arrays can't be changed in place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from explorer.capture.safe_reading import class_name, is_users_object, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
-from explorer.pitfalls.evidence import Evidence, passed_values
+from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, root_of
 from explorer.pitfalls.outside import Write, write_of
 from explorer.pitfalls.rule import rule
@@ -29,7 +29,7 @@ _SHARING = frozenset(("asarray", "device_put", "from_dlpack"))
 
 @rule("argument-mutation", "EX011", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
 def argument_mutation(evidence: Evidence) -> Iterator[Finding]:
-    """A compiled function can't change what it was passed."""
+    """A compiled function can't change its caller's arguments."""
     yield from _containers(evidence)
     yield from _arrays(evidence)
     yield from _in_place(evidence)
@@ -40,7 +40,7 @@ def _containers(evidence: Evidence) -> Iterator[Finding]:
     seen: set[Span] = set()
     for change in evidence.argument_changes:
         if id(change.holder) in evidence.before.holders or change.holder is None:
-            continue  # it can be reached by name too: `state-write` says so
+            continue  # reachable by name too: `state-write` reports it
         write = write_of(evidence, change)
         if write is None or write.span in seen or _is_returned(evidence, change):
             continue
@@ -49,7 +49,7 @@ def _containers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_returned(evidence: Evidence, change: Change) -> bool:
-    # flax.nnx.jit returns what is in nnx's modules beside the result.
+    # flax.nnx.jit also returns the content of nnx's modules.
     is_carried_back = _is_of_nnx(evidence.target) and _is_of_nnx(change.holder)
     function = _own(evidence)
     return is_carried_back or (function is not None and _gives_back(function, root_of(change.path)))
@@ -72,7 +72,7 @@ def _gives_back(function: FunctionSource, name: str) -> bool:
 
 
 def _whole(node: ast.AST) -> Iterator[str]:
-    """The names in an expression that its value holds whole: of `(state, state["n"])` that is `state`."""
+    """Yield the names that an expression's value contains whole: `state` for `(state, state["n"])`."""
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Starred, ast.IfExp)) or _holds(node):
@@ -81,7 +81,7 @@ def _whole(node: ast.AST) -> Iterator[str]:
 
 
 def _holds(node: ast.AST) -> bool:
-    """Whether it is a call that keeps what it is given: `dict(state)`, `State(…)`, `replace(state, …)`."""
+    """Return True for a call that keeps its arguments: `dict(state)`, `State(…)`, `replace(state, …)`."""
     called = node.func if isinstance(node, ast.Call) else node if isinstance(node, ast.keyword) else None
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     return isinstance(node, ast.keyword) or name in ("dict", "list", "tuple", "replace", "copy") or name[:1].isupper()
@@ -106,13 +106,13 @@ def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
         + ("gone" if change.after is ... else "another" if change.before is not ... else "new"),
         fix=f"return {root}, and write {root} = {evidence.name}(…) where it is called; or "
         + _copied(evidence, change, root),
-        # Taking an item out of a batch is often all that is meant, and works on the copy.
+        # Removing an item from a batch is often intended, and works on the copy.
         severity="note" if change.after is ... else None,
     )
 
 
 def _is_copied(evidence: Evidence, holder: Any) -> bool:
-    """Whether JAX took an object of its kind apart, and made the one that the function has of the parts."""
+    """Return True if JAX flattened an object of this class, so that the function has a copy."""
     tree = getattr(evidence.traced, "in_tree", None)
     waiting: list[Any] = [] if tree is None else [tree]
     while waiting:
@@ -135,7 +135,7 @@ def _copied(evidence: Evidence, change: Change, root: str) -> str:
 
 
 def _arrays(evidence: Evidence) -> Iterator[Finding]:
-    """`x[0] = 1`: the trace ended there."""
+    """Yield a finding if the trace ended at `x[0] = 1`."""
     error, step = evidence.error, evidence.failed_step
     if step is None or type(error) is not TypeError or not any(text in str(error) for text in _REFUSED):
         return
@@ -165,7 +165,7 @@ def _assignment(function: FunctionSource, span: Span) -> tuple[ast.Assign | ast.
 
 
 def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
-    """`x = x.at[i].set(v)`, with the user's names; words where `x` isn't the function's own name."""
+    """Return `x = x.at[i].set(v)` with the user's names, or words if `x` isn't a local name."""
     owner, index, value = (function.source(part) for part in (target.value, target.slice, node.value))
     method = "set" if isinstance(node, ast.Assign) else _ADDING.get(type(node.op), "")
     if not method and isinstance(node, ast.AugAssign):
@@ -177,7 +177,7 @@ def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.
 
 
 def _held(function: FunctionSource, node: ast.expr, owner: str, changed: str) -> str:
-    """What is to hold a changed array. Assigned to, a name from outside would be the function's own from its start."""
+    """Return how to keep a changed array. Assigning a name from outside would make it local from the start."""
     if not isinstance(node, ast.Name):
         return (
             f"{changed} makes a changed array: give it a name of its own, and return it where `{owner}` should have it"
@@ -189,9 +189,9 @@ def _held(function: FunctionSource, node: ast.expr, owner: str, changed: str) ->
 
 
 def _in_place(evidence: Evidence) -> Iterator[Finding]:
-    """`stats *= 0.9` of a NumPy array that was passed: NumPy changes it for the caller, and JAX makes another."""
+    """Yield findings for `stats *= 0.9` on a passed NumPy array: NumPy changes the caller's, JAX makes another."""
     function = _own(evidence)
-    passed = {path: value for path, value in passed_values(evidence) if type(value) is np.ndarray and value.ndim}
+    passed = {path: value for path, value in evidence.passed if type(value) is np.ndarray and value.ndim}
     for node in _first_in_place(function, passed) if function is not None and passed else ():
         name = node.target.id
         if function is not None and function.reached(node) and not _gives_back(function, name):
@@ -206,7 +206,7 @@ def _in_place(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _first_in_place(function: FunctionSource, names: Container[str]) -> Iterator[Any]:
-    """The `x *= …` of parameters which are given nothing else before: then the name stands for that."""
+    """Yield the `x *= …` on parameters that weren't assigned before."""
     stored = sorted(function.walk(ast.Name), key=lambda name: (name.lineno, name.col_offset), reverse=True)
     first = {name.id: name for name in stored if not isinstance(name.ctx, ast.Load)}
     for node in function.walk(ast.AugAssign):
@@ -216,9 +216,10 @@ def _first_in_place(function: FunctionSource, names: Container[str]) -> Iterator
 
 
 def _shared(evidence: Evidence) -> Iterator[Finding]:
-    """A NumPy array from outside that JAX may not have copied."""
-    for call, function, node in evidence.call_nodes("jax."):
-        if call.callee.rpartition(".")[2] not in _SHARING or not node.args:
+    """Yield findings for NumPy arrays from outside that JAX may not have copied."""
+    for call, function, node in evidence.calls:
+        is_sharing = call.callee.startswith("jax.") and call.callee.rpartition(".")[2] in _SHARING
+        if not is_sharing or function is None or node is None or not node.args:
             continue
         value = function.value(node.args[0])
         if type(value) is np.ndarray and value.flags.writeable and value.ndim:

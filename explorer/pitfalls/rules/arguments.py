@@ -29,9 +29,9 @@ _REFUSED = re.compile(r"(\w+) requires ndarray or scalar arguments, got <class '
 
 @rule("list-of-scalars", "EX024", "warning", "pytrees.html", passive=True)
 def list_of_scalars(evidence: Evidence) -> Iterator[Finding]:
-    """A list of Python numbers is as many arguments as it has numbers.
+    """A list of Python numbers becomes one argument per number.
 
-    A long list of Python numbers as an argument: each of them is an argument of the program for itself.
+    Each number of a long list is traced, converted and passed separately on every call.
     """
     yield from _refused(evidence)
     for one in evidence.call_arguments:
@@ -49,7 +49,7 @@ def list_of_scalars(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _refused(evidence: Evidence) -> Iterator[Finding]:
-    """`jnp.sum([1, 2, 3])`: JAX takes no lists where NumPy does, for each number would be an argument for itself."""
+    """Yield a finding for `jnp.sum([1, 2, 3])`: JAX refuses lists, since each number would be an argument."""
     match, step = _REFUSED.search(str(evidence.error)), evidence.failed_step
     if match is None or step is None or type(evidence.error) is not TypeError:
         return
@@ -85,7 +85,7 @@ def _inner(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _numbers(value: Any) -> int:
-    """How many numbers a list of nothing else has, one of lists all of theirs; 0 for one with anything else in it."""
+    """Return the count of numbers in a list of numbers, or of equal-length lists of numbers; 0 for others."""
     if all(is_exactly(item, *_NUMBERS) for item in value):
         return len(value)
     if all(is_exactly(row, list, tuple) and row and all(is_exactly(item, *_NUMBERS) for item in row) for row in value):
@@ -95,16 +95,16 @@ def _numbers(value: Any) -> int:
 
 @rule("weak-type", "EX015", "warning", "type_promotion.html#weak-types", passive=True)
 def weak_type(evidence: Evidence) -> Iterator[Finding]:
-    """A value comes back with another type than it was passed with, and the next call compiles again.
+    """A value is returned with another type than it was passed with, so the next call recompiles.
 
-    State whose type a function changes: a Python number goes in, an array comes out, and the next call recompiles.
+    A typical case is state that starts as a Python number: the function returns an array of another type.
     """
     program = evidence.program
     ends = (*program.main.raw.invars, *program.main.raw.outvars)
     if not any(getattr(one.aval, "weak_type", False) for one in ends):
         return
     arguments = list(_arguments(evidence))
-    # Two numbers that become two numbers may be any two: state has names, or arrays.
+    # Two plain numbers need not be state: state has names, or arrays.
     several = {
         argument.path for argument in arguments if len(argument.leaves) > 1 and any(map(_is_distinct, argument.leaves))
     }
@@ -159,6 +159,6 @@ def _structure(tree: Any) -> object:
 
 
 def _leaf(path: str, aval: Any) -> Leaf:
-    # What a library adds to JAX's types, as flax's Variable, need have no shape.
+    # Types of libraries, such as flax's Variable, may have no shape.
     shape = tuple(size if isinstance(size, int) else str(size) for size in getattr(aval, "shape", ()))
     return Leaf(path, shape, str(getattr(aval, "dtype", aval)), bool(getattr(aval, "weak_type", False)))

@@ -1,4 +1,4 @@
-"""Rules about clocks: those that a trace reads, and those around the call of a compiled function."""
+"""Rules about clocks that are read while tracing, and around calls of compiled functions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _TIMES = (
 
 @rule("impure-time", "EX002", "warning", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
 def impure_time(evidence: Evidence) -> Iterator[Finding]:
-    """A clock that a compiled function asks stands still: it shows the time of the trace.
+    """A clock in a compiled function always shows the time of the trace.
 
-    Clocks: what they show while the function is traced is a constant of the compiled program.
+    The time that was read while tracing is a constant of the compiled program.
     """
-    # What measures jitted functions is no function to compile: `async-timing` looks at it.
+    # A function that measures jitted functions isn't meant to be compiled: `async-timing` checks it.
     measuring = {id(call) for _, *clocks, _ in timed_calls(evidence) for call in clocks}
-    for call, function in evidence.calls(*_TIMES):
-        if id(call) in measuring:
+    for call, function, _ in evidence.calls:
+        if call.callee not in _TIMES or id(call) in measuring:
             continue
         name = call.callee.removeprefix("datetime.")
         moment = datetime.fromtimestamp(evidence.started).strftime("%H:%M:%S on %Y-%m-%d")
@@ -46,7 +46,7 @@ def impure_time(evidence: Evidence) -> Iterator[Finding]:
             fix=f"ask {name}() outside of {evidence.name}, and pass it as an argument; to measure, ask it before and "
             f"after jax.block_until_ready({evidence.name}(…))",
         )
-    for call, function in evidence.calls("time.sleep"):
+    for call, function in [(call, at) for call, at, _ in evidence.calls if call.callee == "time.sleep"]:
         yield impure_time.finding(
             f"time.sleep() waits while {evidence.name} is traced, and in no call after that",
             at=(function, call.span),
@@ -60,9 +60,9 @@ _MEASURING = tuple(f"time.{clock}{unit}" for clock in ("time", "perf_counter", "
 
 @rule("async-timing", "EX031", "warning", "async_dispatch.html")
 def async_timing(evidence: Evidence) -> Iterator[Finding]:
-    """JAX computes while Python goes on: a clock that doesn't wait for the result measures the start of a call.
+    """A clock that doesn't wait for the result measures only the start of a call.
 
-    A clock around the call of a jitted function: the call returns before the device has computed anything.
+    A jitted function returns before the device has computed anything.
     """
     for function, _, stop, jitted in timed_calls(evidence):
         if jitted is None:
@@ -78,17 +78,17 @@ def async_timing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call, ast.Call | None]]:
-    """Where a function that isn't compiled itself asks a clock before and after it calls jitted ones.
+    """Find functions that aren't compiled and read a clock before and after a jitted call.
 
     Yields:
-        The function, the two calls of the clock, and a jitted call between them that nothing waits for, or None.
+       The function, the two clock calls, and a jitted call between them whose result isn't awaited, or None.
     """
-    if is_jitted(evidence.target):
-        return
     by_function: dict[int, tuple[FunctionSource, list[Call]]] = {}
-    for call, function in evidence.calls(*_MEASURING):
-        if function is not None:
+    for call, function, _ in evidence.calls:
+        if function is not None and call.callee in _MEASURING:
             by_function.setdefault(id(function), (function, []))[1].append(call)
+    if not by_function or is_jitted(evidence.target):
+        return
     for function, clocks in by_function.values():
         for start, stop in pairwise(sorted(clocks, key=lambda one: one.span)):
             between = _calls_between(function, start, stop)
@@ -99,6 +99,6 @@ def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call
 
 
 def _calls_between(function: FunctionSource, start: Call, stop: Call) -> list[ast.Call]:
-    """In the order of their ends, which is that in which they are made."""
-    calls = sorted(function.walk(ast.Call), key=lambda node: Span.of(node)[2:])
+    """Return the calls between two clocks, ordered by their ends, which is the order of execution."""
+    calls = sorted(function.calls, key=lambda node: Span.of(node)[2:])
     return [node for node in calls if start.span[2:] < Span.of(node)[2:] < stop.span[2:]]

@@ -1,4 +1,4 @@
-"""Rules about values and sizes that Python asks for while they are traced."""
+"""Rules about values and sizes that Python needs while tracing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from explorer.pitfalls.rule import rule
 
 @rule("concretization", "EX009", "error", "errors.html", passive=True)
 def concretization(evidence: Evidence) -> Iterator[Finding]:
-    """Python asks for the value of something that has none while it is traced.
+    """Python needs the value of a traced array, which has none.
 
-    `if`, `float()`, `range()` and their like on a traced value: the trace ends there, for it has no value yet.
+    `if`, `float()`, `range()` and similar uses end the trace, because a traced array has no value yet.
     """
     error = evidence.error
     refused = refusal(error) if error is not None else None
@@ -37,12 +37,12 @@ def concretization(evidence: Evidence) -> Iterator[Finding]:
 
 
 def needs_size(error: BaseException) -> bool:
-    """Whether it is the size of a result that depends on values: a boolean mask, `nonzero` without `size=`."""
+    """Return True if the size of a result depends on values: a boolean mask, `nonzero` without `size=`."""
     return isinstance(error, jax.errors.NonConcreteBooleanIndexError) or "size argument" in str(error)
 
 
 def refused_at(refused: Refusal) -> dict[str, Any]:
-    """The piece of the user's text that asked for a value."""
+    """Return the location of the expression that needed a value."""
     if refused.step is None or refused.span is None:
         return {}
     return span_location(refused.step.file, refused.span)
@@ -55,10 +55,9 @@ def _evidence(error: BaseException, refused: Refusal) -> str:
 
 @rule("boolean-mask", "EX010", "error", "notebooks/Common_Gotchas_in_JAX.html#dynamic-shapes", passive=True)
 def boolean_mask(evidence: Evidence) -> Iterator[Finding]:
-    """The size of an array depends on values, which a compiled program can't have.
+    """The size of an array depends on values, which a compiled program doesn't allow.
 
-    x[mask], and nonzero, unique, where(condition) without a size: a compiled program's shapes can't depend on
-    values.
+    Examples are x[mask], and nonzero, unique or where(condition) without a size.
     """
     error = evidence.error
     refused = refusal(error) if error is not None and needs_size(error) else None
@@ -81,9 +80,9 @@ def boolean_mask(evidence: Evidence) -> Iterator[Finding]:
     passive=True,
 )
 def symbolic_equality(evidence: Evidence) -> Iterator[Finding]:
-    """Whether a symbolic dimension equals a number is answered once for all sizes.
+    """A comparison of a symbolic dimension with a number is decided once for all sizes.
 
-    `if n == 1` for a symbolic dimension: False without a word, though it may be 1, and the other branch is traced.
+    `if n == 1` is silently False for a symbolic dimension, even though the size may be 1.
     """
     reported: set[tuple[str, str, int]] = set()
     for test in evidence.undecided:

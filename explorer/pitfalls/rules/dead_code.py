@@ -1,4 +1,4 @@
-"""What a function computes and doesn't use, and arguments that it doesn't compute with."""
+"""Computations whose result is unused, and arguments that are unused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MANY = 20  # equations
 
 @rule("dead-code", "EX026", "note", "jit-compilation.html", passive=True)
 def dead_code(evidence: Evidence) -> Iterator[Finding]:
-    """No result depends on what is computed, or on an argument."""
+    """No result depends on a computation, or on an argument."""
     used, dead = liveness(evidence.program)
     yield from _lines(evidence.program, dead)
     yield from _arguments(evidence, used)
@@ -48,10 +48,10 @@ class _Line:
 
 
 def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
-    """The lines that compute much of which nothing is used."""
+    """Yield findings for lines that compute much and whose results are unused."""
     lines: dict[tuple[str, int], _Line] = {}
     for equation in reversed(dead):
-        # A derivative computes the function's value too, used or not.
+        # A derivative also computes the function's value, even if unused.
         frame = program.frame(equation) if "jvp" not in equation.transform else None
         if frame is not None:
             lines.setdefault((frame.file, frame.line), _Line(frame)).equations.append(equation)
@@ -87,7 +87,7 @@ def _within(equation: Equation) -> Iterator[Equation]:
 
 def _arguments(evidence: Evidence, used: set[Any]) -> Iterator[Finding]:
     arguments = evidence.arguments
-    # State that isn't used yet is there to be kept.
+    # Unused state is declared to be kept.
     state = len(jax.tree.leaves(evidence.traced.args_info[0][0])) if evidence.captured and arguments else 0
     by_root: dict[str, list[Argument]] = defaultdict(list)
     for argument in arguments[state:]:

@@ -1,4 +1,4 @@
-"""Rules about donated arguments: those that are used again, and those that no result can take the memory of."""
+"""Rules about donated arguments that are used again, or whose memory no result can reuse."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from explorer.pitfalls.evidence import (
     Argument,
     Evidence,
     parameter_location,
-    passed_values,
     reachable_values,
     source_of_target,
 )
 from explorer.pitfalls.function_source import FunctionSource, root_of, span_location
-from explorer.pitfalls.jits import jit_target
 from explorer.pitfalls.rule import rule
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -33,22 +31,22 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 def donated_reuse(evidence: Evidence) -> Iterator[Finding]:
     """A donated array can't be used after the call.
 
-    A donated array that is used again: the call may have written over it, and JAX deletes it.
+    The call may overwrite the array's memory, and JAX deletes the array.
     """
     donated = {argument.path for argument in evidence.arguments if argument.donated}
     if donated:
         yield from _twice(evidence, donated)
         yield from _captured(evidence, donated)
         yield from _after(evidence, {root_of(path) for path in donated})
-    if not evidence.is_jitted:  # inside of a program a call donates nothing
+    if not evidence.is_jitted:  # inside a compiled program a call donates nothing
         for function in evidence.functions:
-            for call in function.walk(ast.Call):
-                yield from _inside(evidence, function, call)
+            for call, jitted in function.jitted.items():
+                yield from _inside(evidence, function, call, jitted)
 
 
-def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Iterator[Finding]:
-    """What a function gives to a call that donates it, and gives it again or reads after."""
-    positions, keywords = donated_arguments(jit_target(function, call))
+def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call, jitted: Any) -> Iterator[Finding]:
+    """Yield findings for arrays that a function donates to a call and then passes again or reads."""
+    positions, keywords = donated_arguments(jitted)
     passed = [(i in positions, node) for i, node in enumerate(call.args)]
     passed += [(keyword.arg in keywords, keyword.value) for keyword in call.keywords]
     names = [(is_donated, node.id) for is_donated, node in passed if isinstance(node, ast.Name)]
@@ -81,7 +79,7 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Ite
 def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     paths: dict[int, str] = {}
     pairs_of: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for path, value in passed_values(evidence):
+    for path, value in evidence.passed:
         if not is_a(value, jax.Array):
             continue
         before = paths.setdefault(id(value), path)
@@ -100,9 +98,9 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
 
 
 def _captured(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
-    """A donated array is also what the function has by a name of its own."""
+    """Yield findings for donated arrays that the function also reads by name."""
     consts = {id(const) for body in evidence.program.bodies for const in body.consts.values()}
-    passed = {id(value): path for path, value in passed_values(evidence) if path in donated and id(value) in consts}
+    passed = {id(value): path for path, value in evidence.passed if path in donated and id(value) in consts}
     names = {id(value): name for name, value in reversed(reachable_values(evidence).items())} if passed else {}
     for address, path in passed.items():
         name = names.get(address, "a value from outside")
@@ -116,7 +114,7 @@ def _captured(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
 
 
 def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
-    """The text after a call reads what was donated: in the function's file, or in the caller's."""
+    """Yield findings for reads of donated arrays after a call, in the function's file or the caller's."""
     function, caller = source_of_target(evidence), users_frame()
     spaces: list[tuple[str, Mapping[str, Any]]] = []
     parameters: Sequence[str] = ()
@@ -167,7 +165,7 @@ def _donated_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -
 
 
 def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
-    """Where a name is next read after a call, before it is given another value; None if nowhere for certain."""
+    """Return the next read of a name after a call, before another assignment; None if there is none for certain."""
     statement = next((node for node in reversed(way) if isinstance(node, ast.stmt)), None)
     if statement is not None and _stores(statement, name):  # state = step(state)
         return None
@@ -193,7 +191,7 @@ def _stores(node: ast.AST, name: str) -> bool:
 
 
 def _next(node: ast.AST, name: str) -> ast.Name | None:
-    """The first time that a statement names something, in the order in which it runs: an assignment's value first."""
+    """Return a statement's first use of a name in order of execution: an assignment's value first."""
     is_value_first = isinstance(node, (ast.Assign, ast.AnnAssign))
     return min(
         (one for one in _names(node) if one.id == name),
@@ -211,9 +209,9 @@ def _names(node: ast.AST) -> Iterator[ast.Name]:
 
 @rule("unusable-donation", "EX020", "warning", "buffer_donation.html", passive=True)
 def unusable_donation(evidence: Evidence) -> Iterator[Finding]:
-    """A donated argument can only be used for a result of the same shape and dtype.
+    """A donated argument can only be reused by a result of the same shape and dtype.
 
-    A donated argument that no result can be written over: it is gone after the call, and no memory is saved.
+    Without such a result no memory is saved, and the argument is deleted after the call.
     """
     program = evidence.program
     arguments = evidence.arguments
@@ -234,11 +232,11 @@ def unusable_donation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
-    """The arguments without a result, paired as JAX does when it lowers: by shape and dtype first, then by size."""
+    """Return the donated arguments without a result, paired as JAX does on lowering: by type, then by size."""
     if not donated:
         return donated
     used = {id(operand) for equation in raw.eqns for operand in equation.invars} | set(map(id, raw.outvars))
-    # JAX leaves out arguments that nothing uses, and keeps their arrays.
+    # JAX drops unused arguments, and keeps their arrays.
     donated = [argument for argument in donated if id(argument.variable) in used]
     free = [variable.aval for variable in raw.outvars]
     for key in (_type, _bytes):
@@ -258,7 +256,7 @@ def _type(aval: Any) -> str:
 
 
 def _bytes(aval: Any) -> str:
-    """Equal for arrays of as many bytes; of as many elements, where the size of one isn't known."""
+    """Return a key that is equal for arrays of equal size in bytes, or of equal element count if unknown."""
     try:
         return str(aval.size * aval.dtype.itemsize)
     except (AttributeError, TypeError):  # of an extended dtype, such as that of keys

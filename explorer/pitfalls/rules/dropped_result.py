@@ -1,13 +1,12 @@
-"""A functional update that is dropped: `x.at[0].set(1.)` makes another array, and leaves `x` as it was."""
+"""Functional updates whose result is dropped: `x.at[0].set(1.)` returns a new array, and leaves `x` unchanged."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from explorer.capture.safe_reading import attributes, callee_name
-from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name
@@ -15,12 +14,12 @@ from explorer.pitfalls.jits import is_users_jitted
 from explorer.pitfalls.rule import rule
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))
-# Of these a result is all that there is: they are called for nothing else. `jax.tree.map` may be, for what it calls.
+# These are called for their result only. `jax.tree.map` may be called for side effects.
 _MODULES = ("jax._src.random.", "jax.random.", "jax._src.numpy.", "jax._src.nn.", "jax._src.ops.", "jax._src.lax.")
-_CONTROL_FLOW = "jax._src.lax.control_flow."  # what these call may print, or be there to be traced
+_CONTROL_FLOW = "jax._src.lax.control_flow."  # their callees may have side effects, or be called to be traced
 _FUNCTIONS = ("equinox._tree.tree_at", "equinox._update.apply_updates", "jax._src.prng.")
 _MAPS = ("jax._src.tree_util.tree_map", "jax._src.tree.map")
-# They raise where their arguments don't fit, and some call them for that.
+# These raise for invalid arguments, and may be called as a check.
 _CHECKS = frozenset(
     ("broadcast_shapes", "broadcast_to", "broadcast_arrays", "result_type", "promote_types", "can_cast")
 )
@@ -28,36 +27,30 @@ _METHODS = frozenset(("apply_gradients", "replace", "_replace"))
 _LIBRARIES = ("flax.", "collections.", "jax.", "optax.", "equinox.", "chex.", "dataclasses.")
 
 
-_Callees = dict[tuple[str, Span], str]  # what was called, with its module, by file and place of the call
-
-
 @rule("dropped-result", "EX030", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
 def dropped_result(evidence: Evidence) -> Iterator[Finding]:
-    """An array is never changed in place: an update gives a changed copy, and one that nothing takes is lost."""
-    callees = _recorded(evidence)
+    """Arrays are never changed in place: an update returns a changed copy, which is lost if nothing uses it."""
+    recorded = {node: _name(call.callee, call.receiver) for call, _, node in evidence.calls if node is not None}
     for function in evidence.functions:
         unread = _unread(function)
-        for node in function.walk(ast.Expr, ast.Assign):
+        for node in (*function.by_type[ast.Expr], *function.by_type[ast.Assign]):
             call = node.value
-            if isinstance(call, ast.Call) and function.reached(call) and _is_dropped(function, node, unread, callees):
+            if isinstance(call, ast.Call) and _is_dropped(function, node, unread, recorded) and function.reached(call):
                 yield _finding(evidence, function, node, call)
 
 
-def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], callees: _Callees) -> bool:
-    """Whether nothing takes what a call returns that is a statement, or all of an assignment."""
+def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], recorded: Mapping[ast.Call, str]) -> bool:
+    """Return True if the result of a call is discarded, as a statement or in names that nothing reads."""
     call: ast.Call = node.value
-    if isinstance(node, ast.Expr):
-        return _is_update(function, call, callees) or _is_computed(function, call, callees)
-    names = _names(node.targets, last_name(call.func) == "update")
-    return bool(names) and unread.issuperset(names) and _is_update(function, call, callees)
-
-
-def _recorded(evidence: Evidence) -> _Callees:
-    return {(call.code.co_filename, call.span): _name(call.callee, call.receiver) for call, _ in evidence.calls()}
+    names = [] if isinstance(node, ast.Expr) else _names(node.targets, last_name(call.func) == "update")
+    if isinstance(node, ast.Assign) and not (names and unread.issuperset(names)):
+        return False
+    callee = _callee(function, call, recorded)
+    return _is_update(call, callee) or (isinstance(node, ast.Expr) and _is_computed(function, call, callee))
 
 
 def _name(callee: str, receiver: Any) -> str:
-    """The name of a callable with its module; of a jitted function, that of what was jitted."""
+    """Return a callable's qualified name, for a jitted function that of the wrapped function."""
     for _ in range(8):  # a wrapper around a wrapper
         inner = attributes(receiver).get("__wrapped__") if callee.endswith(".__call__") else None
         if inner is None:
@@ -66,19 +59,17 @@ def _name(callee: str, receiver: Any) -> str:
     return callee
 
 
-def _callee(function: FunctionSource, call: ast.Call, callees: _Callees) -> str:
-    recorded = callees.get((function.file, Span.of(call)), "")
+def _callee(function: FunctionSource, call: ast.Call, recorded: Mapping[ast.Call, str]) -> str:
     value = function.resolve(call.func)
-    if is_users_jitted(value):  # what is jitted may be JAX's, but who calls it for nothing may measure or warm it up
+    if is_users_jitted(value):  # may be called to warm up or measure
         return ""
-    return recorded if value is ... else _name(*callee_name(value))
+    return recorded.get(call, "") if value is ... else _name(*callee_name(value))
 
 
-def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
-    """Whether a call gives an updated copy, or new keys, which is of no use but to who takes it."""
+def _is_update(call: ast.Call, callee: str) -> bool:
+    """Return True if a call returns an updated copy or new keys, so that its result matters."""
     if _updated(call) is not None:
         return True
-    callee = _callee(function, call, callees)
     last = callee.rpartition(".")[2]
     if last in _METHODS:
         return callee.startswith(_LIBRARIES)
@@ -86,12 +77,11 @@ def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> b
     return is_optax or callee in _FUNCTIONS or (callee.startswith(("jax._src.random.", "jax.random.")))
 
 
-def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
-    """Whether a call that is a statement does nothing but compute what nobody takes."""
-    callee = _callee(function, call, callees)
+def _is_computed(function: FunctionSource, call: ast.Call, callee: str) -> bool:
+    """Return True if a call only computes a result."""
     if callee in _MAPS:
         mapped = call.args[0] if call.args else None
-        # One that gives a constant is called to see whether trees have the same structure.
+        # A map to a constant checks that trees have the same structure.
         is_constant = isinstance(mapped, ast.Lambda) and isinstance(mapped.body, ast.Constant)
         return isinstance(mapped, ast.Lambda) and not is_constant and _is_pure(function, mapped.body)
     is_pure = callee.startswith(_MODULES) and not callee.startswith(_CONTROL_FLOW)
@@ -103,11 +93,11 @@ def _is_pure(function: FunctionSource, body: ast.expr) -> bool:
     calls = [part for part in parts if isinstance(part, ast.Call)]
     if any(isinstance(part, ast.NamedExpr) for part in parts):
         return False
-    return all(function.callee(part).startswith(("jax.", "jaxlib.")) or _updated(part) is not None for part in calls)
+    return all(function.callees[part].startswith(("jax.", "jaxlib.")) or _updated(part) is not None for part in calls)
 
 
 def _updated(call: ast.Call) -> ast.expr | None:
-    """`x` of `x.at[…].set(…)`; None for another call."""
+    """Return `x` for `x.at[…].set(…)`; None for other calls."""
     match call.func:
         case ast.Attribute(attr=method, value=ast.Subscript(value=ast.Attribute(attr="at", value=array))):
             return array if method in _UPDATES else None
@@ -116,11 +106,11 @@ def _updated(call: ast.Call) -> ast.expr | None:
 
 
 def _names(targets: list[ast.expr], first: bool) -> list[str]:
-    """The names that are all that an assignment sets; none if it sets more than names, or they mean to be unused.
+    """Return the names that an assignment sets, if it sets nothing else and they aren't marked as unused.
 
     Args:
-        targets: Of the assignment.
-        first: Whether the first of several is what counts: of Optax, `updates, state = optimizer.update(…)`.
+       targets: Targets of the assignment.
+       first: Count the first name only, as in Optax's `updates, state = optimizer.update(…)`.
     """
     parts = [part for one in targets for part in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
     parts = parts[:1] if first else parts
@@ -129,7 +119,7 @@ def _names(targets: list[ast.expr], first: bool) -> list[str]:
 
 
 def _unread(function: FunctionSource) -> frozenset[str]:
-    """The names of a function that nothing in it reads, nor any function inside of it."""
+    """Return the names that neither a function nor its inner functions read."""
     parts = [part for part in ast.walk(function.node) if isinstance(part, ast.Name)]
     read = {part.id for part in parts if not isinstance(part.ctx, ast.Store)}
     return frozenset(part.id for part in parts) - read - function.declared
@@ -143,7 +133,7 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
             updated = inner
         name = function.source(updated)
         message = f"`{text}` makes a changed copy of `{name}` that nothing uses: `{name}` itself stays as it was"
-        # A name from outside would become another one if it were assigned here, and an attribute would keep a tracer.
+        # Assigning a name from outside would make it local, and an attribute would keep a tracer.
         is_own = isinstance(updated, ast.Name) and updated.id in function.locals
         whole = function.short(call, 200)
         fix = f"{name} = {whole}" if is_own else f"return {whole}, and set {name} to it where this is called"
@@ -163,7 +153,7 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
 
 
 def _new_keys(function: FunctionSource, call: ast.Call) -> str:
-    """How to take what `split` and `fold_in` make, by the key's own name: whoever draws with it then has a new one."""
+    """Return how to keep the keys of `split` and `fold_in`, under the key's own name if it has one."""
     text, key = function.short(call), next((_own_name(function, given) for given in call.args), "")
     if last_name(call.func) == "fold_in":
         return f"{key} = {text}" if key else f"subkey = {text}, and draw with that"

@@ -1,4 +1,4 @@
-"""f-strings and str() of traced values: the text says `JitTracer(float32[3])`, not the numbers."""
+"""f-strings and str() of traced values: the text contains `JitTracer(float32[3])`, not the numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from explorer.pitfalls.function_source import FunctionSource, last_name
 from explorer.pitfalls.rule import rule
 
 _STRINGS = ("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
-# Of which `impure-print` says that they run only while tracing.
+# `impure-print` reports these.
 _PRINTING = ("builtins.print", "pprint.", "rich.print", "logging.", "warnings.", "_warnings.", "absl.logging.")
 
 _ERROR_TEXTS = ("error_if", "branched_error_if", "warn_if")  # equinox's and those made like them
@@ -24,23 +24,24 @@ _ERROR_TEXTS = ("error_if", "branched_error_if", "warn_if")  # equinox's and tho
 
 @rule("formatted-tracer", "EX029", "warning", "debugging/print_breakpoint.html")
 def formatted_tracer(evidence: Evidence) -> Iterator[Finding]:
-    """A text made of a traced value says what kind of tracer it is, and no numbers."""
+    """Text made from a traced value describes the tracer, and contains no numbers."""
     refused = list(_refused(evidence))
     yield from refused
     ended = {(one.file, one.line, one.column) for one in refused}
     for function in evidence.functions:
-        for node in function.walk(ast.JoinedStr, ast.Call, ast.BinOp):
-            pieces = [piece for piece in _formatted(function, node) if function.reached(node)]
-            is_minor = _is_minor(evidence, function, node) if pieces else None
+        for node in function.nodes:
+            pieces = _formatted(function, node)
+            # A text that ended the trace was never made.
+            if not pieces or (function.file, node.lineno, node.col_offset) in ended or not function.reached(node):
+                continue
+            is_minor = _is_minor(function, node)
             shown = _traced_pieces(evidence, function, pieces) if is_minor is not None else []
-            # A text that ended the trace was never made: it says nothing.
-            is_made = (function.file, node.lineno, node.col_offset) not in ended
-            if shown and is_made and any(map(function.reached, pieces)):
+            if shown and any(map(function.reached, pieces)):
                 yield _finding(evidence, function, node, shown, bool(is_minor))
 
 
 def _refused(evidence: Evidence) -> Iterator[Finding]:
-    """`f"{x:.2f}"`: the trace ended there."""
+    """Yield a finding if the trace ended at a format such as `f"{x:.2f}"`."""
     error, step = evidence.error, evidence.failed_step
     function = evidence.by_code.get(step.frame.f_code) if step is not None else None
     if step is None or function is None or type(error) is not TypeError or "__format__" not in str(error):
@@ -70,7 +71,7 @@ def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
             return [piece.value for piece in values if isinstance(piece, ast.FormattedValue)]
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args, keywords=keywords):
             return [*args, *(keyword.value for keyword in keywords)]
-        case ast.Call(func=ast.Name(), args=[first, *_]) if function.callee(node) in _STRINGS:
+        case ast.Call(func=ast.Name(), args=[first, *_]) if function.callees[node] in _STRINGS:
             return [first]
         case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
             return list(right.elts) if isinstance(right, ast.Tuple) else [right]
@@ -78,11 +79,10 @@ def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
             return []
 
 
-def _is_minor(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
-    """Whether that a text has no numbers is worth no warning; None if it isn't made in any trace.
+def _is_minor(function: FunctionSource, node: ast.AST) -> bool | None:
+    """Return True if a text without numbers deserves a note, False for a warning, None for no finding.
 
-    `impure-print` says of one that it is printed while tracing. One that only `equinox.error_if` takes is made before
-    it is known whether it will ever be read, and nothing that is computed then could be in it.
+    `impure-print` reports texts that are printed. `equinox.error_if` needs its text before the program runs.
     """
     named = _readers(function, node)
     if named and all(any(map(_is_error_text, function.around(reader))) for reader in named):
@@ -92,7 +92,7 @@ def _is_minor(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bo
             return None
         if _is_error_text(outer):
             return True
-        callee = function.callee(outer) if isinstance(outer, ast.Call) else ""
+        callee = function.callees[outer] if isinstance(outer, ast.Call) else ""
         if callee in _STRINGS:
             return None  # the outer text is enough
         if isinstance(outer, ast.Call) and callee.startswith(_PRINTING):
@@ -109,14 +109,14 @@ def _readers(function: FunctionSource, node: ast.AST) -> list[ast.Name]:
 
 
 def _is_error_text(node: ast.AST) -> bool:
-    """Whether a node raises an error, now or while the program runs, with a text that it is given finished."""
+    """Return True if a node raises an error, now or at run time, with a text that is finished now."""
     return isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and last_name(node.func) in _ERROR_TEXTS)
 
 
 def _debug_print(function: FunctionSource, node: ast.AST) -> ast.Call | None:
     outer = function.parents.get(node)
     if isinstance(outer, ast.Call) and outer.args[:1] == [node]:
-        callee, name = function.callee(outer), ast.unparse(outer.func)
+        callee, name = function.callees[outer], ast.unparse(outer.func)
         is_print = callee.startswith("jax.") and callee.endswith(".debug_print")
         return outer if is_print or name in ("jax.debug.print", "debug.print") else None
     return None
@@ -148,14 +148,14 @@ def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: lis
     )
 
 
-_CONVERSION = re.compile(r"%(?:(%)|(s)|(\.\d+[fe]))")  # of those that arrays have
+_CONVERSION = re.compile(r"%(?:(%)|(s)|(\.\d+[fe]))")  # conversions that arrays support
 _MAKERS = ("str", "repr", "format", "ascii", "join")  # of texts, by name
 
 
 def as_format(arguments: Sequence[ast.expr]) -> str:
-    """`"loss {} at {step:.2f}", loss, step=step`: the arguments of jax.debug.print that say what print() said.
+    """Return the arguments of jax.debug.print for those of print: `"loss {} at {step:.2f}", loss, step=step`.
 
-    Empty where that isn't certain: `*args`, or formats inside of formats.
+    Return "" if uncertain: `*args`, or nested formats.
     """
     texts: list[str] = []
     values: list[str] = []
@@ -174,7 +174,7 @@ def as_format(arguments: Sequence[ast.expr]) -> str:
 
 
 def parts_of(node: ast.expr) -> tuple[str, list[str]] | None:
-    """One argument as a piece of a format, and the values that go into it; None where a text is made in another way."""
+    """Return one argument as a piece of a format with its values; None for texts made in another way."""
     match node:
         case ast.Constant(value=str() as text):
             return _escaped(text), []
@@ -194,7 +194,7 @@ def parts_of(node: ast.expr) -> tuple[str, list[str]] | None:
 
 
 def _makes_text(node: ast.AST) -> bool:
-    """Whether values are made a text there: of tracers it says that they are some."""
+    """Return True if a node turns values into text, which shows tracers without numbers."""
     match node:
         case ast.JoinedStr():
             return True
@@ -211,7 +211,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _has_fields(text: str, args: Sequence[ast.expr]) -> bool:
-    """Whether a format takes its arguments one after the other, and those are all that it takes."""
+    """Return True if a format takes exactly its positional arguments in order."""
     try:
         fields = [field for _, *field in Formatter().parse(text) if field[0] is not None]
     except ValueError:
@@ -221,7 +221,7 @@ def _has_fields(text: str, args: Sequence[ast.expr]) -> bool:
 
 
 def _percent(text: str, values: Sequence[ast.expr]) -> tuple[str, list[str]] | None:
-    """`"x %s of %.2f" % (a, b)` as a format; None for conversions that arrays may not have."""
+    """Return `"x %s of %.2f" % (a, b)` as a format; None for conversions that arrays may not support."""
     conversions = _CONVERSION.findall(text)
     is_whole = "%" not in _CONVERSION.sub("", text) and len(values) == sum(not percent for percent, *_ in conversions)
     written = _CONVERSION.sub(lambda at: at[1] or ("{}" if at[2] else f"{{:{at[3]}}}"), _escaped(text))

@@ -1,4 +1,4 @@
-"""print() and its kin: they run while the function is traced, once, and never when the compiled program runs."""
+"""print() and similar calls: they run once, while the function is traced, and never in the compiled program."""
 
 from __future__ import annotations
 
@@ -25,28 +25,25 @@ _STOPS = {
     "pdb.set_trace": "jax.debug.breakpoint() stops while the program runs",
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }
-# Whatever level a logger is at now: what it writes at another, or on another day, it writes in the trace alone.
+# Reported at any level: a message that another level enables appears in the trace only, too.
 _LOGGING = frozenset(("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"))
 
 
 @rule("impure-print", "EX001", "warning", "debugging/print_breakpoint.html", passive=True)
 def impure_print(evidence: Evidence) -> Iterator[Finding]:
-    """What is printed in a compiled function is printed once, while it is traced."""
+    """Printing in a compiled function happens once, while it is traced."""
     if evidence.recording is None:
-        yield from (_finding(evidence, call, source, "print()") for call, source in definite_prints(evidence))
-    for call, function in evidence.calls():
-        name = _printing(call)
-        if name:
-            severity = "note" if name == "warnings.warn()" else ""
-            yield _finding(evidence, call, function, name, severity)
-    for call, function in evidence.calls(*_STOPS, "builtins.", "sys.", "ipykernel."):
-        name = _stop(call, function)
-        if name:
+        for call, function in definite_prints(evidence):
+            yield _finding(evidence, call, function, function.call_at(call.span), "print()")
+    for call, function, node in evidence.calls:
+        if name := _printing(call):
+            yield _finding(evidence, call, function, node, name, "note" if name == "warnings.warn()" else "")
+        elif name := _stop(call, function, node):
             yield _stopped(evidence, call, function, name)
 
 
 def _printing(call: Call) -> str:
-    """What prints, as a message names it; empty for a call of something else."""
+    """Return what prints, as a message names it; "" for other calls."""
     callee, name = call.callee, call.callee.rpartition(".")[2]
     if callee in _PRINTS:
         return f"{name}()"
@@ -58,8 +55,14 @@ def _printing(call: Call) -> str:
     return f"sys.{stream}.write()" if stream else ""
 
 
-def _finding(evidence: Evidence, call: Call, function: FunctionSource | None, name: str, severity: str = "") -> Finding:
-    node = function.call_at(call.span) if function is not None else None
+def _finding(
+    evidence: Evidence,
+    call: Call,
+    function: FunctionSource | None,
+    node: ast.Call | None,
+    name: str,
+    severity: str = "",
+) -> Finding:
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)] if node is not None else []
     shown = list(dict.fromkeys(name for argument in arguments for name in traced_in(argument, call.traced)))
     seen = f"it ran {call.times}, while {evidence.name} was traced"
@@ -72,7 +75,7 @@ def _finding(evidence: Evidence, call: Call, function: FunctionSource | None, na
         at=(function, call.span),
         evidence=seen,
         fix=_fix(name, function, node, shown),
-        # What prints no traced value is often meant so: it tells when the function is traced.
+        # A print without traced values is often intended: it shows when the function is traced.
         severity=severity or ("warning" if shown or node is None else "note"),
     )
 
@@ -93,11 +96,10 @@ def _standard(receiver: Any) -> str:
     return next((name for name, files in streams.items() if any(receiver is file for file in files)), "")
 
 
-def _stop(call: Call, function: FunctionSource | None) -> str:
-    """`breakpoint`, `set_trace` or `input`, whatever stands for them here: a kernel has functions of its own."""
-    if call.callee in _STOPS:
-        return call.callee
-    node = function.call_at(call.span) if function is not None else None
+def _stop(call: Call, function: FunctionSource | None, node: ast.Call | None) -> str:
+    """Return the qualified name of `breakpoint`, `set_trace` or `input`, also if a kernel replaces them."""
+    if call.callee in _STOPS or not call.callee.startswith(("builtins.", "sys.", "ipykernel.")):
+        return call.callee if call.callee in _STOPS else ""
     name = f"builtins.{node.func.id}" if node is not None and isinstance(node.func, ast.Name) else ""
     is_own = node is not None and function is not None and function.is_builtin(node.func)
     return name if name in _STOPS and is_own else ""
@@ -113,7 +115,7 @@ def _stopped(evidence: Evidence, call: Call, function: FunctionSource | None, na
 
 
 _DEEPEST = 10  # functions that call functions
-# What is inside of these may not have run, or not then.
+# Code inside these nodes may not run, or run later.
 _MAYBE = (
     ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.TryStar, ast.While, ast.Match, ast.Lambda, ast.FunctionDef,
     ast.AsyncFunctionDef, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -121,7 +123,7 @@ _MAYBE = (
 
 
 def definite_prints(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]:
-    """The calls of `print` that every trace of the function makes."""
+    """Yield the calls of `print` that every trace of the function makes."""
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
     if evidence.error is None and type(function) is FunctionType and _may_print(function, _DEEPEST):
@@ -163,7 +165,7 @@ def _leaves(statement: ast.stmt) -> bool:
 
 
 def _may_print(function: FunctionType, left: int) -> bool:
-    """Whether `print` is among the names of a function, or of one that it names: most texts need not be read."""
+    """Return True if a function or the functions that it names mention `print`, to skip reading most texts."""
     waiting, seen = [(function, left)], set[CodeType]()
     while waiting:
         function, depth = waiting.pop()

@@ -1,4 +1,4 @@
-"""Random numbers of Python's and NumPy's: drawn while the function is traced, they are constants of the program."""
+"""Random numbers from Python and NumPy: drawn while tracing, they are constants of the program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOURCES = (
 _IDS = ("uuid.", "secrets.token", "posix.urandom", "nt.urandom")
 _AS_NUMBERS = frozenset(("int", "fields", "node", "time", "time_low"))
 _AS_TEXT = frozenset(("str", "repr", "hex", "format", "hash", "print", "bytes", "b64encode", "append", "add"))
-# Those that draw nothing: they make a generator, or tell of one.
+# These draw nothing: they make a generator, or read or set its state.
 _MAKERS = frozenset[str]().union(
     ("default_rng", "RandomState", "Generator", "Random", "SystemRandom", "SeedSequence"),
     ("BitGenerator", "__init__", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "seed"),
@@ -58,11 +58,10 @@ _SAME = frozenset[str]().union(
 
 @rule("impure-random", "EX003", "warning", "random-numbers.html")
 def impure_random(evidence: Evidence) -> Iterator[Finding]:
-    """Random numbers that Python or NumPy draws while a function is traced are constants of the compiled program."""
-    for call, function in evidence.calls(*_SOURCES):
+    """Random numbers that Python or NumPy draws while tracing are constants of the compiled program."""
+    for call, function, node in evidence.calls:
         name = call.callee.rpartition(".")[2]
-        node = function.call_at(call.span) if function is not None else None
-        if name in _MAKERS:
+        if name in _MAKERS or not call.callee.startswith(_SOURCES):
             continue
         if function is not None and node is not None and _is_harmless(call, function, node):
             continue
@@ -80,7 +79,7 @@ def _is_harmless(call: Call, function: FunctionSource, node: ast.Call) -> bool:
 
 
 def _is_name(function: FunctionSource, node: ast.Call) -> bool:
-    """Whether random bytes or a UUID only tell things apart: no number is made of them where they are drawn."""
+    """Return True if random bytes or a UUID only serve as a name, not as numbers."""
     outer = function.parents.get(node)
     named = outer.targets[0] if isinstance(outer, ast.Assign) else None
     if not isinstance(named, ast.Name):
@@ -90,7 +89,7 @@ def _is_name(function: FunctionSource, node: ast.Call) -> bool:
 
 
 def _is_computed_with(function: FunctionSource, use: ast.expr) -> bool:
-    """Whether bytes are an operand, or go where no text is made of them."""
+    """Return True if a value is an operand, or is passed to something that makes no text of it."""
     for inner, outer in pairwise([use, *function.around(use)]):
         match outer:
             case ast.Attribute(attr=name) if name in _AS_NUMBERS:
@@ -112,7 +111,7 @@ def _callee_text(function: FunctionSource | None, node: ast.Call | None) -> str:
 
 
 def _is_seeded_here(function: FunctionSource, node: ast.Call) -> bool:
-    """Whether a generator was made in the function itself, of a seed: then it draws the same without jit."""
+    """Return True if the function itself makes the generator from a seed: it then draws the same without jit."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if isinstance(owner, ast.Name) and owner.id in function.locals - set(function.parameters):
         assigned = [(target, made.value) for made in function.walk(ast.Assign) for target in made.targets]
@@ -120,13 +119,11 @@ def _is_seeded_here(function: FunctionSource, node: ast.Call) -> bool:
         owner = values[0] if len(values) == 1 else owner
     if not isinstance(owner, ast.Call) or not (owner.args or owner.keywords):
         return False
-    return function.callee(owner).rpartition(".")[2] in _MAKERS
+    return function.callees[owner].rpartition(".")[2] in _MAKERS
 
 
 def _fix(evidence: Evidence, call: Call, name: str) -> str:
-    if name == "randint" and call.callee.startswith(
-        "random."
-    ):  # Python's own goes up to its second argument, and takes that in
+    if name == "randint" and call.callee.startswith("random."):  # Python's randint includes its upper bound
         return f"give {evidence.name} an argument `key`, and draw with jax.random.randint(key, (), low, high + 1)"
     jax_name = _OF_JAX.get(name, name if name in _SAME else "")
     if jax_name:

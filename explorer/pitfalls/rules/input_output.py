@@ -1,4 +1,4 @@
-"""Rules about files, the environment, the network and iterators: read while a function is traced."""
+"""Rules about files, the environment, the network and iterators that are read while tracing."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _FILES = frozenset(("read", "readline", "readlines", "write", "writelines", "see
 
 @rule("impure-io", "EX004", "warning", "external-callbacks.html")
 def impure_io(evidence: Evidence) -> Iterator[Finding]:
-    """Files, the environment and the network are asked while a function is traced, and not when it runs.
+    """Files, the environment and the network are accessed while tracing, not when the program runs.
 
-    Files, the environment, processes and the network: asked while the function is traced, and never again.
+    This also applies to other processes: the result of the access is a constant of the program.
     """
-    calls = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
-    # Who opens a file reads it: that is said once.
+    calls = [(call, function, what) for call, function, _ in evidence.calls if (what := _touches(call))]
+    # A function that opens a file also reads it: report the open call only.
     opened = {call.code for call, _, _ in calls if call.callee in _OPEN or call.callee.endswith("Path.open")}
     for call, function, what in calls:
         if call.callee in _OPEN or call.code not in opened or not call.callee.startswith("_io."):
             yield _finding(evidence, function, call.span, what, call.times)
     for function in evidence.functions:
-        for node in function.walk(ast.Subscript):
+        for node in function.by_type[ast.Subscript]:
             if function.value(node.value) is os.environ and function.reached(node):
                 yield _finding(evidence, function, Span.of(node), "the environment", "once")
 
@@ -75,7 +75,8 @@ def _is_standard(file: Any) -> bool:
 
 
 def _finding(evidence: Evidence, function: FunctionSource | None, span: Span, what: str, times: str) -> Finding:
-    node: Any = function.at(span) or function.call_at(span) if function is not None else None
+    nodes = [] if function is None else function.walk(ast.expr, ast.stmt)
+    node = next((node for node in nodes if Span.of(node) == span), None)
     shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
     shown = shown if len(shown) < 60 and "\n" not in shown else "this"
     return impure_io.finding(
@@ -87,7 +88,7 @@ def _finding(evidence: Evidence, function: FunctionSource | None, span: Span, wh
     )
 
 
-# What takes items from an iterator, by its place among the arguments: all of them for `zip`.
+# Functions that take items from their arguments.
 _TAKERS = frozenset(
     ("next", "zip", "enumerate", "map", "filter", "list", "tuple", "set", "dict", "sum", "max", "min", "sorted")
 ).union(("any", "all", "islice", "takewhile", "chain", "reduce", "deque"))
@@ -95,27 +96,30 @@ _TAKERS = frozenset(
 
 @rule("iterator", "EX008", "warning", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
 def iterator(evidence: Evidence) -> Iterator[Finding]:
-    """An iterator that a compiled function goes through is gone through once, while it is traced.
+    """A compiled function consumes an iterator once, while it is traced.
 
-    Iterators, generators and files that are gone through while a function is traced: later calls get no next item.
+    Later calls of the function get no further items of iterators, generators and files.
     """
-    outside = {id(value) for value in evidence.before.values.values()}
-    if evidence.recording is not None:
-        outside |= {id(value) for value in evidence.recording.arguments_before.values.values()}
+    before = () if evidence.recording is None else evidence.recording.arguments_before.values.values()
+    outside = set(map(id, (*evidence.before.values.values(), *before)))
     for function in evidence.functions:
         for node, source in _gone_through(function):
             value = function.resolve(source)
-            # One that was made in the trace is made anew in the next.
+            # An iterator from the trace itself is created again in the next trace.
             if value is not ... and id(value) in outside and _is_iterator(value) and function.reached(source):
                 yield _found(evidence, function, node, source, value)
 
 
 def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]]:
-    for node in function.walk(ast.For, ast.AsyncFor):
-        yield node.iter, node.iter
-    for node in function.walk(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
-        yield from ((part.iter, part.iter) for part in node.generators)
-    for node in function.walk(ast.Call):
+    for node in function.nodes:
+        match node:
+            case ast.For() | ast.AsyncFor() | ast.comprehension():
+                yield node.iter, node.iter
+            case ast.Starred() | ast.YieldFrom():
+                yield node, node.value
+            case _:
+                continue
+    for node in function.calls:
         match node.func:
             case ast.Attribute(attr="__next__", value=owner):
                 yield node, owner
@@ -123,8 +127,6 @@ def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]
                 yield from ((node, argument) for argument in node.args)
             case _:
                 continue
-    for node in function.walk(ast.Starred, ast.YieldFrom):
-        yield node, node.value
 
 
 def _is_iterator(value: Any) -> bool:

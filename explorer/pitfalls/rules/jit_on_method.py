@@ -1,4 +1,4 @@
-"""@jax.jit on a method: `self` is one of its arguments, and seldom one that JAX can take."""
+"""`@jax.jit` on a method: `self` becomes an argument, and JAX can rarely take it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer._jax.arguments import is_jitted, static_arguments
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array, is_jitted, static_arguments
 from explorer.capture.safe_reading import (
     attributes,
     class_variables,
@@ -32,7 +31,7 @@ from explorer.pitfalls.rule import rule
 
 @rule("jit-on-method", "EX023", "warning", "faq.html#how-to-use-jit-with-methods", passive=True)
 def jit_on_method(evidence: Evidence) -> Iterator[Finding]:
-    """jax.jit on a method makes `self` an argument: it fails, or is kept alive and known by identity."""
+    """jax.jit on a method makes `self` an argument: the call fails, or `self` is kept alive and hashed by identity."""
     seen: set[int] = set()
     for function, jitted, owner in _methods(evidence):
         if id(jitted) not in seen:
@@ -48,7 +47,7 @@ def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, A
         owner, name = function.executed.owner, function.executed.code.co_name
         classes = map(class_variables, mro(owner)) if owner is not None else ()
         jitted = next((variables[name] for variables in classes if name in variables), None)
-        if is_jitted(jitted):
+        if jitted is not None and is_jitted(jitted):
             yield function, jitted, owner
 
 
@@ -94,7 +93,7 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
 
 
 def _registered(kind: str, owner: Any, method: str) -> str:
-    """How to make an object's arrays arguments: by its class, where that can be made of its attributes again."""
+    """Return how to make an object's arrays arguments: by its class, if the class can be rebuilt from its fields."""
     fields = attributes(owner)
     data = [name for name, value in fields.items() if _is_data(value)]
     if fields and set(fields) == init_parameters(owner):

@@ -1,7 +1,7 @@
-"""A random key that is used twice gives the same numbers twice; one that is made in the function gives them each call.
+"""Random keys that are used twice, or made inside the function, and so give the same numbers again.
 
-Two values are the same key if the same operations on the same values make them: `keys[0]` here and `keys[0]` there. A
-raw key and the typed one made of it are one key. `fold_in` makes another key, and uses none up.
+Two values are the same key if the same operations on the same values compute them, as `keys[0]` in two places. A raw
+key and the typed key made from it are one key. `fold_in` makes a new key, and doesn't use up its input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from explorer.pitfalls.rules.unrolled_loop import loop_around
 
 _USES = ("random_bits", "random_split", "random_gamma")
 _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
-# What gives the same for the same: enough to follow a key through indices and arithmetic on them.
+# Operations with equal results for equal inputs: enough to follow a key through indices and arithmetic.
 _PURE = (
     *("slice", "squeeze", "reshape", "broadcast_in_dim", "dynamic_slice", "gather", "transpose", "rev", "concatenate"),
     *("random_fold_in", "random_seed", "lt", "add", "sub", "mul", "select_n", "convert_element_type", "unstack"),
@@ -41,7 +41,7 @@ _SMALL = 256  # bytes: a key has 8 or 16, some keys a few more
 
 @dataclass(frozen=True)
 class Value:
-    """A value as what makes it."""
+    """Value number of a variable."""
 
     number: int  # equal for equal values
     bodies: frozenset[Body] = frozenset()  # where what it is made of comes from
@@ -50,7 +50,7 @@ class Value:
 
 
 class _Values:
-    """The values of a program's variables, numbered so that equal ones have equal numbers."""
+    """Value numbering of a program's variables: equal values have equal numbers."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -87,7 +87,7 @@ class _Values:
         return Value(number, bodies, seeds, is_constant)
 
     def given(self, body: Body, atom: Any) -> Value:
-        """A constant of a jaxpr, or an input."""
+        """Return the value of a jaxpr's constant or input."""
         if atom in body.consts:
             # By its numbers: JAX makes a constant of each of two equal arrays.
             number = self.number("constant", _bytes(body.consts[atom]), str(atom.aval))
@@ -99,7 +99,7 @@ class _Values:
 
 
 def _bytes(value: Any) -> Hashable:
-    """What is equal for equal small arrays; the address of a larger one, whose numbers may be on a device."""
+    """Return the bytes of a small array, and the address of a larger one, which may be on a device."""
     data = jax.random.key_data(value) if is_a(value, jax.Array) and str(value.dtype).startswith("key<") else value
     return np.asarray(data).tobytes() if getattr(data, "nbytes", 0) <= _SMALL else id(value)
 
@@ -108,11 +108,11 @@ def _bytes(value: Any) -> Hashable:
 def key_reuse(evidence: Evidence) -> Iterator[Finding]:
     """A random key that is used twice gives the same numbers twice."""
     program = evidence.program
-    uses = list(filter(_is_forward, program.of(*_USES)))
-    if not uses:
+    if program.by_op.keys().isdisjoint(_USES):
         return
+    uses = list(filter(_is_forward, program.of(*_USES)))
     values = _Values(program)
-    # Keys that are split for nobody, and numbers that nobody takes, are no second use.
+    # Uses whose results are dead don't count as a second use.
     dead = set(map(id, liveness(program)[1]))
     uses = [use for use in uses if not any(id(one) in dead for one in (use, *use.callers()))]
     used = [(use, values.of(use.body, use.inputs[0])) for use in uses]
@@ -135,7 +135,7 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
         if (earlier is None and loop is None) or frame in reported:
             continue
         text = _used_earlier(use, earlier, place, frame) if earlier is not None else _used_in_loop(use, loop)
-        # Two places that draw with one key are two draws, whoever keeps it.
+        # Two places that draw with one key are two draws, even if an object keeps the key.
         is_one_place = earlier is None or program.stack(earlier)[:1] == program.stack(use)[:1]
         holder = key_holder(evidence, _frames_inside(program, use, earlier or loop)) if is_one_place else ""
         reported.add(frame)
@@ -154,7 +154,7 @@ def _finding_of_use(evidence: Evidence, what: str, seen: str, fix: str, holder: 
 
 
 def _places(program: Program, earlier: Equation, use: Equation, frame: Frame) -> tuple[Frame | None, Frame]:
-    """Where two uses stand; of two in one line, that of a function which was called twice, where it was called."""
+    """Return the frames of two uses; if both are on one line, the frames where their function was called."""
     before = program.called_from(earlier)
     if before == frame:
         calls = zip(reversed(_users_stack(program, earlier)), reversed(_users_stack(program, use)), strict=False)
@@ -163,7 +163,7 @@ def _places(program: Program, earlier: Equation, use: Equation, frame: Frame) ->
 
 
 def _frames_inside(program: Program, use: Equation, other: Equation | None) -> tuple[Frame, ...]:
-    """The user's frames of a use that aren't another equation's too: from where the two part inwards."""
+    """Return the user's frames of a use that another equation doesn't share, from innermost outwards."""
     stack = _users_stack(program, use)
     outer = _users_stack(program, other) if other is not None else ()
     pairs = zip(reversed(stack), reversed(outer), strict=False)
@@ -182,13 +182,10 @@ def _used_earlier(use: Equation, earlier: Equation, before: Frame | None, frame:
 
 
 def _loop_around(program: Program, use: Equation, value: Value) -> Equation | None:
-    """The loop whose body a use is in with a key from outside of it; None if there is none, or it is a library's.
-
-    A library that draws in a loop of its own was given the key once, and knows what it does with it.
-    """
+    """Return the loop that repeats a use with a key from outside; None if a library draws in its own loop."""
     loop = next((body.caller for body in use.body.outwards() if _repeats_key(body, value)), None)
     if loop is not None and program.frame(use) is None:
-        # JAX cuts some stacks at the loop's body: nothing of the user's is known to be in it then.
+        # JAX cuts some stacks at the loop's body: then no user frame in the body is known.
         return loop if _users_stack(program, use) not in ((), _users_stack(program, loop)) else None
     return loop
 
@@ -200,7 +197,7 @@ def _used_in_loop(use: Equation, loop: Equation | None) -> tuple[str, str, str]:
 
 
 def _repeats_key(loop: Body, value: Value) -> bool:
-    """Whether a jaxpr is the body of a loop of several turns, and the key comes from outside of it."""
+    """Return True for the body of a loop with several turns whose key comes from outside."""
     is_loop = loop.caller is not None and loop.caller.op in _LOOPS and loop.caller.params.get("length", 2) > 1
     return is_loop and not any(outer is loop for body in value.bodies for outer in body.outwards())
 
@@ -226,7 +223,7 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
 
 
 def _made(frame: Frame | None) -> str:
-    """How a key came to be that depends on no argument: `jax.random.key(0)`, or of a clock."""
+    """Return how a key was made that depends on no argument."""
     node = expression_at(frame)
     given = node.args if isinstance(node, ast.Call) else []
     computed = any(isinstance(part, ast.Call) for node in given for part in ast.walk(node))
@@ -234,7 +231,7 @@ def _made(frame: Frame | None) -> str:
 
 
 def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
-    """Draws in what is vmapped, with one key for all of it."""
+    """Yield findings for draws under vmap with one key for all elements."""
     reported: set[Frame] = set()
     for use, value in uses:
         frame = program.called_from(use)
@@ -254,7 +251,7 @@ def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Val
 
 
 def _is_for_all(use: Equation, value: Value) -> bool:
-    """Whether a draw is in a vmapped function, and its key is not mapped over, nor a constant that is made there."""
+    """Return True for a draw under vmap whose key is neither mapped over nor a constant."""
     if "vmap(" not in use.transform or use.inputs[0].aval.shape or value.is_constant:
         return False
     outermost = [use, *use.callers()][-1]
@@ -267,23 +264,23 @@ def _use(equation: Equation) -> str:
 
 
 def _is_forward(equation: Equation) -> bool:
-    """Not what a derivative computes again, on purpose from the same key."""
+    """Return True unless a derivative recomputes the use with the same key on purpose."""
     recomputed = any(caller.params.get("differentiated") for caller in equation.callers())
     return "transpose" not in equation.transform and not recomputed
 
 
 def _again(program: Program, one: Equation, other: Equation) -> bool:
-    """Whether both run in one call, and the user's code asked for each of them."""
+    """Return True if both uses run in one call, and the user's code requests each."""
     branches = {id(body.caller): body for body in one.body.outwards() if body.caller and body.caller.op == "cond"}
     if any(branches.get(id(body.caller), body) is not body for body in other.body.outwards()):
         return False
-    if program.frame(one) is None or program.frame(other) is None:  # what a library does with a key it was given
+    if program.frame(one) is None or program.frame(other) is None:  # a library uses the key it was given
         return _users_stack(program, one) != _users_stack(program, other) or _are_turns(program, one, other)
     return program.owner(one) is not program.owner(other)
 
 
 def _are_turns(program: Program, one: Equation, other: Equation) -> bool:
-    """Whether one line of a library's made both, in two turns of a loop of the user's, and not of one of its own."""
+    """Return True if a library's line made both in two turns of the user's loop, not of its own."""
     stack = program.stack(one)
     if stack != program.stack(other):
         return False
@@ -301,11 +298,11 @@ _MOST = 64  # attributes or items of one container
 
 
 def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
-    """The class of an object that keeps a key and whose method one of some frames calls; empty if there is none.
+    """Return the class of an object that keeps a key and whose method one of some frames calls, or "".
 
     Args:
-        frames: Of one stack, innermost first. The outermost is who calls: what it is a method of doesn't count, and
-            none keeps the key if it hands one over.
+       frames: Frames of one stack, innermost first. The object of the outermost method doesn't count, and nothing
+           counts if that frame passes a key.
     """
     for i, frame in reversed(list(enumerate(frames))):
         source, node = _call_at(evidence, frame)
@@ -324,9 +321,9 @@ def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
 
 
 def mapped_object(evidence: Evidence, frame: Frame) -> str:
-    """The object of which a frame's call maps a method, as `path` in `jax.vmap(path.at)(times)`; empty for none.
+    """Return `path` if a frame calls `jax.vmap(path.at)(times)`, else "".
 
-    What it keeps isn't known: it is a local variable of a function that has returned.
+    What the object keeps is unknown: it is a local variable of a function that has returned.
     """
     source, node = _call_at(evidence, frame)
     match node:
@@ -347,7 +344,7 @@ def _call_at(evidence: Evidence, frame: Frame) -> tuple[FunctionSource | None, a
 
 
 def _hands_key_over(evidence: Evidence, source: FunctionSource, node: ast.Call) -> bool:
-    calls = [call for call, _, other in evidence.call_nodes() if other is node]
+    calls = [call for call, _, other in evidence.calls if other is node]
     types = {name: kind for call in calls for name, kind in call.traced.items()}
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     parts = [part for argument in arguments for part in ast.walk(argument)]
@@ -366,8 +363,8 @@ def _receivers(evidence: Evidence, source: FunctionSource, node: ast.Call) -> li
     callee = source.resolve(node.func)
     if callee is not ... and not is_exactly(callee, MethodType):
         return [callee]
-    recorded = [call.receiver for call, _, other in evidence.call_nodes() if other is node]
-    # 3.11 doesn't see the object of a method that is behind a descriptor, as equinox's are.
+    recorded = [call.receiver for call, _, other in evidence.calls if other is node]
+    # 3.11 doesn't record the object of a method behind a descriptor, as in equinox.
     return [*recorded, source.resolve(getattr(node.func, "value", node.func))]
 
 

@@ -1,4 +1,4 @@
-"""An array that a function takes from outside: it becomes a part of the program, compiled into it."""
+"""Arrays that a function takes from outside: they become part of the compiled program."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> 
 
 
 def _named(evidence: Evidence, consts: Sequence[Any]) -> Iterator[tuple[Any, str]]:
-    """The constants with the paths that the function has for them; NumPy's become others, and are known by content."""
+    """Yield the constants with their paths from outside. NumPy arrays are matched by content."""
     arrays = [(path, value) for path, value in reachable_values(evidence).items() if is_a(value, jax.Array, np.ndarray)]
     by_identity = {id(value): path for path, value in arrays}
     for const in consts:
@@ -80,7 +80,7 @@ def _named(evidence: Evidence, consts: Sequence[Any]) -> Iterator[tuple[Any, str
 
 
 def same_array(const: Any, value: Any) -> bool:
-    """Whether a constant was made of a NumPy array: by shape, and some elements as the constant's dtype has them."""
+    """Return True if a constant was made of a NumPy array, by shape and a sample of elements."""
     if type(value) is not np.ndarray or const.shape != value.shape or value.dtype.kind not in "biufc":
         return False
     elements = np.asarray(const).reshape(-1)

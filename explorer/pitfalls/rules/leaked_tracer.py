@@ -1,4 +1,4 @@
-"""A traced value that outlives its trace: whoever uses it later gets an UnexpectedTracerError."""
+"""Traced values that outlive their trace: a later use raises UnexpectedTracerError."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CACHED = kind_of(lru_cache(lambda: None))
 
 @rule("leaked-tracer", "EX007", "error", "errors.html#jax.errors.UnexpectedTracerError")
 def leaked_tracer(evidence: Evidence) -> Iterator[Finding]:
-    """A value that stands for numbers only while a function is traced was kept, and can't be used afterwards."""
+    """A traced value was kept, and can't be used after the trace."""
     yield from _refused_by_flax(evidence)
     yield from _cached(evidence)
     earlier = {id(value) for _, value, _ in evidence.before.tracers()}
@@ -38,12 +38,12 @@ def leaked_tracer(evidence: Evidence) -> Iterator[Finding]:
             continue
         place: object = path if write is None else (write.function.file, write.span)
         seen[place] = seen.get(place, 0) + 1
-        if seen[place] == 1:  # a list of a hundred is one mistake
+        if seen[place] == 1:  # a list of a hundred tracers is one mistake
             yield _left(evidence, path, value, write)
 
 
 def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
-    """A variable of flax.nnx from outside, that would keep a traced value: flax ends the trace."""
+    """Yield a finding if flax.nnx refused to store a traced value in a variable from outside."""
     error, step = evidence.error, evidence.failed_step
     if error is None or step is None or class_name(kind_of(error)) != "flax.errors.TraceContextError":
         return
@@ -60,7 +60,7 @@ def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
 def _cached(evidence: Evidence) -> Iterator[Finding]:
     seen: set[int] = set()
     for function in evidence.functions:
-        for node in function.walk(ast.Call):
+        for node in function.calls:
             cache = _cache_of(function, node)
             kept = next(filter(is_tracer, _results(cache)), None)
             if kept is None or id(cache) in seen or not function.reached(node):
@@ -86,9 +86,9 @@ def _left_over(where: str, value: Any) -> str:
 
 
 def _cache_of(function: FunctionSource, call: ast.Call) -> Any:
-    """The `functools.cache` that a call asks, of a function or of a method; None for other calls."""
+    """Return the `functools.cache` that a call uses, as a function or a method; None for other calls."""
     value = function.resolve(call.func)
-    if value is ... and isinstance(call.func, ast.Attribute):  # a cache is no method, but a descriptor that makes one
+    if value is ... and isinstance(call.func, ast.Attribute):  # a cache is a descriptor, not a method
         owner = function.resolve(call.func.value)
         value = _held(owner, call.func.attr) if owner is not ... else None
     return value if kind_of(value) is _CACHED else None
@@ -106,7 +106,7 @@ def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Cha
 
 
 def _results(cache: Any) -> Iterator[Any]:
-    """What a `functools.lru_cache` keeps, and what is in lists and tuples of that. Nothing of the user's is asked."""
+    """Yield what a `functools.lru_cache` keeps, and the items of lists and tuples, without running user code."""
     for held in gc.get_referents(cache) if cache is not None else ():
         results: Iterable[Any] = cast(dict[Any, Any], held).values() if type(held) is dict else (held,)
         for result in results:
@@ -114,14 +114,14 @@ def _results(cache: Any) -> Iterator[Any]:
 
 
 def _property(evidence: Evidence, change: Change) -> Finding | None:
-    """What a `functools.cached_property` kept, where it was read first; None for another change."""
+    """Return a finding at the first read of a `functools.cached_property` that kept the value; None for others."""
     name = change.path.rpartition(".")[2]
     if kind_of(_held(change.holder, name)) is not cached_property:
         return None
     reads = (
         (function, node)
         for function in evidence.functions
-        for node in function.walk(ast.Attribute)
+        for node in function.by_type[ast.Attribute]
         if node.attr == name and function.reached(node) and function.resolve(node.value) is change.holder
     )
     function, node = next(reads, (None, None))

@@ -1,7 +1,7 @@
-"""jnp.where(x > 0, jnp.log(x), 0): its value is right, and its gradient NaN where x is 0.
+"""jnp.where(x > 0, jnp.log(x), 0) has the right value, and a NaN gradient where x is 0.
 
-Both branches are differentiated, and what isn't chosen is multiplied by 0: 0 × ∞ is NaN. So is the gradient of a root
-of squares at 0. Each finding was seen: the piece of the program was run, with its gradient, at such values.
+Both branches are differentiated, and the branch that isn't chosen is multiplied by 0: 0 × ∞ is NaN. The gradient of a
+root of squares at 0 is NaN too. For each finding that piece of the program was run with its gradient.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import frame_location, short_text
-from explorer.pitfalls.gradients.faults import GradientFault
+from explorer.pitfalls.gradients.faults import SINKS, GradientFault
 from explorer.pitfalls.gradients.slices import INFINITE
 from explorer.pitfalls.rule import rule
 
@@ -20,7 +20,9 @@ from explorer.pitfalls.rule import rule
     "nan-gradient", "EX017", "warning", "faq.html#gradients-contain-nan-where-using-where", passive=True, compiles=True
 )
 def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
-    """A choice between branches is differentiated through both, and 0 times an infinite derivative is NaN."""
+    """Both branches of a choice are differentiated, and 0 times an infinite derivative is NaN."""
+    if evidence.program.by_op.keys().isdisjoint(SINKS):
+        return
     for fault in evidence.gradient_faults:
         witness = f" with {fault.witness}" if fault.witness else ""
         yield nan_gradient.finding(
@@ -34,7 +36,7 @@ def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _severity(fault: GradientFault) -> str | None:
-    # What only happens at special arguments, and isn't kept from them by a condition, may never happen.
+    # A NaN at special arguments only, without a condition that avoids them, may never occur.
     is_meant = fault.is_related if fault.is_choice else fault.is_always
     return None if fault.is_differentiated and is_meant else "note"
 

@@ -1,4 +1,4 @@
-"""An index that is outside of an array: NumPy raises, a compiled program reads another element or drops the write."""
+"""Indices outside of an array: NumPy raises, a compiled program reads another element or drops the write."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _AT = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "m
 
 @rule("out-of-bounds", "EX016", "error", "notebooks/Common_Gotchas_in_JAX.html#out-of-bounds-indexing", passive=True)
 def out_of_bounds(evidence: Evidence) -> Iterator[Finding]:
-    """An index outside of an array reads another element, or drops what is written, without a word."""
+    """An index outside of an array silently reads another element, or drops the write."""
     program = evidence.program
     constants = ConstantValues(program)
     reported: set[Frame] = set()
-    for equation in program.of(*_OPS, *(op for op in program.by_op if op.startswith("scatter"))):
+    ops = [op for op in program.by_op if op in _OPS or op.startswith("scatter")]
+    for equation in program.of(*ops) if ops else ():
         if "transpose" not in equation.transform:
             frame = program.frame(equation)
             finding = _check(equation, frame, constants) if frame is not None and frame not in reported else None
@@ -71,7 +72,7 @@ def _outside(equation: Equation, constants: ConstantValues) -> Iterator[tuple[in
 
 
 def _starts(equation: Equation, constants: ConstantValues) -> list[tuple[int, Any, int]]:
-    """By axis, where what is read or written starts, None if an argument decides it, and how wide it is."""
+    """Return for each axis the start (None if an argument decides it) and the width of what is accessed."""
     body, (array, *others) = equation.body, equation.inputs
     if equation.op in ("dynamic_slice", "dynamic_update_slice"):
         is_read = equation.op == "dynamic_slice"
@@ -108,7 +109,7 @@ def _happens(equation: Equation, index: int, last: int) -> str:
 
 
 def _chosen(node: ast.expr) -> str:
-    """How to say what shall happen outside; empty where JAX has no way to."""
+    """Return how to state what happens outside of the bounds; "" if JAX has no way."""
     match node:
         case ast.Subscript(value=value, slice=index):
             at = ast.Subscript(ast.Attribute(value, "at", ast.Load()), index, ast.Load())
@@ -127,7 +128,7 @@ def _chosen(node: ast.expr) -> str:
 
 
 def _indexed(frame: Frame) -> tuple[ast.expr, str] | None:
-    """The user's expression, and the array in it; None where they said what shall happen, or asked for no index."""
+    """Return the user's expression and its array; None if a mode is given, or nothing is indexed."""
     node = expression_at(frame)
     array: ast.expr
     match node:
@@ -154,14 +155,14 @@ _DEEPEST = 30  # operations
 
 
 class ConstantValues:
-    """The values of a program that depend on no argument, computed with NumPy as far as indices need it."""
+    """Values of a program that depend on no argument, computed with NumPy as far as indices need them."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self._values: dict[tuple[int, Any], np.ndarray[Any, Any] | None] = {}
 
     def value(self, body: Body, atom: Any, depth: int = 0) -> np.ndarray[Any, Any] | None:
-        """The value of a variable or literal; None if it depends on arguments, or is large."""
+        """Return a variable's value; None if it depends on arguments, or is large."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom):
             return np.asarray(atom.val)
@@ -171,7 +172,7 @@ class ConstantValues:
         return self._values[key]
 
     def columns(self, body: Body, atom: Any) -> list[np.ndarray[Any, Any] | None]:
-        """The last axis of some indices, one by one: some may be constant where others are not."""
+        """Return the last axis of indices, one entry each: some may be constant where others aren't."""
         count: int = atom.aval.shape[-1] if atom.aval.shape else 1
         whole = self.value(body, atom)
         if whole is not None:

@@ -38,21 +38,21 @@ from explorer.pitfalls.state import Change, reachable, safe_text, same, snapshot
 
 @rule("stale-closure", "EX005", "warning", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
 def stale_closure(evidence: Evidence) -> Iterator[Finding]:
-    """What a compiled function reads from outside is read once, while it is traced.
+    """A compiled function reads values from outside once, while it is traced.
 
-    Globals, closures and attributes that a function reads: the compiled program keeps the values of its trace.
+    The compiled program keeps the values that globals, closures and attributes had at the trace.
     """
     if not evidence.is_jitted and is_guarded(evidence.function):
         return
     for read in reads(evidence):
         if _is_written(evidence, read):
-            continue  # `state-write` says so
+            continue  # `state-write` reports it
         if _is_own_stack(evidence, read):
             continue
-        # What an author keeps to themselves is theirs to know, as long as no number of it is in the program.
+        # Private values are the author's business, as long as no number of them is in the program.
         if is_private(read.text) and not reaches_program(evidence, read.function, read.value):
             continue
-        # What never changes is as good as a constant: saying so for each would hide what matters.
+        # A value that never changes is as good as a constant: findings about it would hide others.
         assignment = next(later_assignments(read, evidence), None)
         is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))
         if assignment is not None and is_data:
@@ -62,7 +62,7 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_guarded(function: Any) -> bool:
-    """Whether hot paths are on and compile this function, if anybody does: they check at each call what it reads."""
+    """Return True if hot paths compile this function: they check what it reads on every call."""
     status = hot_status(function)
     return status is not None and status.is_on and status.row.state != "eager"
 
@@ -73,15 +73,15 @@ def _is_written(evidence: Evidence, read: Read) -> bool:
 
 
 def _is_own_stack(evidence: Evidence, read: Read) -> bool:
-    """Whether what is in it is what the trace put there: it is empty before and after, and is pushed to meanwhile."""
+    """Return True for a container that is empty before and after the trace, and pushed to meanwhile."""
     is_empty = is_exactly(read.value, list, dict, set) and not read.value
     return is_empty and any(
-        call.receiver is read.value and call.callee.rpartition(".")[2] in MUTATORS for call, _ in evidence.calls()
+        call.receiver is read.value and call.callee.rpartition(".")[2] in MUTATORS for call, _, _ in evidence.calls
     )
 
 
 def _is_changeable(read: Read) -> bool:
-    """Whether it is in a list or a dict, which are there to be changed, unless they are called constants."""
+    """Return True for an item of a list or dict that isn't named as a constant."""
     container = read.holder if is_exactly(read.holder, list, dict) else read.value
     return is_exactly(container, list, dict) and not is_constant(read.root) and holds_data(container)
 
@@ -108,7 +108,7 @@ def _changed_later(evidence: Evidence, read: Read, assignment: LaterAssignment) 
 
 
 def stale(name: str, read: Read, now: object) -> Finding:
-    """The finding about a value that has changed since the trace."""
+    """Return the finding about a value that has changed since the trace."""
     return stale_closure.finding(
         f"stale now: a compiled {name} still uses the `{read.text}` of its trace, which has changed since",
         at=(read.function, read.span),
@@ -137,7 +137,7 @@ def _fix(name: str, read: Read) -> str:
 
 
 def _argument(read: Read) -> str:
-    """A name for what was read: `rate` of `settings["rate"]`, `rates_0` of `rates[0]`."""
+    """Return a parameter name for what was read: `rate` for `settings["rate"]`, `rates_0` for `rates[0]`."""
     match read.node:
         case ast.Subscript(slice=ast.Constant(value=str() as key)) if key.isidentifier() and not iskeyword(key):
             return key
@@ -154,7 +154,7 @@ def _last(path: str) -> str:
 
 
 def recheck(findings: Findings) -> Findings:
-    """`stale_values` of the trace that the findings are about."""
+    """Return the values that changed since the trace of some findings (`stale_values`)."""
     if findings.record is None:
         raise NotRecordedError(
             f"what {findings.function} read while it was traced is not known any more.\n"
@@ -164,23 +164,23 @@ def recheck(findings: Findings) -> Findings:
 
 
 def stale_values(evidence: Evidence) -> Findings:
-    """The values that a function read while it was traced and that have changed since.
+    """Return the values that a function read while it was traced and that have changed since.
 
     Nothing is traced or run: two snapshots are compared, in milliseconds.
 
     Args:
-        evidence: Of `explorer.pitfalls.lint.gather`.
+       evidence: Evidence from `explorer.pitfalls.tracing.gather`.
 
     Returns:
-        A finding `stale-closure` of severity *error* for each: calls compute with what it was.
+       A `stale-closure` finding of severity *error* for each: compiled calls still use the old value.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from explorer.pitfalls.tracing import gather
-        >>> scale = [2.0]
-        >>> evidence = gather(lambda x: x * scale[0], [jnp.ones(3)], {})
-        >>> stale_values(evidence)
-        Findings(<lambda>: nothing found)
+       >>> import jax.numpy as jnp
+       >>> from explorer.pitfalls.tracing import gather
+       >>> scale = [2.0]
+       >>> evidence = gather(lambda x: x * scale[0], [jnp.ones(3)], {})
+       >>> stale_values(evidence)
+       Findings(<lambda>: nothing found)
     """
     now = snapshot(reachable(evidence.function))
     changes = list(evidence.after.changes(now))
@@ -196,16 +196,16 @@ def stale_values(evidence: Evidence) -> Findings:
 def _concerns(change: Change, read: Read, values: dict[str, Any]) -> bool:
     if change.path == read.path or change.path.startswith((f"{read.path}[", f"{read.path}.")):
         return True
-    # What holds it is another one: its own value may be the same.
+    # A container around it was replaced, maybe by one with the same value.
     is_around = read.path.startswith((f"{change.path}[", f"{change.path}."))
     return is_around and not same(values.get(read.path, ...), read.value)
 
 
 @rule("state-write", "EX006", "warning", "stateful-computations.html")
 def state_write(evidence: Evidence) -> Iterator[Finding]:
-    """What a compiled function writes outside of itself is written once, while it is traced.
+    """A compiled function writes to outside state once, while it is traced.
 
-    Writes to globals, closures, `self` and containers: they happen while the function is traced, and not again.
+    Writes to globals, closures, `self` and containers don't happen again when the compiled program runs.
     """
     by_place: dict[tuple[str, object], list[tuple[Change, Write]]] = {}
     leaked = {path for path, _, _ in evidence.after.tracers()}
@@ -214,7 +214,7 @@ def state_write(evidence: Evidence) -> Iterator[Finding]:
         if write is not None and not _is_same_number(change):
             by_place.setdefault((write.function.file, write.span), []).append((change, write))
     for made in by_place.values():
-        # What was left behind traced is an error of its own: `leaked-tracer` says so.
+        # `leaked-tracer` reports traced values.
         if not any(change.path in leaked or holds_tracer(change.after) for change, _ in made):
             yield _found(evidence, *made[0])
 
@@ -245,16 +245,13 @@ def _is_same_number(change: Change) -> bool:
 
 
 def _is_bookkeeping(evidence: Evidence, change: Change, write: Write) -> bool:
-    """Whether an author counts or keeps something for themselves, and the program has nothing of it."""
+    """Return True if a private value changes and nothing of it is in the program."""
     values = change.before, change.after
     return is_private(change.path) and not reaches_program(evidence, write.function, *values)
 
 
 def _is_memo(write: Write) -> bool:
-    """Whether it is done only where it wasn't yet: `if x is None`, `if key not in cache`, `setdefault`.
-
-    A value kept for the next time, made once: tracing once does no harm.
-    """
+    """Return True for writes that happen once: `if x is None`, `if key not in cache`, `setdefault`."""
     match write.node:
         case ast.Call(func=ast.Attribute(attr="setdefault")):
             return True
@@ -269,20 +266,20 @@ _MOST = 8  # items of a container
 
 
 def is_private(path: str) -> bool:
-    """Whether the author keeps a value to themselves: a name of its path starts with an underscore.
+    """Return True if a name in a path starts with one underscore.
 
     Example:
-        >>> is_private("self._state.depth"), is_private("self.rate"), is_private("__version__")
-        (True, False, False)
+       >>> is_private("self._state.depth"), is_private("self.rate"), is_private("__version__")
+       (True, False, False)
     """
     names = path.replace("[", ".").split(".")
     return any(name.startswith("_") and not name.startswith("__") for name in names)
 
 
 def reaches_program(evidence: Evidence, function: FunctionSource, *values: Any) -> bool:
-    """True if a program has one of some values as a constant, or the function computes with one of them as a number.
+    """Return True if a value is a constant of the program, or a number that the function computes with.
 
-    What decides an `if`, is counted or names something isn't there: then this is False, though it mattered to Python.
+    Values that decide an `if`, are counted or name something aren't in the program: the result is False.
     """
     return any(_is_in(evidence, function, part) for value in values for part in _parts(value))
 

@@ -1,4 +1,4 @@
-"""jax.jit of a function that is made anew: JAX knows functions by identity, so each new one is traced and compiled."""
+"""jax.jit of functions that are created again and again: JAX compares functions by identity, so each is compiled."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _DERIVING = ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "c
 
 @rule("rejit-in-loop", "EX022", "warning", "jit-compilation.html#jit-and-caching")
 def rejit_in_loop(evidence: Evidence) -> Iterator[Finding]:
-    """jax.jit of a lambda, a partial() or a bound method that is made anew compiles it anew each time."""
+    """jax.jit of a new lambda, partial() or bound method compiles again each time."""
     for function in evidence.functions:
         yield from _in_text(evidence, function)
     yield from _in_ledger(evidence)
 
 
 def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
-    defined = {node.name: node for node in function.walk(ast.FunctionDef)}
-    called = {id(node.func) for node in function.walk(ast.Call)}
-    for node in function.walk(ast.Call):
+    defined = {node.name: node for node in function.by_type[ast.FunctionDef]}
+    called = {id(node.func) for node in function.calls}
+    for node in function.calls:
         if is_jit_call(function, node):
             loop = _loop_around(function, node)
             made = _new_each_time(function, node.args[0], defined, loop)
@@ -59,7 +59,7 @@ def _finding(
     else:
         how_often = f"in every call of {name}"
     ran = function.executed.count
-    made_here = (call.count for call, at in evidence.calls() if at is function and call.span == span)
+    made_here = (call.count for call, at, _ in evidence.calls if at is function and call.span == span)
     times = max([0, *made_here])
     seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
     seen += [f"jax.jit was called {times} times here"] if times > 1 else []
@@ -67,7 +67,7 @@ def _finding(
         f"{made} is made anew {how_often}, and jax.jit compiles it anew each time: JAX knows functions by identity",
         at=(function, span),
         evidence="; ".join(seen),
-        # Of a function that is called once it costs nothing; a trace doesn't tell.
+        # One call costs nothing extra, and a trace doesn't show whether there are more.
         severity=None if loop is not None or ran > 1 else "note",
         fix=_cure(function, what, loop),
     )
@@ -90,7 +90,7 @@ def _turns(loop: Any) -> Iterator[ast.AST]:
 
 
 def _new_each_time(function: FunctionSource, node: ast.expr, defined: dict[str, Any], loop: ast.AST | None) -> str:
-    """What is new each time that this expression is evaluated, in words; empty if it is one and the same function."""
+    """Return, in words, the function that is new on each evaluation; "" if it stays the same."""
     match node:
         case ast.Lambda():
             return "this lambda"
@@ -114,7 +114,7 @@ def _new_each_time(function: FunctionSource, node: ast.expr, defined: dict[str, 
 
 
 def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
-    """What a watch saw: compiles whose reason was that the function was another object."""
+    """Yield findings for recompiles in the ledger whose reason is a new function object."""
     by_place: dict[tuple[str, int], list[Any]] = {}
     for event in evidence.events:
         place = event.call_site

@@ -1,4 +1,4 @@
-"""Rules about the compiled program of several devices: what is gathered, replicated or not split at all."""
+"""Rules about programs for several devices: arrays that are gathered, replicated or not split."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ from explorer.pitfalls.rule import Rule, rule
 
 @rule("gathered-operand", "EX033", "warning", "parallel.html", passive=True, compiles=True)
 def gathered_operand(evidence: Evidence) -> Iterator[Finding]:
-    """An array that is split over devices is gathered whole on each of them, though parts would do.
-
-    An array that was split is gathered whole on each device, though parts would do.
-    """
+    """A sharded array is gathered on each device, though parts would suffice."""
     for waste in wastes(evidence, "repeated", "contracted", "gathered"):
         message, fix = _TEXTS[waste.kind](evidence, waste)
         yield finding_of(gathered_operand, evidence, waste, message, fix)
@@ -84,10 +81,7 @@ _LARGE = 1_000_000  # bytes
 
 @rule("replicated-output", "EX034", "warning", "parallel.html", passive=True, compiles=True)
 def replicated_output(evidence: Evidence) -> Iterator[Finding]:
-    """An output comes back whole on each device, or on one of them, though nobody asked for that.
-
-    An output that comes back whole on each device though nobody asked for that.
-    """
+    """An output is returned whole on each device, or on one device, without being requested."""
     for waste in wastes(evidence, "output", "made output"):
         path = output_path(evidence, waste.number)
         if waste.kind == "output":
@@ -102,14 +96,16 @@ def replicated_output(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _on_one_device(evidence: Evidence) -> Iterator[Finding]:
-    """Nothing of what is split is used, so the program is one for a single device: `zeros_like` of sharded weights."""
+    """Yield a finding if nothing sharded is used, as in `zeros_like` of sharded weights: outputs are on one device."""
     if evidence.capture is not None or evidence.traced is None:
+        return
+    outputs: list[Any] = jax.tree.leaves(evidence.traced.out_info)
+    size = sum(_bytes(output) for output in outputs)
+    if size < _LARGE:
         return
     leaves: list[Any] = jax.tree.leaves((tuple(evidence.args), evidence.kwargs))
     devices = max((_devices(leaf) for leaf in leaves), default=1)
-    outputs: list[Any] = jax.tree.leaves(evidence.traced.out_info)
-    size = sum(_bytes(output) for output in outputs)
-    if devices < 2 or size < _LARGE or _uses_any(evidence) or _is_requested(evidence, outputs):
+    if devices < 2 or _uses_any(evidence) or _is_requested(evidence, outputs):
         return
     yield replicated_output.finding(
         f"nothing that is split over the {devices} devices is used here, so all outputs come back on one device",
@@ -125,7 +121,7 @@ def _uses_any(evidence: Evidence) -> bool:
 
 
 def _is_requested(evidence: Evidence, outputs: Sequence[Any]) -> bool:
-    """Whether the function or its `jax.jit` names a sharding: then the program has a mesh of its own."""
+    """Return True if the function or its `jax.jit` names a sharding: the program then has a mesh."""
     lowered = evidence.lowered
     return lowered is None or "sdy.mesh" in lowered.as_text() or "mhlo.sharding" in lowered.as_text()
 
@@ -145,9 +141,9 @@ def _bytes(output: Any) -> int:
 
 @rule("replicated-argument", "EX035", "warning", "parallel.html", passive=True, compiles=True)
 def replicated_argument(evidence: Evidence) -> Iterator[Finding]:
-    """An argument is whole on each device where a part of it would do.
+    """An argument is whole on each device where a part would suffice.
 
-    An argument that each device has whole where a part would do, or where all of its like are split.
+    It may also be whole although similar arguments are split.
     """
     for waste in wastes(evidence, "argument", "unsplit", "unlike"):
         path = waste.node.scope if waste.node is not None else ""
@@ -167,10 +163,7 @@ def replicated_argument(evidence: Evidence) -> Iterator[Finding]:
 
 @rule("idle-axis", "EX036", "warning", "parallel.html", passive=True, compiles=True)
 def idle_axis(evidence: Evidence) -> Iterator[Finding]:
-    """Nothing is split along an axis of the mesh: all devices along it do the same.
-
-    An axis of the mesh that nothing is split along: all devices along it do the same.
-    """
+    """Nothing is split along an axis of the mesh, so all devices along it do the same work."""
     for waste in wastes(evidence, "idle"):
         message = f"nothing is split along {along(waste)} of the mesh: {waste.devices} devices each do the same"
         fix = f"split the batch or the weights along {along(waste)}, or take a mesh without it"
@@ -184,10 +177,7 @@ def _head(evidence: Evidence) -> dict[str, Any]:
 
 @rule("replicated-intermediate", "EX037", "warning", "parallel.html", passive=True, compiles=True)
 def replicated_intermediate(evidence: Evidence) -> Iterator[Finding]:
-    """Each device makes an array whole, and uses its part of it alone.
-
-    An array that each device makes whole, and uses its part of alone.
-    """
+    """Each device computes an array whole, and uses only its part."""
     for waste in wastes(evidence, "made whole"):
         message = f"each of the {waste.devices} devices along {along(waste)} makes this array whole, and uses its part"
         request = constraint(waste.spec)
@@ -205,7 +195,7 @@ SHARDED = ("gathered-operand", "replicated-output", "replicated-argument", "idle
 
 
 def compile_if_sharded(evidence: Evidence) -> Capture | None:
-    """The capture of a traced function that spans several devices; None for one device, or if it can't be compiled."""
+    """Compile a traced function that spans several devices; None for one device, or if it doesn't compile."""
     if evidence.traced is None or is_of_one_device(evidence.traced):
         return None
     lowered = evidence.lowered
@@ -214,19 +204,19 @@ def compile_if_sharded(evidence: Evidence) -> Capture | None:
     request = CompileRequest(evidence.function, tuple(evidence.args), evidence.kwargs, traced=evidence.traced)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what JAX warns of, rules say
+            warnings.simplefilter("ignore")  # rules report these
             return compile_stages(request).capture
-    except Exception:  # lint says what can be said of the trace; explore() says why it doesn't compile
+    except Exception:  # lint reports on the trace; explore() raises
         return None
 
 
 def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | None:
-    """The capture of a traced function for other hardware; None where it couldn't be traced.
+    """Compile a traced function for other hardware; None if the trace failed.
 
-    Where the trace was of all sizes at once it is traced once more, at one size: for the arguments `plain`.
+    A symbolic trace is repeated at the sizes of the arguments `plain`.
 
     Raises:
-        ExploreError: That refused it.
+       ExploreError: The target's compiler refused the program.
     """
     __tracebackhide__ = True
     if evidence.traced is None:
@@ -238,7 +228,7 @@ def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | N
 
 
 def wastes(evidence: Evidence, *kinds: str) -> Iterator[Waste]:
-    """What of some kinds is wasted in the compiled program; nothing where there is none."""
+    """Yield the waste of some kinds in the compiled program."""
     if evidence.capture is None:
         return
     if evidence.waste is None:
@@ -247,7 +237,7 @@ def wastes(evidence: Evidence, *kinds: str) -> Iterator[Waste]:
 
 
 def finding_of(rule: Rule, evidence: Evidence, waste: Waste, message: str, fix: str, **place: Any) -> Finding:
-    """A finding; a note where it is not waste for certain."""
+    """Return a finding about waste; a note if it isn't proven."""
     line = place or place_of(evidence, waste.node)
     severity = None if waste.is_proven else "note"
     if evidence.try_cure is not None:
@@ -256,24 +246,24 @@ def finding_of(rule: Rule, evidence: Evidence, waste: Waste, message: str, fix: 
 
 
 def evidence_text(waste: Waste) -> str:
-    """`2.1 MB on each of 4 devices; each sends 1.6 MB for it`."""
+    """Return `2.1 MB on each of 4 devices; each sends 1.6 MB for it`."""
     sent = f"; each sends {bytes_text(waste.wire)} for it" if waste.wire else ""
     work = f"; {amount_text(waste.flops)}FLOP on each" if waste.flops else ""
     return f"{bytes_text(waste.bytes)} on each of {waste.devices} devices{sent}{work}"
 
 
 def along(waste: Waste) -> str:
-    """The axes of the mesh: "`data`", "`data` and `model`"."""
+    """Return the axes of the mesh: "`data`", "`data` and `model`"."""
     return " and ".join(f"`{axis}`" for axis in waste.axes)
 
 
 def constraint(spec: str) -> str:
-    """How to ask for a sharding; empty where none is known."""
+    """Return code that requests a sharding, or ""."""
     return f"jax.lax.with_sharding_constraint(value, {spec})" if spec else ""
 
 
 def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:
-    """The line of an instruction, or of one that it was made for; none where there is none."""
+    """Return the location of an instruction, else of its nearest operand or user with one."""
     capture = evidence.capture
     if node is None or capture is None:
         return {}
@@ -285,7 +275,7 @@ def place_of(evidence: Evidence, node: Node | None) -> dict[str, Any]:
 
 
 def lines_of(evidence: Evidence, waste: Waste) -> str:
-    """The lines of the products that are repeated: `line 12`, `lines 12 and 15`."""
+    """Return the lines of the repeated products: `line 12`, `lines 12 and 15`."""
     places = [place_of(evidence, node).get("line", 0) for node in waste.products]
     lines = sorted({line for line in places if line})
     if not lines:
@@ -294,7 +284,7 @@ def lines_of(evidence: Evidence, waste: Waste) -> str:
 
 
 def output_path(evidence: Evidence, number: int) -> str:
-    """What a caller finds an output by: `result[0]`."""
+    """Return an output's path for the caller: `result[0]`."""
     try:
         paths = cast(list[Any], jax.tree_util.tree_flatten_with_path(evidence.traced.out_info)[0])
         return f"result{jax.tree_util.keystr(paths[number][0])}"
@@ -303,7 +293,7 @@ def output_path(evidence: Evidence, number: int) -> str:
 
 
 def argument_path(evidence: Evidence, number: int) -> str:
-    """What the caller names an argument of the compiled program by: `params['w']`; empty where it isn't known."""
+    """Return the path of a compiled program's argument, such as `params['w']`, or ""."""
     graph = evidence.capture.hlo.graph if evidence.capture is not None else None
     for node in graph.nodes if graph is not None else ():
         is_of_entry = node.op == "parameter" and node.group is not None and node.group.kind == "entry"

@@ -1,4 +1,4 @@
-"""Rules about what makes calls slow: transfers to the host, effects, and functions that aren't compiled."""
+"""Rules about slow calls: transfers to the host, effects, and functions that aren't compiled."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from explorer.pitfalls.state import safe_text
 _JITTED = kind_of(jax.jit(lambda: None))
 _METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
 _FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
-BLOCKING = _METHODS | _FUNCTIONS  # who asks for a value waits until it is computed
+BLOCKING = _METHODS | _FUNCTIONS  # these wait until the value is computed
 _LOOPS = (ast.For, ast.While)
 
 
 @rule("host-transfer", "EX027", "warning", "async_dispatch.html")
 def host_transfer(evidence: Evidence) -> Iterator[Finding]:
-    """Bringing values to the host in a loop makes device and host wait for each other in each turn.
+    """Transferring values to the host in a loop makes device and host wait for each other in each turn.
 
-    Values that travel between device and host, again and again: in a loop, or for nothing in a trace.
+    A transfer while tracing is wasted too: its value becomes a constant.
     """
     yield from _callbacks(evidence)
     for function in evidence.functions:
         waits = {id(node): name for node, name in _waits(function)}
-        for node in function.walk(ast.Call):
+        for node in function.calls:
             if id(node) in waits:
                 yield _waiting(evidence, function, node, waits[id(node)])
             elif (value := _from_outside(function, node)) is not ...:
@@ -57,8 +57,8 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
-    """In Python loops: what brings the result of a jitted function to the host, and the result's name."""
-    for loop in function.walk(*_LOOPS):
+    """Yield the calls in Python loops that bring a jitted function's result to the host, with its name."""
+    for loop in [node for kind in _LOOPS for node in function.by_type[kind]]:
         results = dict.fromkeys(_jitted_results(function, loop), "")
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
         jitted = {id(node): function.short(node) for node in calls if _is_jitted_call(function, node)}
@@ -84,7 +84,7 @@ def _is_jitted_call(function: FunctionSource, node: ast.expr) -> bool:
 
 
 def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
-    return function.callee(node).startswith(("jax.numpy", "jax._src.numpy"))
+    return function.callees[node].startswith(("jax.numpy", "jax._src.numpy"))
 
 
 def _taken(node: ast.Call) -> ast.expr | None:
@@ -96,7 +96,7 @@ def _taken(node: ast.Call) -> ast.expr | None:
 
 
 def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
-    """Whether it is done in some turns only: `if i % 100 == 0`."""
+    """Return True if a call runs in some turns only: `if i % 100 == 0`."""
     for outer in function.around(node):
         if outer is loop:
             return False
@@ -115,8 +115,8 @@ def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name:
 
 
 def _from_outside(function: FunctionSource, node: ast.Call) -> object:
-    """The concrete array from outside that a call brings to the host; `Ellipsis` for none."""
-    called, callee = node.func, function.callee(node)
+    """Return the concrete array from outside that a call brings to the host; `...` for none."""
+    called, callee = node.func, function.callees[node]
     is_known = callee.rpartition(".")[2] in _FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
     if isinstance(called, ast.Attribute) and called.attr in _METHODS:
         value = function.value(called.value)
@@ -149,9 +149,9 @@ _ON_REFERENCES = ("get", "swap", "addupdate")
 
 @rule("slow-path-effect", "EX025", "note", "external-callbacks.html", passive=True)
 def slow_path_effect(evidence: Evidence) -> Iterator[Finding]:
-    """A program with effects is dispatched in Python, call by call.
+    """A program with effects is dispatched in Python on each call.
 
-    Effects that keep each call off jit's fast path: debug callbacks, I/O callbacks, mutable references.
+    Debug callbacks, I/O callbacks and mutable references keep calls off jit's fast path.
     """
     program = evidence.program
     reported: set[tuple[str, str, int]] = set()
@@ -173,26 +173,26 @@ def slow_path_effect(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _effect(equation: Equation) -> str:
-    """What has the effect, as a person calls it; empty for no effect, and for what `host-transfer` reports."""
+    """Return the name of an effect; "" for none, and for callbacks that `host-transfer` reports."""
     if equation.op in CALLBACKS:
         is_transfer = equation.op in ("io_callback", "pure_callback") and in_loop(equation)
         return "" if is_transfer else CALLBACKS[equation.op]
-    # Of a reference from outside: those that a function makes for itself are gone when it returns.
+    # Only references from outside: a function's own are gone when it returns.
     is_outer = equation.body.caller is None and equation.op in _ON_REFERENCES
     return "a mutable reference" if is_outer and equation.inputs[0] in equation.body.raw.constvars else ""
 
 
 def in_loop(equation: Equation) -> bool:
-    """Whether it runs in each turn of a compiled loop; what a `cond` in the loop chooses may run in none."""
+    """Return True if an equation runs in each turn of a compiled loop, not in a `cond` inside it."""
     callers = takewhile(lambda caller: caller.op != "cond", equation.callers())
     return any(caller.op in ("scan", "while") for caller in callers)
 
 
 @rule("stays-eager", "EX032", "note", "notebooks/Common_Gotchas_in_JAX.html#pure-functions")
 def stays_eager(evidence: Evidence) -> Iterator[Finding]:
-    """Hot paths compile what only computes; this function does something else, or wasn't worth it.
+    """Hot paths compile only functions that just compute and are worth it; this function isn't compiled.
 
-    A function that hot paths met and leave as it is written: what keeps it from being compiled.
+    The finding gives the reason why hot paths leave the function eager.
     """
     status = None if evidence.is_jitted else hot_status(evidence.function)
     if status is None or not status.row.reason:

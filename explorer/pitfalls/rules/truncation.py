@@ -1,4 +1,4 @@
-"""64-bit numbers that become 32-bit ones, because JAX has no others unless jax_enable_x64 is set."""
+"""64-bit numbers that become 32-bit ones, because jax_enable_x64 is off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import (
     Evidence,
     parameter_location,
-    passed_values,
     reachable_values,
     traced_in,
     traced_names,
@@ -48,7 +47,7 @@ _X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, f
 
 @rule("truncation", "EX014", "warning", "default_dtypes.html", passive=True)
 def truncation(evidence: Evidence) -> Iterator[Finding]:
-    """JAX computes with 32 bits unless told otherwise: 64-bit numbers lose digits, and large ones their value."""
+    """JAX computes with 32 bits by default: 64-bit numbers lose digits, and large ones change their value."""
     yield from _cast(evidence)
     yield from _cast_in_text(evidence)
     if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX when it is imported
@@ -60,7 +59,7 @@ def truncation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _named(evidence: Evidence) -> Iterator[Finding]:
-    """dtypes that the function names: JAX warns of them."""
+    """Yield findings for 64-bit dtypes that the function names, from JAX's warnings."""
     warnings = list(evidence.warnings)
     step = evidence.failed_step
     if step is not None and issubclass(type(evidence.error), Warning):  # warnings are errors here
@@ -80,13 +79,13 @@ def _named(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _refused(evidence: Evidence) -> Iterator[Finding]:
-    """Whole numbers that 32 bits can't hold: JAX refuses Python's."""
+    """Yield a finding for Python integers beyond 32 bits, which JAX refuses."""
     error, step = evidence.error, evidence.failed_step
     match = _OVERFLOW.search(str(error))
     if not issubclass(type(error), OverflowError) or (match is None and "too large to convert" not in str(error)):
         return
-    # One that is no argument of this function is one of an operation in it.
-    roots = {root_of(path) for path, _ in passed_values(evidence)}
+    # A path that is no argument of this function belongs to an operation in it.
+    roots = {root_of(path) for path, _ in evidence.passed}
     path = match[1] if match is not None and root_of(match[1]) in roots else ""
     at_step = span_location(step.file, step.span) if step is not None else {}
     yield truncation.finding(
@@ -100,8 +99,8 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _narrowed(evidence: Evidence) -> Iterator[Finding]:
-    """NumPy's arrays of 64 bits, as arguments and from outside: JAX says nothing of them."""
-    for path, value in passed_values(evidence):
+    """Yield findings for 64-bit NumPy arrays as arguments and from outside, which JAX narrows silently."""
+    for path, value in evidence.passed:
         loss = _loss(value)
         if loss is not None:
             yield _finding(evidence, f"`{path}`", value, *loss, parameter_location(evidence, path))
@@ -114,14 +113,15 @@ def _narrowed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _spelled_out(evidence: Evidence) -> Iterator[Finding]:
-    """`x + np.int64(3e9)`: NumPy's numbers in the text, that meet arrays of JAX's."""
+    """Yield findings for NumPy numbers in expressions with JAX arrays: `x + np.int64(3e9)`."""
     for function in evidence.functions:
-        # That a constant has 7 digits and not 16 is what everybody knows who works with 32 bits.
+        # Fewer digits of a constant are expected with 32 bits: report wrong values only.
         lost = [
             (part, others, value, loss)
-            for node in function.walk(ast.BinOp, ast.Compare, ast.Call)
+            for node in function.nodes
             for part, others in _operands(function, node)
-            if (loss := _loss(value := numpy_value(function, part))) is not None and loss[0] == "error"
+            if (value := numpy_value(function, part)) is not None
+            if (loss := _loss(value)) is not None and loss[0] == "error"
         ]
         traced = traced_names(evidence, function) if lost else {}
         for part, others, value, loss in lost:
@@ -131,19 +131,20 @@ def _spelled_out(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _operands(function: FunctionSource, node: Any) -> Iterator[tuple[ast.expr, list[ast.expr] | None]]:
-    """The operands of an operator, each with the others; the arguments of a call of JAX's, each with None."""
+    """Yield an operator's operands, each with the others; the arguments of a JAX call, each with None."""
     if isinstance(node, ast.Call):
-        yield from ((part, None) for part in node.args if function.callee(node).startswith("jax."))
+        yield from ((part, None) for part in node.args if function.callees[node].startswith("jax."))
+    if not isinstance(node, (ast.BinOp, ast.Compare)):
         return
     parts: list[ast.expr] = [node.left, *(node.comparators if isinstance(node, ast.Compare) else [node.right])]
     yield from ((part, [other for other in parts if other is not part]) for part in parts)
 
 
 def _cast(evidence: Evidence) -> Iterator[Finding]:
-    """`jnp.full((3,), 300).astype(jnp.uint8)`: constants that the type which they are cast to can't hold."""
+    """Yield findings for constants that their new dtype can't hold: `jnp.full((3,), 300).astype(jnp.uint8)`."""
     constants = ConstantValues(evidence.program)
     reported: set[Frame] = set()
-    for equation in evidence.program.of("convert_element_type"):
+    for equation in evidence.program.by_op.get("convert_element_type", ()):
         lost = _lost_in_cast(equation, constants)
         frame = evidence.program.frame(equation) if lost is not None else None
         if lost is not None and frame is not None and frame not in reported:
@@ -153,9 +154,9 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cast_in_text(evidence: Evidence) -> Iterator[Finding]:
-    """`jnp.array(300).astype(jnp.int8)`: JAX makes such a number without an equation, and casts it at once."""
+    """Yield findings for `jnp.array(300).astype(jnp.int8)`, which JAX casts without an equation."""
     for function in evidence.functions:
-        for node in function.walk(ast.Call):
+        for node in function.calls:
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Call(args=[made]) as maker, attr="astype"), args=[to]):
                     lost = _lost_in_text(function, maker, made, to)
@@ -171,7 +172,7 @@ def _lost_in_text(
     function: FunctionSource, maker: ast.Call, made: ast.expr, to: ast.expr
 ) -> tuple[np.dtype[Any], Any, str] | None:
     number, named = function.value(made), function.value(to)
-    is_number = function.callee(maker).startswith("jax.") and last_name(maker.func) in _SCALARS
+    is_number = function.callees[maker].startswith("jax.") and last_name(maker.func) in _SCALARS
     name = named if type(named) is str else class_name(named).rpartition(".")[2] if is_a(named, type) else ""
     if not is_number or name not in _INTEGERS or type(number) not in (int, float) or abs(number) > 2**31:
         return None
@@ -193,7 +194,7 @@ def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: d
         f"{first:,} is cast to {dtype.name}, which has numbers from {low:,} to {high:,}: it becomes {got}",
         evidence=f"a constant {was}; JAX casts without a word",
         fix=f"a type that holds {first:,}, or jnp.clip(…, {low}, {high}) before the cast",
-        # All bits set is written as -1 by many.
+        # -1 is a common way to set all bits.
         severity="note" if first == -1 else None,
         **place,
     )
@@ -205,7 +206,7 @@ def _outside(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> tuple[Any, st
     if not outside.size:
         return None
     first = outside.ravel()[0]
-    # A float beyond the range is what the hardware makes of it; an integer wraps around.
+    # An out-of-range float converts differently on each hardware; an integer wraps around.
     got = f"{first.astype(dtype):,}" if value.dtype.kind in "iu" else "another number on each kind of hardware"
     return first, got
 
@@ -289,16 +290,16 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 
 def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
-    """What an expression of numbers and NumPy's functions is; None for other expressions, and for plain numbers.
+    """Evaluate an expression of numbers and NumPy functions; None for others, and for plain numbers.
 
-    Nothing but NumPy runs, on numbers that the text has.
+    Only NumPy runs, on numbers in the text.
     """
     try:
         with np.errstate(all="ignore"):
             value = _value(function, node)
     except (ArithmeticError, TypeError, ValueError):  # such as NumPy refuses too
         return None
-    return value if is_a(value, np.generic, np.ndarray) else None
+    return value if value is not None and is_a(value, np.generic, np.ndarray) else None
 
 
 def _value(function: FunctionSource, node: ast.expr) -> Any:
@@ -307,7 +308,7 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
             return number
         case ast.Name() | ast.Attribute():
             value = function.value(node)
-            # An array from outside is a constant of the program, which `truncation` looks at by itself.
+            # Arrays from outside are constants of the program: `_narrowed` checks them.
             return value if is_a(value, np.generic) or (is_plain(value) and type(value) in (int, float)) else None
         case ast.UnaryOp(op=sign, operand=inner) if type(sign) in _OPERATORS:
             return _OPERATORS[type(sign)](_value(function, inner))
@@ -316,7 +317,7 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
         case ast.List(elts=items) | ast.Tuple(elts=items) if len(items) <= _MOST_ITEMS:
             values = [_value(function, item) for item in items]
             return None if any(value is None for value in values) else values
-        case ast.Call(args=arguments, keywords=[]) if (make := _MAKERS.get(function.callee(node))) is not None:
+        case ast.Call(args=arguments, keywords=[]) if (make := _MAKERS.get(function.callees[node])) is not None:
             return _make(make, [_value(function, argument) for argument in arguments])
         case _:
             return None

@@ -1,4 +1,4 @@
-"""Static arguments: JAX looks a program up by their hash, so they need one, and one that stays the same."""
+"""Static arguments: JAX looks up programs by their hash, which must exist and not change."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer._jax.arguments import static_arguments
-from explorer._jax.array_types import Array
+from explorer._jax.arguments import Array, static_arguments
 from explorer.capture.safe_reading import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
 from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
@@ -19,29 +18,27 @@ from explorer.model.findings import Finding
 from explorer.model.text import with_article
 from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import FunctionSource, source_of
-from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
+from explorer.pitfalls.jits import CallArgument, decorator, hash_of, short_name
 from explorer.pitfalls.rule import rule
 
 
 @rule("unhashable-static", "EX021", "error", "jit-compilation.html#marking-arguments-as-static", passive=True)
 def unhashable_static(evidence: Evidence) -> Iterator[Finding]:
-    """A static argument needs a hash by value: without one the call fails, with one by identity each object
-    compiles.
+    """A static argument needs a hash by value: without a hash the call fails, and each new object with a hash by
+    identity compiles again.
     """
     for argument in evidence.call_arguments:
-        if argument.static and argument.name != "self":  # that is another rule's
+        if argument.static and argument.name != "self":  # `jit-on-method` reports it
             yield from _passed(evidence, argument)
     yield from _kept(evidence)
     for function in evidence.functions:
-        for call in function.walk(ast.Call):
-            target = jit_target(function, call)
-            if target is not None:
-                yield from _called(function, call, target)
+        for call, jitted in function.jitted.items():
+            yield from _called(function, call, jitted)
 
 
 def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
     function = source_of(evidence.function)
-    # JAX names static_argnums at the jit: where the text has it, that is the place.
+    # Prefer the decorator, which declares static_argnums.
     node = None if function is None else decorator(function)
     span = Span.of(node) if node is not None else None if function is None else function.parameter_span(argument.name)
     what = f"the static argument `{argument.name}` of {evidence.name}"
@@ -67,7 +64,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
 
 
 def _kept(evidence: Evidence) -> Iterator[Finding]:
-    """Arrays that a class keeps as a static field: with another object of it JAX compares them, which fails."""
+    """Yield findings for arrays in static fields: with another object JAX compares them, which fails."""
     tree = getattr(evidence.traced, "in_tree", None)
     waiting: list[Any] = [] if tree is None else [tree]
     reported: set[type] = set()
@@ -203,17 +200,17 @@ def _changed_after(function: FunctionSource, call: ast.Call, name: str) -> ast.A
 
 
 def _calls_again(function: FunctionSource, call: ast.Call, after: ast.AST) -> bool:
-    """Whether the same is called once more below, or in the next turn of a loop around both."""
+    """Return True if the same function is called again below, or in the next turn of a loop around both."""
     callee = function.source(call.func)
     line: int = getattr(after, "lineno", 0)
-    calls, loops = function.walk(ast.Call), function.walk(ast.For, ast.While)
+    calls, loops = function.calls, function.walk(ast.For, ast.While)
     return any(later.lineno > line and function.source(later.func) == callee for later in calls) or any(
         loop.lineno < call.lineno <= line <= loop.end_lineno for loop in loops
     )
 
 
 def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None:
-    """What in a value has no hash, with its path; its class says so, nothing is hashed."""
+    """Return the path and kind of the part that has no hash, from its class: nothing is hashed."""
     kind = kind_of(value)
     if is_a(value, jax.Array, Array, np.ndarray):
         return path, "array"
@@ -224,7 +221,7 @@ def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None
 
 
 def _hashed_parts(value: Any, path: str) -> dict[str, Any]:
-    """What the hash of a tuple or a dataclass that is hashed by its fields is made of, by path."""
+    """Return the parts that the hash of a tuple or a dataclass is computed from, by path."""
     variables = class_variables(kind_of(value))
     if kind_of(value) is tuple:
         return {f"{path}[{i}]": item for i, item in enumerate(value[:100])}
@@ -252,7 +249,7 @@ def _hashable(argument: CallArgument, path: str, kind: str) -> str:
 
 
 def _by_value(value: Any) -> str:
-    """How to give the class of a value a hash by what is in it. One without fields makes all objects equal."""
+    """Return how to hash a class by value. A class without fields would make all objects equal."""
     kind, name = kind_of(value), short_name(kind_of(value))
     variables, fields = class_variables(kind), attributes(value)
     if "__dataclass_params__" in variables:

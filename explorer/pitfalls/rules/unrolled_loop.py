@@ -1,4 +1,4 @@
-"""A Python loop in a traced function: each turn is traced, compiled and kept, where lax.scan would have one body."""
+"""Python loops in a traced function: each turn is traced and compiled, where lax.scan would have one body."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import frame_location, last_name, span_of
 from explorer.pitfalls.rule import rule
 
-# Turns and equations. A model of a few layers is written as a loop by everybody, and compiles in no time.
+# Turns and equations. A model of a few layers is usually written as a loop, and compiles quickly.
 _COSTLY = (20, 50)
 _NOTEWORTHY = (4, 60)
 
 
 @rule("unrolled-loop", "EX012", "warning", "control-flow.html", passive=True)
 def unrolled_loop(evidence: Evidence) -> Iterator[Finding]:
-    """A Python loop is unrolled: the program grows, and with it the time to trace and compile, by each turn."""
+    """A Python loop is unrolled: each turn makes the program larger, and slower to trace and compile."""
     program = evidence.program
     if len(program.equations) < _COSTLY[1]:
         return
@@ -49,7 +49,7 @@ def unrolled_loop(evidence: Evidence) -> Iterator[Finding]:
 
 @dataclass
 class _Seen:
-    """What is in a program of one loop."""
+    """Equations that come from one loop."""
 
     file: str  # where it is
     around: Loop | None  # the loop that calls the function that it is in
@@ -80,21 +80,21 @@ def _loops(program: Program) -> dict[Loop, _Seen]:
 
 
 def _operation(equation: Equation, stack: Sequence[Frame]) -> tuple[Any, ...]:
-    """What is equal for the same operation of the text in each turn: stack, primitive, first shapes."""
+    """Return a key of the same operation in each turn: stack, primitive, first shapes."""
     inputs, outputs = equation.inputs, equation.outputs  # a list of both took four times as long
     first = getattr(inputs[0].aval, "shape", None) if inputs else None
     return id(stack), equation.op, first, getattr(outputs[0].aval, "shape", None) if outputs else None
 
 
 class _LoopsOfFrames:
-    """Each frame is looked up once, and each file read once: a stack has those of most others."""
+    """Cache of the loop around each frame: most stacks share frames."""
 
     def __init__(self) -> None:
         self._of_frame: dict[int, Loop | None] = {}
         self._of_file: dict[str, FileLoops] = {}
 
     def __call__(self, frame: Frame) -> Loop | None:
-        """The loop around a frame of the user's; None for one of a library."""
+        """Return the loop around a user's frame; None for library frames."""
         if id(frame) not in self._of_frame:
             file = frame.file
             if file not in self._of_file:
@@ -104,7 +104,7 @@ class _LoopsOfFrames:
 
 
 def _turns(repeats: Counter[Any]) -> int:
-    """How often a body is there: what most of its operations say. One may be there twice in each turn, or in some."""
+    """Return how many times a body is in the program, by most of its operations."""
     if not repeats:  # all of it is in other loops
         return 1
     several = [count for count in repeats.values() if count > 1]
@@ -142,7 +142,7 @@ def _scan(loop: Loop, names: str, state: str) -> str:
 
 
 def _body(parameters: str, names: str) -> str:
-    """The head of a turn's function, which takes all that is carried as one."""
+    """Return the head of a turn's function, which takes the carry as one parameter."""
     if "," not in names:
         return f"def body({parameters.format(names)}):"
     return f"def body({parameters.format('state')}):\n    {names} = state"
@@ -154,12 +154,12 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop in Python."""
+    """Loop in Python."""
 
     node: ast.AST  # `for`, `while`, or a comprehension
     body: tuple[Span, ...]  # what runs in each turn
     header: Span  # what a person points at
-    function: Span | None  # the span of the `def` that it stands in; None outside of any
+    function: Span | None  # span of the enclosing `def`
 
     @property
     def is_comprehension(self) -> bool:
@@ -167,7 +167,7 @@ class Loop:
 
     @property
     def source(self) -> str:
-        """What it goes through; empty for `while`."""
+        """Iterable of the loop; "" for `while`."""
         if isinstance(self.node, ast.For):
             return ast.unparse(self.node.iter)
         return ast.unparse(self.node.generators[0].iter) if isinstance(self.node, _COMPREHENSIONS) else ""
@@ -180,7 +180,7 @@ class Loop:
 
     @property
     def range_arguments(self) -> list[str]:
-        """What is given to the `range()` that it goes through; empty for another loop."""
+        """Arguments of the loop's `range()`; empty for other loops."""
         match getattr(self.node, "iter", None):
             case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]):
                 return list(map(ast.unparse, args))
@@ -189,7 +189,7 @@ class Loop:
 
     @property
     def collected(self) -> list[str]:
-        """The lists that each turn appends to."""
+        """Lists that each turn appends to."""
         body = self.node.body if isinstance(self.node, (ast.For, ast.While)) else []
         calls = (part for statement in body for part in ast.walk(statement) if isinstance(part, ast.Call))
         return list(
@@ -203,7 +203,7 @@ class Loop:
 
     @property
     def carried(self) -> list[str]:
-        """The names that a turn reads before it assigns them: what one turn hands to the next."""
+        """Names that a turn reads before it assigns them."""
         if not isinstance(self.node, (ast.For, ast.While)):
             return []
         parts = [part for statement in self.node.body for part in ast.walk(statement)]
@@ -213,7 +213,7 @@ class Loop:
         reads_first: dict[str, bool] = {}
         for name in names:
             reads_first.setdefault(name.id, isinstance(name.ctx, ast.Load))
-        # `x += 1` reads what it stores, though its only name is the one that is stored.
+        # `x += 1` reads x, though the syntax tree has the store only.
         changed = {last_name(part.target) for part in parts if isinstance(part, ast.AugAssign)}
         stored = dict.fromkeys(
             part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
@@ -222,13 +222,13 @@ class Loop:
 
 
 class FileLoops(NamedTuple):
-    """The loops of a file, and the functions that they stand in."""
+    """Loops and functions of a file."""
 
     loops: Sequence[Loop] = ()
     functions: Sequence[Span] = ()
 
     def around(self, span: Span) -> Loop | None:
-        """The innermost loop whose turns run what is at a span, in the same function."""
+        """Return the innermost loop of the same function whose turns run a span."""
         if not self.loops:
             return None
         function = min((function for function in self.functions if span in function), key=_size, default=None)
@@ -237,13 +237,13 @@ class FileLoops(NamedTuple):
 
 
 def loops_of(file: str) -> FileLoops:
-    """The loops of a file as it is now; none if its text can't be had."""
+    """Return the loops of a file as it is now; none if its text is missing."""
     source = read_source(file)
     return _loops_in(source.text) if source is not None else FileLoops()
 
 
 def loop_around(file: str, span: Span) -> Loop | None:
-    """The innermost loop of a file whose turns run what is at a span, in the same function."""
+    """Return the innermost loop of the same function whose turns run a span of a file."""
     return loops_of(file).around(span)
 
 

@@ -1,4 +1,4 @@
-"""Findings as text, page and notebook output; knows the model alone, no JAX."""
+"""Views of findings as text, page and notebook output, without JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FindingView", "FindingsView"]
 
 
 class FindingsView(View[Findings]):
-    """The findings with their cures; complete without a script, which adds the buttons that write the cures."""
+    """View of findings with their fixes. A script adds the buttons that write fixes into cells."""
 
     def title(self, value: Findings) -> str:
         return f"pitfalls of {value.function or 'a function'}"
@@ -26,7 +26,7 @@ class FindingsView(View[Findings]):
 
 
 class FindingView(View[Finding]):
-    """One finding, as the only one of some."""
+    """View of a single finding."""
 
     def title(self, value: Finding) -> str:
         return value.rule

@@ -1,4 +1,4 @@
-"""Findings as HTML whose buttons ask Python for a rewrite, which is proven when it is asked for."""
+"""Findings as HTML. Its buttons ask Python for a rewrite, which is proven on request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _style() -> str:
 
 
 def fragment(findings: Findings, name: str = "") -> str:
-    """The HTML of one output; `name` is what a wire to Python is known by."""
+    """Return the HTML of one output; `name` identifies the connection to Python."""
     findings = printable(findings)
     groups = group_by_file(findings)
     body = "".join(_group(findings, group, len(groups) > 1) for group in groups) or _nothing(findings)
@@ -165,7 +165,7 @@ def _foot(finding: Finding) -> str:
 
 
 def _rest(findings: Sequence[Finding]) -> str:
-    """The findings past `_MOST` as a table, a row each."""
+    """Return the findings after the first `_MOST` as a table."""
     if not findings:
         return ""
     rows = "".join(
@@ -186,7 +186,7 @@ _displayed: deque[Findings] = deque(maxlen=_KEPT)
 
 
 def connect(findings: Findings) -> str:
-    """The name that the page knows findings by; with a wire under it, where there is something to ask for."""
+    """Return an id for the page, and open a connection under it if a fix can be requested."""
     name = uuid4().hex[:16]
     if in_kernel() and any(findings.can_fix(finding) and not finding.fix.code for finding in findings):
         _displayed.append(findings)
@@ -202,7 +202,7 @@ def connect(findings: Findings) -> str:
 
 
 def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
-    """What the page gets for its message `{"ask": "fix", "of": number}`: the fix, or why there is none."""
+    """Reply to the page's message `{"ask": "fix", "of": number}` with the fix, or with the reason why there is none."""
     request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     number = request.get("of")
     reply: dict[str, Any] = {"of": number}
@@ -211,7 +211,7 @@ def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
     if request.get("ask") != "fix" or not isinstance(number, int) or not 0 <= number < len(findings):
         return reply | {"failed": "There is no such finding."}
     try:
-        # What the user's code prints in the trace that proves it is no part of any cell.
+        # Output of the user's code in the proving trace belongs to no cell.
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             fix = findings.fix(number)
     except ExplorerError as error:
@@ -231,10 +231,10 @@ def apply_fix(fix: Fix) -> None:
 
 
 def write_next(code: str) -> None:
-    """Put code into a new cell below the one that runs; in a terminal, into the next prompt.
+    """Write code into a new cell below the running one, or into the next prompt of a terminal.
 
     Raises:
-        ViewError: No IPython runs this.
+       ViewError: No IPython runs this.
     """
     shell = ipython_shell()
     if shell is None:

@@ -1,4 +1,4 @@
-"""Findings in a terminal: the gravest first, each with its line, the piece marked, what was seen and the cure."""
+"""Findings in a terminal, most severe first, with the marked line, the evidence and the fix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHANGES = {"+": "green", "-": "red", "@": "dim"}
 
 
 def tree(findings: Findings) -> RenderableType:
-    """What `rich.print(findings)` shows."""
+    """Return what `rich.print(findings)` shows."""
     findings = printable(findings)
     count = format_counts(findings) or ("could not be traced" if findings.failure else "nothing found")
     target = f" for {findings.target}" if findings.target else ""
@@ -47,13 +47,13 @@ def tree(findings: Findings) -> RenderableType:
 
 
 def _paragraphs(group: FileGroup) -> list[RenderableType]:
-    """The findings of a file that are shown whole, with an empty line before each."""
+    """Return the findings of a file that are shown in full, with an empty line before each."""
     whole = (_finding(finding, group.label) for number, finding in group.numbered if number < _MOST)
     return [part for paragraph in whole for part in (Text(""), paragraph)]
 
 
 def finding_tree(finding: Finding) -> RenderableType:
-    """What `rich.print(finding)` shows."""
+    """Return what `rich.print(finding)` shows."""
     return tree(Findings((finding,)))
 
 

@@ -1,4 +1,4 @@
-"""Findings in words, whatever shows them: signs, counts, the user's lines with the piece that is meant, and text."""
+"""Text parts of findings for all views: signs, counts, marked source lines, and plain text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from html import escape
 from explorer.model.declared import cached_property
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 
-# What is never told by colour alone.
+# Severity is never shown by color alone.
 SIGNS = {"error": "✖", "warning": "▲", "note": "●"}
 _MOST_LINES = 6  # of a finding that goes over several
 _NAMED = 2  # of many, in a line
@@ -24,7 +24,7 @@ _CALLED = re.compile(r"`([^`]+)`|(?<![\w.])([A-Za-z_][\w.]*\()")
 
 @dataclass(frozen=True)
 class Group:
-    """The findings of one file or cell, each with its number among all."""
+    """Findings of one file or cell, with their index among all findings."""
 
     file: str
     label: str
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the user's text: what stands before the piece that is meant, the piece, and what follows."""
+    """Line of the user's text: before the marked piece, the piece, and after it."""
 
     number: int
     before: str
@@ -46,13 +46,13 @@ class Line:
 
     @cached_property
     def carets(self) -> str:
-        """Under the piece, as wide as it; nothing where all of the line is meant."""
+        """Carets under the piece; "" if the whole line is meant."""
         blank = "".join("\t" if letter == "\t" else " " for letter in self.before)
         return f"{blank}{'^' * len(self.piece)}" if self.piece and self.piece != self.text.strip() else ""
 
 
 def printable(findings: Findings) -> Findings:
-    """Findings whose texts can stand in a page and in a terminal: no control letters, no half of a surrogate pair."""
+    """Replace control characters and lone surrogates in the texts of findings."""
     clean = findings.changed(map(_printable, findings))
     clean.function, clean.failure = _visible(findings.function), _visible(findings.failure)
     clean.faults, clean.target = tuple(map(_visible, findings.faults)), _visible(findings.target)
@@ -74,7 +74,7 @@ def _visible(text: str) -> str:
 
 
 def group_by_file(findings: Findings) -> list[Group]:
-    """By file: the one with the gravest finding first."""
+    """Group findings by file, in the order of their first finding."""
     files: dict[str, list[tuple[int, Finding]]] = {}
     for number, finding in enumerate(findings):
         files.setdefault(finding.file, []).append((number, finding))
@@ -86,13 +86,13 @@ def _label(finding: Finding) -> str:
 
 
 def format_counts(findings: Findings) -> str:
-    """`1 error, 2 warnings`."""
+    """Return `1 error, 2 warnings`."""
     counts: Mapping[str, int] = {name: sum(one.severity == name for one in findings) for name in SEVERITIES}
     return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count)
 
 
 def summarize_rules(findings: Findings) -> str:
-    """`▲ 2 warnings: large-constant in line 3, weak-type in line 5`; nothing where there are none."""
+    """Return `▲ 2 warnings: large-constant in line 3, weak-type in line 5`; "" for no findings."""
     if not findings:
         return ""
     first = list(dict.fromkeys(f"{one.rule} in line {one.line}" if one.line else one.rule for one in findings))
@@ -101,7 +101,7 @@ def summarize_rules(findings: Findings) -> str:
 
 
 def describe_no_findings(findings: Findings) -> str:
-    """What was looked at, where nothing was found."""
+    """Return a sentence on what was checked when nothing was found."""
     of = findings.function or "it"
     if findings.failure:
         return f"The trace of {of} failed, and what comes after that was not looked at."
@@ -114,12 +114,12 @@ def describe_no_findings(findings: Findings) -> str:
 
 
 def silencing(finding: Finding) -> str:
-    """The comment that silences a finding."""
+    """Return the comment that silences a finding."""
     return f"# explorer: ignore[{finding.code or finding.rule}]"
 
 
 def lines_of(finding: Finding) -> list[Line]:
-    """The lines that a finding is about, as they are in their file; the first alone, stripped, where that is gone."""
+    """Return the lines of a finding as they are in the file, or its recorded text if the file changed."""
     texts = [text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
     if not texts or texts[0].strip() != finding.text.strip() or not finding.text.strip():
         text = finding.text.strip()
@@ -134,8 +134,7 @@ def _end(finding: Finding) -> int:
 
 
 def text_at(file: str, line: int) -> str:
-    # Findings that were loaded may name any file, and ask for the lines after one that everybody knows: only what this
-    # process has looked at, and files below the working folder, are read.
+    # Loaded findings may name any file: read only files that this process has read, or below the working directory.
     try:
         if file not in linecache.cache and not _is_ours(file):
             return ""
@@ -161,12 +160,12 @@ def _line(finding: Finding, number: int, text: str) -> Line:
 
 
 def _letters(text: str, column: int) -> int:
-    """Python counts columns in bytes."""
+    """Convert a column in bytes, as Python counts them, to characters."""
     return len(text.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
 
 
 def split_code(text: str) -> Iterator[tuple[str, bool]]:
-    """A sentence in parts, and which of them are code: what stands in backticks, and calls."""
+    """Split a sentence into parts, with a flag for code: backticks and calls."""
     at = 0
     for match in _CALLED.finditer(text):
         if match.start() < at:
@@ -183,12 +182,12 @@ def split_code(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def code_html(text: str) -> str:
-    """A sentence as HTML, its code marked up."""
+    """Return a sentence as HTML, with code marked up."""
     return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))
 
 
 def _closing(text: str, opening: int) -> int:
-    """Behind the bracket that closes one; 0 if none does."""
+    """Return the index after the matching closing bracket; 0 if there is none."""
     depth, quote = 0, ""
     for i in range(opening, min(len(text), opening + 1000)):
         letter = text[i]
@@ -206,16 +205,16 @@ def _closing(text: str, opening: int) -> int:
 
 
 def changed_lines(diff: str) -> list[tuple[str, str]]:
-    """A unified diff's lines, each with what becomes of it: `+`, `-`, ` `, or `@` where some are left out."""
+    """Return the lines of a unified diff with their signs: `+`, `-`, ` `, and `@` for a gap."""
     rows = [row for row in diff.splitlines() if not row.startswith(("---", "+++"))]
     lines = [("@", "⋯") if row.startswith("@@") else (row[:1] or " ", row[1:]) for row in rows]
     return lines[1:] if lines[:1] == [("@", "⋯")] else lines
 
 
 def to_text(findings: Findings, width: int = 100) -> str:
-    """A paragraph for each finding under one line of counts; then the rules that raised.
+    """Return a line of counts, a paragraph for each finding, and the rules that raised.
 
-    `width` wraps no line: an editor reads `file:line:column` of them.
+    `width` wraps nothing: editors read `file:line:column` from these lines.
     """
     parts = [repr(findings)[len("Findings(") : -1], *map(_paragraph, findings)]
     parts += [f"a rule failed, its findings are missing: {fault}" for fault in findings.faults]
@@ -223,7 +222,7 @@ def to_text(findings: Findings, width: int = 100) -> str:
 
 
 def finding_text(finding: Finding, width: int = 100) -> str:
-    """Its paragraph alone: one finding has no function's name above it, and nothing to count."""
+    """Return the paragraph of one finding."""
     return _paragraph(finding)
 
 

@@ -1,4 +1,4 @@
-"""A ledger as text, picture, page, chart and live view; knows the model alone, no JAX."""
+"""A ledger as text, picture, page, chart and live view. Imports no JAX."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 from explorer.model.events.ledger import Ledger
 from explorer.view.chart import Chart
 from explorer.view.interface import View
-from explorer.view.ledger.calls import calls_of
+from explorer.view.ledger.calls import calls_of, verdict_of
 from explorer.view.ledger.html import fragment, picture
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
 from explorer.view.ledger.timeline import timeline
-from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import in_kernel
 
 __all__ = ["LedgerView", "display_live"]
 
 
 class LedgerView(View[Ledger]):
-    """The interactive view, which asks a running kernel for what is new; a picture and tables without a script."""
+    """The interactive view, updated by a running kernel; a picture and tables where no script runs."""
 
     def title(self, value: Ledger) -> str:
         return "recompile ledger"
@@ -39,10 +38,10 @@ class LedgerView(View[Ledger]):
 
 
 def display_live(ledger: Ledger) -> None:
-    """Display a ledger that still grows, and keep that up to date.
+    """Display a ledger that still grows, and keep the display up to date.
 
     Raises:
-        NotImplementedError: It doesn't grow, or its live view failed: IPython then shows it as any other value.
+        NotImplementedError: It doesn't grow, or its live view failed: IPython then displays it like any other value.
     """
     if is_on(ledger) and in_kernel():
         try:

@@ -1,4 +1,4 @@
-"""The ledger as HTML that upgrades itself: a picture and tables stand there where no script runs."""
+"""The ledger as HTML: a picture and tables, which the interactive view replaces where scripts run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from explorer.model.text import cut_end
 from explorer.model.units import duration_text
 from explorer.view.chart import Table, static_html
 from explorer.view.drawing import STEPS, box, canvas, text
-from explorer.view.ledger.calls import Call, Group, group_by_family
+from explorer.view.ledger.calls import (
+    Call,
+    Group,
+    Verdict,
+    cause_of,
+    cure_of,
+    flat,
+    group_by_family,
+    plain,
+    times,
+    verdict_of,
+)
 from explorer.view.ledger.link import Link
 from explorer.view.ledger.message import encode_message, message, tables_of
-from explorer.view.ledger.verdict import Verdict, cause_of, cure_of, flat, plain, times, verdict_of
 from explorer.view.page import interactive
 
 WIDTH = 960
@@ -24,7 +34,7 @@ _NAME, _BARS = 190, 250  # pixels
 
 
 def picture(calls: Sequence[Call], verdict: Verdict, invites: bool = False) -> str:
-    """The picture as SVG; `invites` says that there is more to see where scripts run."""
+    """Return the picture as SVG; `invites` adds a hint at the interactive view."""
     groups = group_by_family(calls)
     parts = [text(16, 28, cut_end(flat(verdict.text), 110), "f" if verdict.kind == "again" else "b")]
     y = 46.0
@@ -75,7 +85,7 @@ def _key(y: float, invites: bool) -> list[str]:
 
 
 def describe_picture(calls: Sequence[Call], verdict: Verdict) -> str:
-    """The picture in words."""
+    """Return the picture in words."""
     counts = [f"{group.family.name} compiled {times(group.compiles)}" for group in group_by_family(calls)[:_BARS_SHOWN]]
     return ". ".join(filter(None, (flat(verdict.text), flat(verdict.cause), "; ".join(counts))))
 
@@ -84,7 +94,7 @@ _MOST = 100  # rows of a table
 
 
 def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> str:
-    """The HTML of one output; through the link, a page asks Python."""
+    """Return the HTML of one output; with a link, its page can send requests to Python."""
     if link is not None:
         data = encode_message(link.data())
         return interactive(link.id, data, static(link.tables.fold.calls, invites), "ledger")
@@ -95,7 +105,7 @@ def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> 
 
 
 def static(calls: Sequence[Call], invites: bool = True) -> str:
-    """An image with its description, and a table: what every sanitiser leaves standing."""
+    """Return an image with its description, and tables: HTML that every sanitizer keeps."""
     verdict = verdict_of(calls)
     cure = f"<pre>{escape(verdict.cure)}</pre>" if verdict.cure else ""
     shown = static_html(picture(calls, verdict, invites), describe_picture(calls, verdict), tables(calls), cure)
@@ -103,7 +113,7 @@ def static(calls: Sequence[Call], invites: bool = True) -> str:
 
 
 def tables(calls: Sequence[Call]) -> list[Table]:
-    """The functions with what they cost, and every compile that was not the first."""
+    """Return the functions with their costs, and every compile that was not the first."""
     groups = group_by_family(calls)
     if not groups:
         return []

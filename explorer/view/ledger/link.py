@@ -1,7 +1,7 @@
-"""A ledger that is displayed while it grows: what is new reaches the page also in the middle of a running cell.
+"""The live view of a ledger, which is updated even while a cell runs.
 
-A thread of the view's own looks a few times a second, so that nothing is added to what a compile costs; it ends with
-the watch. What is stored in the notebook is brought up to date after each cell and at the end of the watch.
+A thread of the view looks at the ledger a few times a second, so that compiling costs nothing more. It ends with the
+watch. The output stored in the notebook is updated after each cell and at the end of the watch.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _links: dict[Ledger, Link] = {}  # what is displayed can be clicked on for as lo
 
 
 def link_to(ledger: Ledger) -> Link:
-    """The link of a ledger, made when it is displayed first."""
+    """Return the link of a ledger; it is made at the first display."""
     if ledger not in _links:
         _links[ledger] = Link(ledger)
     return _links[ledger]
 
 
 class Link:
-    """The wire to every view of one ledger.
+    """The connection to every view of one ledger.
 
     Args:
-        ledger: What is shown.
+        ledger: The ledger to show.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -58,7 +58,7 @@ class Link:
         self.pull()
 
     def pull(self) -> None:
-        """Take in the events that are new."""
+        """Read the new events."""
         with self._lock:
             gone = self.ledger.dropped + self.ledger.spilled
             if gone + len(self.ledger) == self._seen:
@@ -76,7 +76,7 @@ class Link:
             self._marks.clear()
 
     def data(self, sizes: dict[str, int] | None = None) -> dict[str, Any]:
-        """Everything for a page that has tables of these sizes."""
+        """Return everything for a page that has tables of these sizes."""
         with self._lock:
             self.pull()
             return {**message(self.ledger, self.tables, sizes, self.left_out), "epoch": self._epoch}
@@ -84,11 +84,11 @@ class Link:
     # The page ---------------------------------------------------------------------------------------------------------
 
     def show(self) -> None:
-        """Display the view in the cell that runs; it is kept up to date for as long as the ledger is watched."""
+        """Display the view in the running cell, and update it while the ledger is watched."""
         self.keep(Output(f"explorer-{self.id}", lambda: mimebundle(self.ledger)))
 
     def keep(self, output: Output) -> None:
-        """Display an output in the cell that runs, and keep it up to date."""
+        """Display an output in the running cell, and update it."""
         with self._lock:
             self._outputs[output.id] = output
             output.publish(self._state()[:2], update=False)
@@ -97,7 +97,7 @@ class Link:
                 self._thread.start()
 
     def _state(self) -> tuple[Any, ...]:
-        """What makes a message worth sending, if it changes."""
+        """Return the values whose change makes a message worth sending."""
         return self._seen, is_on(self.ledger), getattr(self.ledger, "running", ())
 
     def _follow(self) -> None:
@@ -118,7 +118,7 @@ class Link:
             events.unregister("post_run_cell", self._after_cell)
 
     def _after_cell(self, _: object = None) -> None:
-        """Bring what the notebook stores up to date."""
+        """Update the output stored in the notebook."""
         try:
             self._send()
             self._store(within_cell=False)
@@ -126,7 +126,7 @@ class Link:
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        """The view stands still; the ledger and the user's program go on."""
+        # The view stops; the ledger and the user's program continue.
         getattr(self.ledger, "fault", str)(error)
 
     def _store(self, within_cell: bool) -> None:
@@ -151,7 +151,7 @@ class Link:
             self._wire.update = json.dumps(self.data(base), separators=(",", ":"))
 
     def _answer(self, wire: Any, content: Any, _: object) -> None:
-        """A page that lacks something, or wants to look into a call."""
+        """Handle a page's request for missing tables, or for a look into a call."""
         request: dict[str, Any] = content if isinstance(content, dict) else {}  # pyright: ignore[reportUnknownVariableType]
         if request.get("ask") == "since":
             wire.send({"since": json.dumps(self.data(request.get("sizes")), separators=(",", ":"))})
@@ -173,10 +173,10 @@ class Link:
 
 
 def output_html(value: Any) -> str:
-    """A capture or a diff as an output's HTML."""
+    """Return the output of a capture or a diff as HTML."""
     return value._repr_mimebundle_()["text/html"]
 
 
 def _representative(events: list[Event]) -> Event:
-    """The event of a call that stands for it: its compile, or what came last."""
+    """Return the event that represents a call: its compile, or its last event."""
     return next((event for event in reversed(events) if event.kind in ("compile", "cache-hit")), events[-1])

@@ -1,6 +1,6 @@
-"""The message to the browser: what is new in tables that only grow, and, whole each time, what is the case now.
+"""The message to the browser: the new rows of tables that only grow, and the complete current status.
 
-JSON, for it is mostly numbers in columns, which gzip packs well; times are whole milliseconds, durations microseconds.
+JSON, as it is mostly numbers in columns, which gzip packs well. Times are whole milliseconds, durations microseconds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import Variation, Variations
 from explorer.model.units import duration_text
-from explorer.view.ledger.calls import Call, Family, Fold
-from explorer.view.ledger.verdict import Phrase, cause_of_storm, times, verdict_of
+from explorer.view.ledger.calls import Call, Family, Fold, Phrase, cause_of_storm, times, verdict_of
 
 VERSION = 1
 COLUMNS = (
@@ -30,7 +29,7 @@ _TABLES = ("strings", "places", "reasons", "functions", "stacks", "calls")
 
 
 class Tables:
-    """The tables of one ledger; `add` what happened, `since` gives what a reader lacks."""
+    """The tables of one ledger; they only grow."""
 
     def __init__(self) -> None:
         self.fold = Fold()
@@ -48,7 +47,7 @@ class Tables:
         return {name: len(rows) for name, rows in self.rows.items()}
 
     def since(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """What is new to a reader that has tables of these sizes; calls as columns."""
+        """Return what a reader with tables of these sizes lacks; calls as columns."""
         new = {name: self.rows[name][sizes.get(name, 0) :] for name in _TABLES}
         calls = new.pop("calls")
         columns: dict[str, list[int]] = {name: [row[i] for row in calls] for i, name in enumerate(COLUMNS)}
@@ -97,7 +96,7 @@ class Tables:
 
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
-    """A message as an output carries it."""
+    """Return a message as an output contains it: compressed JSON."""
     return gzip.compress(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(), 9, mtime=0)
 
 
@@ -108,7 +107,7 @@ _VALUES = 8
 
 
 def variation_tables(ledger: Ledger) -> list[dict[str, Any]]:
-    """A table for each function that compiled again, the most expensive first; for the browser."""
+    """Return a table for each function that compiled again, the most expensive first."""
     again = [row for row in ledger.functions() if row.recompiles and not row.eager]
     tables = {row.name: ledger.varying(row.name, calls=_CALLS) for row in again[:_FUNCTIONS]}
     return [
@@ -136,7 +135,7 @@ def _row(path: str, aspect: str, row: Variation) -> dict[str, Any]:
 
 
 def _constant(rows: list[Variation]) -> str:
-    """`float32[*, 128]`: what of an array never changed; a star is what did. Empty if nothing of it is settled."""
+    """Return the parts of an array that never changed, as `float32[*, 128]`; empty if there are none."""
     by_aspect = {row.aspect: row.values[0].text if row.is_constant else "*" for row in rows}
     if "value" in by_aspect:
         return by_aspect["value"] if by_aspect["value"] != "*" else ""
@@ -149,7 +148,7 @@ _CELLS = 500  # the latest
 
 
 def tables_of(ledger: Ledger) -> tuple[Tables, int]:
-    """The tables of what is in a ledger now, of the latest `MOST` events; and how many events were left out."""
+    """Return the tables of the latest `MOST` events, and the number of events left out."""
     events = ledger.events
     first = max(len(events) - MOST, 0)
     while first and first < len(events) and events[first].call and events[first].call == events[first - 1].call:
@@ -162,12 +161,12 @@ def tables_of(ledger: Ledger) -> tuple[Tables, int]:
 def message(
     ledger: Ledger, tables: Tables, sizes: Mapping[str, int] | None = None, left_out: int = 0
 ) -> dict[str, Any]:
-    """Everything for a reader that has tables of these sizes; None: it has none yet."""
+    """Return everything for a reader with tables of these sizes; None if it has none yet."""
     return {**tables.since(sizes or {}), "status": _status(ledger, tables, left_out)}
 
 
 def is_on(ledger: Ledger) -> bool:
-    """Whether it still grows: a watch that was not stopped."""
+    """Return True if it still grows: a watch that was not stopped."""
     return bool(getattr(ledger, "on", False))
 
 
@@ -220,14 +219,14 @@ def _running(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def _cells(ledger: Ledger, tables: Tables) -> list[tuple[str, float, float]]:
-    """The cells in which something was compiled, with their begin and end; none if nobody noted them."""
+    """Return the cells in which something was compiled, with start and end; empty if cells are not recorded."""
     starts = sorted(call.start for call in tables.fold.calls)
     ran: Sequence[tuple[str, float, float]] = getattr(ledger, "cells", ())
     return [cell for cell in ran if bisect_left(starts, cell[1]) < bisect_right(starts, cell[2])][-_CELLS:]
 
 
 def notes_of(ledger: Ledger, left_out: int = 0) -> list[str]:
-    """What a reader should know of what is not shown."""
+    """Return notes on what is not shown."""
     notes = [ledger.note] if ledger.note else []
     if ledger.dropped:
         notes.append(f"The oldest {ledger.dropped:,} events were dropped: watch(limit=…) keeps more.")

@@ -1,4 +1,4 @@
-"""The ledger in a terminal: the verdict and the cure first, then each function with what it cost and why."""
+"""The ledger in a terminal: the verdict and the fix first, then each function with its cost and reasons."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from explorer.model.events.family_counts import Prediction
 from explorer.model.events.ledger import Ledger
 from explorer.model.text import bar
 from explorer.model.units import duration_text
-from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
+from explorer.view.ledger.calls import Call, Group, Phrase, calls_of, cause_of, group_by_family, verdict_of
 from explorer.view.ledger.message import notes_of
-from explorer.view.ledger.verdict import Phrase, cause_of, verdict_of
 
 _FUNCTIONS = 20
 _FORESEEN = 6
@@ -24,7 +23,7 @@ _COMPILES = 6  # of one function: the first ones, and the last
 
 
 def tree(ledger: Ledger) -> RenderableType:
-    """What `rich.print(ledger)` shows."""
+    """Return the ledger as `rich.print(ledger)` shows it."""
     calls = calls_of(ledger.events)
     groups = group_by_family(calls)
     verdict = verdict_of(calls)
@@ -77,7 +76,7 @@ def _functions(groups: Sequence[Group]) -> Table:
 
 
 def _compiles(group: Group) -> list[Text]:
-    """What changed for each compile beyond the first; of many the first few, and the last."""
+    """Return what changed for each compile beyond the first; of many, the first few and the last."""
     calls = [call for call in group.calls if call.is_again and call.reason.leaf]
     if len(calls) <= 1:
         return []

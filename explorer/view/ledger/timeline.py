@@ -1,4 +1,4 @@
-"""A chart of when each function compiled, on an axis whose long waits are cut short."""
+"""A chart of when each function compiled, on a time axis whose long waits are cut."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from explorer.model.events.ledger import Ledger
 from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
-from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
+from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family, verdict_of
 from explorer.view.ledger.html import describe_picture, picture, tables
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
-from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import Output, in_kernel
 
 _LONG = 0.2  # of all the busy time: a wait longer than that is cut, if it lasts a second
@@ -31,7 +30,7 @@ class _Stretch:
 
 
 class Clock:
-    """Seconds since 1970 to seconds on the axis, from 0."""
+    """Maps seconds since 1970 to seconds on the axis, from 0."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         spans = sorted((call.start, call.start + call.seconds) for call in calls)
@@ -50,7 +49,7 @@ class Clock:
         self.begin = joined[0][0] if joined else 0.0
 
     def at(self, moment: float) -> float:
-        """Where a moment is; one in a wait, where that begins."""
+        """Return the place of a moment on the axis; in a wait, the place where the wait begins."""
         index = bisect_right(self._stretches, moment, key=lambda stretch: stretch.since) - 1
         if index < 0:
             return 0.0
@@ -58,7 +57,7 @@ class Clock:
         return stretch.at + min(moment, stretch.until) - stretch.since
 
     def ticks(self, most: int = 8) -> list[tuple[float, str]]:
-        """Places with the seconds that they stand for: the begin of each stretch, and even steps in the long ones."""
+        """Return places with their labels: the start of each stretch, and even steps in the long ones."""
         whole = sum(stretch.until - stretch.since for stretch in self._stretches)
         step = _even(whole / most)
         ticks: list[tuple[float, str]] = []
@@ -76,7 +75,7 @@ class Clock:
 
 
 def _even(least: float) -> float:
-    """The next of 1, 2, 5, 10, …"""
+    """Return the next of 1, 2, 5, 10, … from `least` on."""
     power = 1e-6
     while power * 10 < least:
         power *= 10
@@ -91,7 +90,7 @@ _EVERY = 2.0  # seconds between two updates within a cell
 
 
 class LedgerChart(Chart):
-    """A chart of a ledger; while that grows, what is displayed of it is brought up to date."""
+    """A chart of a ledger, updated while the ledger grows."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger: Ledger
@@ -118,16 +117,12 @@ class LedgerChart(Chart):
 
 
 def timeline(ledger: Ledger) -> Chart:
-    """The chart of what is in a ledger now.
-
-    Raises:
-        MissingPackageError: plotly is not installed.
-    """
+    """Return the chart of a ledger's events so far; raise MissingPackageError without plotly."""
     return LedgerChart(ledger)
 
 
 def _lanes(calls: Sequence[Call]) -> dict[int, str]:
-    """By the id of each call, the name of its row; those of the functions that get no row share the last one."""
+    """Return the name of each call's row, by the call's id; functions without a row of their own share the last one."""
     groups = group_by_family(calls)
     others = f"{len(groups) - _FUNCTIONS:,} more functions"
     return {
@@ -178,13 +173,13 @@ def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
 
 
 def _name(group: Group) -> str:
-    """Two families may have one name: then where they are defined tells them apart. Plotly reads `<…>` as markup."""
+    # Two families may share a name: their line distinguishes them. Plotly reads `<…>` as markup.
     line = f" (line {group.family.line})" if group.family.line else ""
     return markup(f"{group.family.name}{line}")
 
 
 def _before(call: Call, step: str) -> float:
-    """Seconds of a call before a step: tracing, lowering and compiling come one after the other."""
+    """Return the seconds of a call before a step: tracing, lowering and compiling follow each other."""
     return {"trace": 0.0, "lower": call.trace, "compile": call.trace + call.lower}[step]
 
 
@@ -195,7 +190,7 @@ def _hover_text(call: Call) -> str:
 
 
 def _cells(ledger: Ledger, calls: Sequence[Call], clock: Clock) -> list[tuple[str, float, float]]:
-    """The cells that ran, on the axis; if nobody noted them, what the calls were chart from."""
+    """Return the cells on the axis; without recorded cells, the places that the calls came from."""
     ran: Sequence[tuple[str, float, float]] = getattr(ledger, "cells", ()) or _callers(calls)
     cells = [(label, clock.at(since), clock.at(until)) for label, since, until in ran]
     return [cell for cell in cells if cell[1] < cell[2]][-_BANDS:]
@@ -213,7 +208,7 @@ def _callers(calls: Sequence[Call]) -> list[tuple[str, float, float]]:
 
 
 def _bands(cells: Sequence[tuple[str, float, float]]) -> list[dict[str, Any]]:
-    """A ground for each cell, with its name where there is room for it."""
+    """Return a background for each cell, with its name if there is room."""
     room = _NAMED * max((until for _, _, until in cells), default=0.0)
     return [
         {

@@ -1,4 +1,4 @@
-"""How memory is shown: bars by use, or curves against the size, with the limit."""
+"""Memory as figures: bars by use, or curves against the size, with the limit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ROW, _MOST = 26, 24
 
 
 class MemoryView(FigureView[MemoryUse]):
-    """Curves where one number was varied, else a bar for each row."""
+    """Curves if one number was varied, else a bar for each row."""
 
     def title(self, value: MemoryUse) -> str:
         return f"memory of {value.function}"
@@ -53,7 +53,7 @@ class MemoryView(FigureView[MemoryUse]):
         return value.headline
 
     def tables(self, value: MemoryUse) -> Sequence[Table]:
-        """Every row, and of a single one what is alive at its peak."""
+        """Return every row; for a single one also the buffers alive at its peak."""
         head, *rows = value.table()
         tables = [Table(f"{value.function}: its memory as a table", head, rows, " · ".join(value.notes))]
         capture = value.rows[0].capture if len(value.rows) == 1 else None
@@ -75,17 +75,17 @@ class MemoryView(FigureView[MemoryUse]):
 
 
 def _known(use: MemoryUse) -> list[MemoryRow]:
-    """The rows that there is anything to draw of."""
+    """Return the rows whose memory is known."""
     return [row for row in use.rows if not math.isnan(row.needed)]
 
 
 def is_curve(use: MemoryUse) -> bool:
-    """Whether it is drawn against a number."""
+    """Return True if it is drawn against a number."""
     return len(use.axes) == 1 and use.axes[0].numbers is not None and len(_known(use)) > 1
 
 
 def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
-    """For all uses together, and by use, what is needed at each size: key, name, sizes, bytes."""
+    """Return key, name, sizes and bytes of the total, of each use, and of what was measured."""
     numbers = use.axes[0].numbers or ()
     rows = sorted(_known(use), key=lambda row: numbers[row.at[0]])
     sizes = [numbers[row.at[0]] for row in rows]
@@ -101,7 +101,7 @@ def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
 
 
 def _scales(use: MemoryUse) -> tuple[Scale, Scale]:
-    """Across, what is varied; up, bytes, with the limit if a size was looked for that reaches it."""
+    """Return the scales of size and bytes; with the limit if a size was searched that reaches it."""
     numbers = [*(use.axes[0].numbers or ())]
     needed = [row.needed for row in _known(use)]
     if use.largest is not None and use.largest.size:
@@ -142,7 +142,7 @@ def _curves(page: Figure, use: MemoryUse, y: float) -> float:
 
 
 def _largest(use: MemoryUse, x: float, y: float, up: Scale) -> list[Mark]:
-    """From the last size that was asked for to the largest that fits."""
+    """Return a line from the last requested size to the largest that fits."""
     largest = use.largest
     if largest is None or not largest.size:
         return []

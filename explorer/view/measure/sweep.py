@@ -1,4 +1,4 @@
-"""How sweeps are shown: a panel for each figure against a number, or a row of bars for each kind."""
+"""Sweeps as figures: a panel for each figure against a number, or a row of bars for each kind."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _ROW, _MOST = 26, 40  # pixels of a row of bars, and how many there are at most
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure against what is swept.
+    """One figure of a sweep.
 
     Args:
-        name: The row's property.
-        title: What it is.
-        growth: `as n^2.9`; empty where that can't be told.
-        scale: Of its values.
-        text: What says one of them.
+        name: Property of a row.
+        title: Its title.
+        growth: `as n^2.9`; empty if unknown.
+        scale: Scale of its values.
+        text: Formats a value.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Measure:
     text: Callable[[float], str]
 
     def values(self, row: SweepRow) -> list[float]:
-        """What a row has of it: the value, and for time the ends of its interval; empty where it is not known."""
+        """Return a row's value, and for time the ends of its interval; empty if unknown."""
         value = getattr(row, self.name)
         if not isfinite(value):
             return []
@@ -63,7 +63,7 @@ class Measure:
 
 
 class SweepView(FigureView[Sweep]):
-    """Lines over numbers, bars of kinds."""
+    """Lines for numbers, bars for kinds."""
 
     def title(self, value: Sweep) -> str:
         return f"sweep of {value.function}"
@@ -99,14 +99,14 @@ def _over(sweep: Sweep) -> str:
 
 
 def _subtitle(sweep: Sweep) -> str:
-    """What was swept, on what."""
+    """Return what was swept, and on which machine."""
     where = machine_text(sweep.environment)
     names = ", ".join(axis.title for axis in sweep.axes)
     return f"{sweep.function} over {names}: {len(sweep.rows):,} points" + f" · {where}" * bool(where)
 
 
 def measures(sweep: Sweep) -> list[Measure]:
-    """The figures that there is anything to show of."""
+    """Return the figures that have values."""
     result: list[Measure] = []
     for name, title in FIGURES:
         text = size_text if name == "peak" else duration_text
@@ -118,7 +118,7 @@ def measures(sweep: Sweep) -> list[Measure]:
 
 
 def _growth(sweep: Sweep, name: str) -> str:
-    """The power of each series where it is a good one."""
+    """Return the power of each series, if all have a good fit."""
     exponents = [growth for _, growth in growths(sweep, name)]
     good = [growth for growth in exponents if growth is not None and is_power(growth) and growth.spread > 1.5]
     if not good or len(good) < len(exponents):
@@ -128,7 +128,7 @@ def _growth(sweep: Sweep, name: str) -> str:
 
 
 def swept_scale(sweep: Sweep, room: float = 230) -> Scale:
-    """Where the swept numbers stand, with ticks for as many as there is room for, in pixels."""
+    """Return the scale of the swept numbers, with ticks for as many as fit in `room` pixels."""
     axis = sweep.axes[sweep.over]
     numbers = axis.numbers or tuple(map(float, range(len(axis))))
     texts = [f"{number:,.0f}" for number in numbers] if axis.unit else [cut_end(name, 14) for name in axis.labels]
@@ -169,7 +169,7 @@ def _key(page: Figure, series: Sequence[Series], y: float) -> float:
 
 
 def _line(sweep: Sweep, measure: Measure, across: Scale, series: Series, number: int) -> list[Mark]:
-    """A series: a line through its points, each with its interval where it has one; a cross where one failed."""
+    """Return the marks of a series: a line through its points, intervals, and crosses for failures."""
     symbol, colour = series_style(number)
     measured = [(_swept(sweep, row), row, values) for row in series.rows if (values := measure.values(row))]
     xs, ys = [x for x, _, _ in measured], [values[0] for _, _, values in measured]
@@ -183,7 +183,7 @@ def _line(sweep: Sweep, measure: Measure, across: Scale, series: Series, number:
 
 
 def _failures(sweep: Sweep, measure: Measure, series: Series) -> Points:
-    """A cross at the foot of the panel of times for each point that failed."""
+    """Return a cross at the bottom of the panel of times for each point that failed."""
     rows = [row for row in series.rows if row.error and measure.name == "seconds"]
     errors = [f"failed at {sweep.label(row)}: {row.error}" for row in rows]
     xs = [_swept(sweep, row) for row in rows]
@@ -191,7 +191,7 @@ def _failures(sweep: Sweep, measure: Measure, series: Series) -> Points:
 
 
 def _swept(sweep: Sweep, row: SweepRow) -> float:
-    """The number that a row stands at, across."""
+    """Return the swept number of a row."""
     return (sweep.axes[sweep.over].numbers or ())[row.at[sweep.over]]
 
 
@@ -200,7 +200,7 @@ def _hover(sweep: Sweep, measure: Measure, row: SweepRow, values: Sequence[float
 
 
 def _bars(page: Figure, sweep: Sweep, y: float) -> float:
-    """Kinds: a row for each combination, with bars for its figures."""
+    """Draw a row for each combination, with bars for its figures; return the y where that ends."""
     rows = [row for series in sweep.series for row in series.rows]
     drawn, figures = rows[:_MOST], measures(sweep)
     names = [cut_end(_kind(sweep, row), 44) for row in drawn]
@@ -231,13 +231,13 @@ def _greatest(measure: Measure, rows: Sequence[SweepRow]) -> float:
 
 
 def _kind(sweep: Sweep, row: SweepRow) -> str:
-    """What a row is called where the others differ from it."""
+    """Return a row's name, from the axes that have several values."""
     several = [(axis, at) for axis, at in zip(sweep.axes, row.at, strict=True) if len(axis) > 1]
     return ", ".join(axis.named(at) for axis, at in several or zip(sweep.axes, row.at, strict=True))
 
 
 def _bar_marks(sweep: Sweep, measure: Measure, rows: Sequence[SweepRow]) -> list[Mark]:
-    """A bar for each row that did not fail, its interval across its end, and its value behind that."""
+    """Return a bar for each row that did not fail, with its interval and its value."""
     is_time = measure.name == "seconds"
     colour = INK if is_time else GREY
     bars = [(i + 0.5, row, values) for i, row in enumerate(rows) if (values := measure.values(row)) and not row.error]

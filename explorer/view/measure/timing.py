@@ -1,4 +1,4 @@
-"""Timings and comparisons as figures: the warm-up curve and steady samples, and ratios with their intervals."""
+"""Timings and comparisons as figures: warm-up curve, steady samples, and ratios with their intervals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAMPLE_COLUMNS = ("median", "interval", "fastest", "spread", "samples", "calls a
 
 
 def sample_rows(values: Iterable[tuple[str, Samples]]) -> list[tuple[str, ...]]:
-    """A row each: its name, then `SAMPLE_COLUMNS`."""
+    """Return a row for each: its name, then `SAMPLE_COLUMNS`."""
     return [
         (
             name, duration_text(one.median), _interval(one), duration_text(one.fastest),
@@ -99,14 +99,14 @@ class TimingView(FigureView[Timing]):
 
 
 def _result(timing: Timing) -> str:
-    """The result in as few words as it takes: `41.2 ms compiled, 3.4× faster than eager (3.3 … 3.5×)`."""
+    """Return the result in few words: `41.2 ms compiled, 3.4× faster than eager (3.3 … 3.5×)`."""
     if timing.steady.is_too_noisy:  # what was seen is beside the samples, and a ratio in the description
         return f"about {duration_text(timing.steady.median)} compiled, too noisy to tell"
     return ", ".join(filter(None, (timing.compiled_text, timing.speedup_text)))
 
 
 def _first_call_text(timing: Timing) -> str:
-    """What the first call cost, and when that is paid for."""
+    """Return the cost of the first call, and after how many calls it has paid for itself."""
     took = duration_text(timing.first_call.median)
     if not timing.speedup_text:
         return f"the first call took {took}"
@@ -117,14 +117,14 @@ def _first_call_text(timing: Timing) -> str:
 
 
 def calls_shown(timing: Timing) -> tuple[list[float], list[float]]:
-    """Seconds of the eager calls, and of the compiled ones from the first on: those that the warm-up curve shows."""
+    """Return the seconds of the eager and of the compiled calls that the warm-up curve shows."""
     eager = [*timing.eager.samples[:_EAGER]] if timing.eager is not None else []
     first = list(timing.warm_up) or [timing.first_call.median]
     return eager, [*first, *timing.steady.samples][: 1 + _NEXT]
 
 
 def histogram(samples: Samples, bins: int = _BINS) -> tuple[list[int], list[float], int]:
-    """How many samples are in each bin, the bins' borders, and how many outliers are beyond the last one."""
+    """Return the number of samples in each bin, the bins' borders, and the number of outliers."""
     values = np.asarray(samples.samples)
     reach = max(4 * samples.spread * samples.median, 1.2 * (samples.high - samples.median), 0.01 * samples.median)
     # Both ends hold the median's interval, which is drawn behind the bins.
@@ -135,7 +135,7 @@ def histogram(samples: Samples, bins: int = _BINS) -> tuple[list[int], list[floa
 
 
 def _curve(timing: Timing) -> Panel:
-    """Across are the calls, one unit each; the first compiled one stands apart from those before and after it."""
+    """Return the warm-up curve: calls across, one unit each, with gaps around the first compiled call."""
     eager, compiled = calls_shown(timing)
     low, high = min(*eager, *compiled, timing.steady.median) / 1.4, max(*eager, *compiled, 0.0) * 1.6
     ticks = log_ticks(low, high, 5)
@@ -169,7 +169,7 @@ def _hover(what: str, seconds: Sequence[float]) -> list[str]:
 
 
 def _level(samples: Samples, x: float, to_x: float, colour: str, below: float, dash: str = "") -> list[Mark]:
-    """The median as a line with its figure at the end, so many pixels below it."""
+    """Return the median as a line with its value at the end, `below` pixels lower."""
     at = samples.median
     return [
         Path([x, to_x], [at, at], colour, 1.5, dash, 0.7),
@@ -178,7 +178,7 @@ def _level(samples: Samples, x: float, to_x: float, colour: str, below: float, d
 
 
 def _samples(page: Figure, steady: Samples) -> Panel:
-    """The histogram, with the interval of the median behind it and the median before it."""
+    """Return the histogram, with the median and its interval."""
     counts, borders, beyond = histogram(steady)
     each = f" of {steady.calls:,} calls" if steady.calls > 1 else ""
     samples = f"{count_text(steady.count, 'steady sample')}{each}"
@@ -204,7 +204,7 @@ def _samples(page: Figure, steady: Samples) -> Panel:
 
 
 def _stages(page: Figure, timing: Timing, top: float) -> float:
-    """The first call as one bar of its steps, with their key above it; returns where that ends."""
+    """Draw the first call as one bar of its steps, with a key; return the y where that ends."""
     whole = sum(timing.stages.values())
     if not whole:
         return top + 50
@@ -228,7 +228,7 @@ _RATIOS_LEFT, _RATIOS_RIGHT, _VERDICT = 236, 580, 604  # of the axis, and where 
 
 
 class ComparisonView(FigureView[Comparison]):
-    """A row for each name, on an axis of ratios, with a line where they are equal."""
+    """A row for each name, on an axis of ratios with a line at 1."""
 
     def title(self, value: Comparison) -> str:
         return f"comparison of {', '.join(value.samples)}"
@@ -285,7 +285,7 @@ def _colour(ratio: Ratio) -> str:
 
 
 def _scale(compared: Comparison) -> Scale:
-    """All intervals, 1, and some room."""
+    """Return a scale for all intervals and 1, with some room."""
     low = min([1.0, *(ratio.low for ratio in compared)])
     high = max([1.0, *(ratio.high for ratio in compared)])
     room = max((high / low) ** 0.08, 1.02)

@@ -1,4 +1,4 @@
-"""How what-ifs are shown: a row for each variant, its time against the plain one's, its memory and the rest."""
+"""What-ifs as figures: a row for each variant, its time relative to the plain one, its memory and more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST = 24  # rows with what differs
 
 
 class WhatIfView(FigureView[WhatIf]):
-    """In a notebook the picture, and behind each row what the compiler did otherwise."""
+    """The picture, and below each row what the compiler did differently."""
 
     def title(self, value: WhatIf) -> str:
         return f"what if: {value.function}"
@@ -72,7 +72,7 @@ class WhatIfView(FigureView[WhatIf]):
 
 
 def figure(what_if: WhatIf) -> Figure:
-    """The figure: time against the plain one's where that was measured, and what else is known of each."""
+    """Return the figure: relative times if measured, and the other figures of each variant."""
     page = Figure(_WIDTH)
     first, _, rest = what_if.headline.partition("; ")
     top = add_headline(page, first, rest, _subtitle(what_if)) + 22
@@ -91,14 +91,14 @@ def figure(what_if: WhatIf) -> Figure:
 
 
 def _heads(what_if: WhatIf, is_timed: bool) -> list[tuple[str, float, str]]:
-    """Above each column of figures: what it is, where, and on which side of that."""
+    """Return the heading of each column of figures, with its place and anchor."""
     heads = [("memory", _MEMORY, "start"), ("compile", _COMPILE, "end"), ("kernels", _KERNELS, "end")]
     time = "time" if is_timed else "least time, estimated" if isfinite(what_if.plain.least) else ""
     return [*heads, ("difference", _DIFFERENCE, "end"), *([(time, _TIME, "end")] if time else [])]
 
 
 def _subtitle(what_if: WhatIf) -> str:
-    """What was tried, how, and on what."""
+    """Return what was tried, how, and on which machine."""
     rounds = what_if.plain.steady.count if what_if.plain.steady else 0
     turns = f", {rounds:,} rounds in turns" if rounds and len(what_if) > 1 else ""
     where = machine_text(what_if.environment)
@@ -107,7 +107,7 @@ def _subtitle(what_if: WhatIf) -> str:
 
 
 def time_scale(what_if: WhatIf) -> Scale:
-    """The ratios, their intervals as far as that is not much more, and 1."""
+    """Return the scale of the ratios: intervals are cut if they are much longer, and 1 is included."""
     ratios = [row.ratio for row in what_if if row.ratio is not None]
     low, high = (pick((ratio.ratio for ratio in ratios), default=1.0) for pick in (min, max))
     low = max(min([low, *(ratio.low for ratio in ratios)]), low / _FARTHEST)
@@ -143,7 +143,7 @@ def _times(what_if: WhatIf, top: float, bottom: float) -> Panel:
 
 
 def _row(page: Figure, what_if: WhatIf, row: Variant, y: float, is_timed: bool) -> None:
-    """What stands beside the panel: the name and the figures, or why it failed."""
+    """Draw the name and the figures of a row, or its error."""
     page.text(_NAME, y + 4, cut_end(row.name, 25 if is_timed else 60), size=13.0, bold=True)
     if row.error and not is_timed:  # else it stands in the panel
         page.text(_LEFT, y + 4, cut_end(row.error, int((_DIFFERENCE - _LEFT) / _LETTER)), colour=ORANGE, bold=True)
@@ -162,7 +162,7 @@ def _row(page: Figure, what_if: WhatIf, row: Variant, y: float, is_timed: bool) 
 
 
 def _memory_bar(page: Figure, what_if: WhatIf, row: Variant, y: float) -> None:
-    """The peak of a row's memory against the greatest of all, where the compiler tells it."""
+    """Draw the peak of a row's memory relative to the greatest, if known."""
     most = max((other.peak for other in what_if if isfinite(other.peak)), default=0.0)
     if isfinite(row.peak) and most > 0:
         saved, width = row.saved(what_if.plain), max(_BAR * row.peak / most, 1.5)
@@ -173,7 +173,7 @@ def _memory_bar(page: Figure, what_if: WhatIf, row: Variant, y: float) -> None:
 
 
 def _colour(saved: float) -> str:
-    """Blue for what is saved, orange for what it costs, grey where no difference is seen."""
+    """Return blue for savings, orange for costs, grey where no difference is seen."""
     return GREY if not saved else BLUE if saved > 0 else ORANGE
 
 
@@ -182,7 +182,7 @@ def _ratio_text(row: Variant) -> str:
 
 
 def _disclosure(row: Variant, plain: Variant) -> str:
-    """What the compiler did otherwise, folded away under the verdict."""
+    """Return a variant's verdict as HTML, which unfolds to what the compiler did differently."""
     notes = "".join(f"<p>{escape(note)}</p>" for note in row.notes)
     return (
         f"<details><summary><b>{escape(row.name)}</b>: {escape(row.verdict(plain))}</summary>"

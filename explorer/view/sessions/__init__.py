@@ -1,4 +1,4 @@
-"""A session as page, text and live view; knows the model alone, no JAX."""
+"""Views of a session and its report: page, text and live view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SessionReportView", "SessionView"]
 
 
 class SessionView(View[LiveSession]):
-    """What was compiled by now; where a kernel runs, a click opens what there is of a function."""
+    """View of the session; with a kernel, a click opens an item."""
 
     def title(self, value: LiveSession) -> str:
         return "session"
@@ -28,7 +28,7 @@ class SessionView(View[LiveSession]):
 
 
 class SessionReportView(View[SessionReport]):
-    """The same as a value: nothing opens."""
+    """View of a session's report, whose items don't open."""
 
     def title(self, value: SessionReport) -> str:
         return "session"

@@ -1,4 +1,4 @@
-"""A session as HTML that is complete as it stands, with the pages of its items, and as text."""
+"""The session as self-contained HTML, with the pages of its items, and as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from explorer.view.page import bundle, sentence
 from explorer.view.registry import view_of
 
 _STATIC = Path(__file__).parents[1] / "static"
-_MOST = 200  # rows
+_MAX_ROWS = 200
 _STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
 
 
@@ -28,11 +28,11 @@ def style() -> str:
 
 
 def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
-    """The HTML of one output.
+    """Return the HTML of one output.
 
     Args:
-        name: What a wire to Python is known by; empty for none.
-        after: What a page that has no kernel opens.
+        name: Id of the wire to Python; empty for none.
+        after: Content that a page without a kernel opens.
     """
     return (
         # Lab's own shortcuts must not take the keys typed here.
@@ -43,10 +43,10 @@ def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
 
 
 def content(report: SessionReport, is_live: bool = True) -> str:
-    """All that changes while cells run; a page that is saved watches nothing."""
+    """Return the part of the page that changes while cells run."""
     widest = max((row.seconds for row in report.rows if isfinite(row.seconds)), default=0.0)
-    rows = "".join(_row(row, widest) for row in report.rows[:_MOST])
-    left = len(report.rows) - _MOST
+    rows = "".join(_row(row, widest) for row in report.rows[:_MAX_ROWS])
+    left = len(report.rows) - _MAX_ROWS
     notes = [*report.notes, *([f"{count_text(left, 'more function')}, each cheaper."] if left > 0 else [])]
     paragraphs = "".join(f'<p class="xf-nothing">{sentence(note)}</p>' for note in notes)
     return f'{_head(report, is_live)}<div class="sp-rows" role="list">{rows}</div>{paragraphs}'
@@ -64,7 +64,7 @@ def _head(report: SessionReport, is_live: bool) -> str:
 
 def _row(row: SessionRow, widest: float) -> str:
     where = f'<span class="sp-place">{escape(row.place)}</span>' if row.place else ""
-    # `data-key` lets a script keep open what is open when all of this is written anew.
+    # By `data-key` a script keeps rows open when the page is rewritten.
     key = escape(f"{row.name}|{row.file}|{row.line}")
     why = _why(row)
     return (
@@ -79,7 +79,7 @@ def _row(row: SessionRow, widest: float) -> str:
 def _count(row: SessionRow) -> str:
     if row.basis == "before":
         return f"{count_text(row.compiles, 'compile')} <span>unwatched</span>"
-    again = f' <b class="sp-again">{row.recompiles:,} again</b>' if row.recompiles else ""
+    again = f' <b class="sp-again">{count_text(row.recompiles, "recompile")}</b>' if row.recompiles else ""
     explored = " <span>explored</span>" if row.basis == "explored" else ""
     return f"{count_text(row.compiles, 'compile')}{again}{explored}"
 
@@ -107,16 +107,12 @@ def _measured(row: SessionRow) -> str:
 def _why(row: SessionRow) -> str:
     if not row.why:
         return ""
-    cure = (
-        f'<details class="xf-code"><summary>the cure</summary><pre>{escape(row.cure)}</pre></details>'
-        if row.cure
-        else ""
-    )
+    cure = f'<details class="xf-code"><summary>fix</summary><pre>{escape(row.cure)}</pre></details>' if row.cure else ""
     return f'<div class="sp-why"><p>{sentence(row.why)}</p>{cure}</div>'
 
 
 def _items(items: Sequence[SessionItem]) -> str:
-    """Each a text; the script makes it a button where somebody answers."""
+    """Return each item as text; the script makes it a button if a kernel or the page can open it."""
     return "".join(
         f'<span class="sp-item sp-is-{escape(item.kind.replace(" ", "-"))}" data-open="{escape(item.key)}">'
         f"{escape(item.text)}</span>"
@@ -124,57 +120,54 @@ def _items(items: Sequence[SessionItem]) -> str:
     )
 
 
-_LARGEST = 24_000_000  # characters of all together: a page that a browser still opens at once
+_MAX_PAGES = 24_000_000  # characters of all items' pages: a browser still opens this at once
 
 
 class OpensItems(Protocol):
-    """A session: `explorer.sessions.session.Session`, which is above this floor."""
+    """The session, `explorer.sessions.session.Session`, which is on a higher floor."""
 
+    def report(self) -> SessionReport: ...
     def open(self, key: str) -> object: ...
     def unseen(self) -> AbstractContextManager[None]: ...
 
 
 def templates(session: OpensItems, report: SessionReport) -> str:
-    """A `<template>` for each item that can be shown, the dearest functions first, as long as there is room."""
+    """Return a `<template>` for each item, the most expensive functions first, while there is room."""
     parts: list[str] = []
-    room = _LARGEST
+    room = _MAX_PAGES
     for item in (item for row in report.rows for item in row.items):
         try:
-            with session.unseen():  # what showing a capture compiles is not the user's
+            with session.unseen():  # showing a capture may compile
                 value: object = session.open(item.key)
                 html = view_of(type(value)).html(value)
-        except Exception as error:  # it says why where it would stand
+        except Exception as error:  # shown in place of the item
             html = f'<p class="xf-nothing">{escape(f"{type(error).__name__}: {error}")}</p>'
         if len(html) > room:
-            html = '<p class="xf-nothing">This page has no room for it: save it by itself, with to_html.</p>'
+            html = '<p class="xf-nothing">Too large for this page; save it separately with to_html.</p>'
         room -= len(html)
         parts.append(f'<template data-page="{escape(item.key)}">{html}</template>')
     return "".join(parts)
 
 
-_FUNCTIONS = 40
-_NAME = 28
+_MAX_TEXT_ROWS = 40
+_NAME = 28  # characters
 
 
-class _Session(Protocol):
-    def report(self) -> SessionReport: ...
-
-
-def session_text(session: _Session, width: int = 100) -> str:
+def session_text(session: OpensItems, width: int = 100) -> str:
     return report_text(session.report(), width)
 
 
 def report_text(report: SessionReport, width: int = 100) -> str:
-    """`width` characters wide."""
+    """Return the report as lines of at most `width` characters."""
     lines = [sentence.replace("`", "") for sentence in report.summary]
     if report.rows:
         lines += [
             "",
-            f"{'function':<{_NAME}} {'compiled':>14} {'seconds':>9}  {'a call':>9} {'memory':>9}  what there is",
+            f"{'function':<{_NAME}} {'compiled':>14} {'seconds':>9}  {'a call':>9} {'memory':>9}  items",
         ]
-    lines += [line for row in report.rows[:_FUNCTIONS] for line in _lines(row, width)]
-    if len(report.rows) > _FUNCTIONS:
-        lines.append(f"and {count_text(len(report.rows) - _FUNCTIONS, 'more function')}")
+    lines += [line for row in report.rows[:_MAX_TEXT_ROWS] for line in _lines(row, width)]
+    if len(report.rows) > _MAX_TEXT_ROWS:
+        lines.append(f"and {count_text(len(report.rows) - _MAX_TEXT_ROWS, 'more function')}")
     return "\n".join([*lines, *report.notes])
 
 
@@ -187,5 +180,5 @@ def _lines(row: SessionRow, width: int) -> list[str]:
     count = f"{row.compiles:,}{again}"
     line = f"{cut_end(row.name, _NAME):<{_NAME}} {count:>14} {seconds:>9}  {run:>9} {memory:>9}  {items}".rstrip()
     more = [f"    {row.place}" if row.place else "", f"    {row.why.replace('`', '')}" if row.why else ""]
-    cure = [f"    cure: {row.cure.splitlines()[0]}"] if row.cure else []
+    cure = [f"    fix: {row.cure.splitlines()[0]}"] if row.cure else []
     return [cut_end(text, width) for text in [line, *more, *cure] if text]

@@ -1,7 +1,7 @@
-"""A session that is displayed: the page keeps up with cells and compiles, and opens what is clicked on.
+"""The displayed session: the page is updated after cells and compiles, and opens clicked items.
 
-Nothing is polled. A cell that ends, and a compile that the ledger notes, start one update, a moment later and for all
-that came meanwhile; in between no thread runs.
+Nothing is polled. The end of a cell, or a compile in the ledger, starts one update a moment later, for everything
+until then; otherwise no thread runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOMENT = 0.4  # seconds in which compiles are gathered
 
 
 class LiveSession(Protocol):
-    """What is shown: `explorer.sessions.session.Session`, which is above this floor."""
+    """The session, `explorer.sessions.session.Session`, which is on a higher floor."""
 
     @property
     def ledger(self) -> Ledger | None: ...
@@ -35,17 +35,17 @@ _links: dict[int, Link] = {}
 
 
 def link_to(session: LiveSession) -> Link:
-    """The link of a session, of which there is one, made when it is displayed first."""
+    """Return a session's link, made at its first display."""
     if id(session) not in _links:
         _links[id(session)] = Link(session)
     return _links[id(session)]
 
 
 def display_live(session: LiveSession) -> None:
-    """Display a session, and keep that up to date.
+    """Display a session that is kept up to date.
 
     Raises:
-        NotImplementedError: No kernel runs this, or its live view failed: IPython then shows it as any other value.
+        NotImplementedError: There is no kernel, or the live view failed; IPython then uses the static view.
     """
     if not in_kernel():
         raise NotImplementedError
@@ -56,9 +56,9 @@ def display_live(session: LiveSession) -> None:
 
 
 def open_item(session: LiveSession, key: str) -> dict[str, str]:
-    """An item as an output's HTML, or why there is none."""
+    """Return an item as HTML for an output, or the reason for a failure."""
     try:
-        # Showing a capture may compile once more, to see the passes: that is not the user's.
+        # Showing a capture may compile once more, to record the passes.
         with session.unseen():
             return {"html": output_html(session.open(key))}
     except Exception as error:
@@ -66,12 +66,12 @@ def open_item(session: LiveSession, key: str) -> dict[str, str]:
 
 
 class Link:
-    """The wire to every view of the session."""
+    """Wire to every view of the session."""
 
     def __init__(self, session: LiveSession) -> None:
         self.session = session
         self.id = uuid4().hex[:16]
-        self._lock = threading.RLock()  # a cell's end and a compile on another thread both bring it up to date
+        self._lock = threading.RLock()  # a cell's end and a compile on another thread may update at once
         self._timer: threading.Timer | None = None
         self._output: Output | None = None
         self._followed: Ledger | None = None
@@ -81,7 +81,7 @@ class Link:
         ipython_shell().events.register("post_run_cell", self._after_cell)
 
     def show(self) -> None:
-        """Display the page in the cell that runs; the one before stays as it is by then."""
+        """Display the page in the running cell; an earlier output stays as it is."""
         with self._lock:
             self._output = Output(f"explorer-{self.id}-{uuid4().hex[:6]}", lambda: mimebundle(self.session))
             self._output.publish(self._send(), update=False)
@@ -95,7 +95,7 @@ class Link:
             return html
 
     def _follow(self) -> None:
-        """Hear of the compiles of the ledger that is read now."""
+        """Listen to the current ledger's compiles."""
         ledger = self.session.ledger
         if ledger is not None and ledger is not self._followed:
             self._followed = ledger
@@ -111,7 +111,7 @@ class Link:
     def _update(self) -> None:
         with self._lock:
             self._timer = None
-        with suppress(Exception):  # the view stands still; the user's program goes on
+        with suppress(Exception):  # a failed update must not stop the user's program
             self._send()
 
     def _after_cell(self, _: object = None) -> None:
@@ -121,7 +121,7 @@ class Link:
                 self._output.publish(state, update=True)
 
     def _answer(self, wire: Any, message: Any, _: object) -> None:
-        """A page wants to look at an item: `{"ask": "open", "of": key}`."""
+        """Answer a page's request for an item: `{"ask": "open", "of": key}`."""
         request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
         if request.get("ask") == "open":
             key = str(request.get("of"))

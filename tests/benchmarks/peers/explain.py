@@ -30,7 +30,10 @@ _FIRST = (
 def sentences(figures: Mapping[str, Any]) -> Iterator[str]:
     """Markdown, line by line."""
     rows = {row["name"]: row for row in figures["workloads"]}
-    yield "Bold: the fastest, and every time whose interval overlaps it. Every result was first compared with NumPy's in float64."
+    yield (
+        "Bold: the fastest, and every time whose interval overlaps it. "
+        "Every result was first compared with NumPy's in float64."
+    )
     if any(TUNED in row["seconds"] for row in rows.values()):
         yield _TUNED
     if any(name.startswith("first-") for name in rows):

@@ -19,6 +19,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "lines"), [("0.12.9", 0), ("0.13.0", 1), ("1.0.0.dev20270101+abc", 1)])
 def test_a_jax_that_is_newer_than_the_newest_tested_one_is_named_once(version, lines):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"}

@@ -82,6 +82,7 @@ def outcomes():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_no_program_of_several_devices_is_said_to_be_of_one(outcomes):
     several = {name: count for name, (certain, count) in outcomes.items() if count > 1}
     assert len(several) >= 14

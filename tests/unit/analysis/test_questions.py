@@ -259,6 +259,7 @@ def rolled(w, x):
     return x.sum()
 
 
+@pytest.mark.slow
 def test_what_remat_brings_is_what_xla_reserves_for_the_derivative_with_and_without():
     w, x = jnp.ones((64, 64)), jnp.ones((256, 64))
 

@@ -17,7 +17,7 @@ SIDE = 512
 SIZES = range(1, 9)
 WEIGHTS = np.random.default_rng(0).standard_normal((SIDE, SIDE), np.float32)  # which no packing makes smaller
 
-pytestmark = pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::explorer.errors.TracedPerShapeWarning")
 
 
 def on_device():
@@ -50,6 +50,7 @@ def executable():
     return compiled(of_numpy)
 
 
+@pytest.mark.slow
 def test_a_file_of_eight_signatures_has_a_constant_once(executable, tmp_path):
     executable.save(tmp_path / "f")
     assert (tmp_path / "f").stat().st_size <= 1.1 * WEIGHTS.nbytes
@@ -58,6 +59,7 @@ def test_a_file_of_eight_signatures_has_a_constant_once(executable, tmp_path):
         np.testing.assert_allclose(loaded(jnp.ones((rows, SIDE))), expected(rows), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [on_device, made_of_numpy])
 def test_so_it_is_however_the_function_has_it(tmp_path, make):
     compiled(make, (4, 5)).save(tmp_path / "f")

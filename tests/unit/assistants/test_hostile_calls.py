@@ -108,6 +108,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_nothing_runs_that_the_named_file_does_not_define(project):
     pytest.importorskip("mcp", reason="needs the SDK of the Model Context Protocol (the extra mcp)")
     calls = [
@@ -129,6 +130,7 @@ def test_nothing_runs_that_the_named_file_does_not_define(project):
     assert list(Path("pages").iterdir()) == []  # no process was started: it would have left a log
 
 
+@pytest.mark.slow
 def test_what_the_file_defines_is_still_looked_at(project):
     pytest.importorskip("mcp", reason="needs the SDK of the Model Context Protocol (the extra mcp)")
     _, _, answers = ask(
@@ -259,6 +261,7 @@ def test_a_confined_process_writes_in_its_folder_alone(tmp_path):
     assert (own / "folder" / "moved").read_text() == "x"
 
 
+@pytest.mark.slow
 @needs_confinement
 def test_the_code_that_a_server_runs_is_confined(project):
     pytest.importorskip("mcp", reason="needs the SDK of the Model Context Protocol (the extra mcp)")
@@ -282,6 +285,7 @@ def test_the_code_that_a_server_runs_is_confined(project):
     assert {path.suffix for path in Path("pages").iterdir()} == {".json", ".log"}
 
 
+@pytest.mark.slow
 def test_an_answer_says_what_the_system_can_not_keep_code_from(project, monkeypatch):
     tools = Tools(Named.of(["train.py"]), project, Limits(60.0, 8_000_000_000))
     for where, name, value in ((platform, "machine", lambda: "vax"), (sys, "platform", "darwin")):

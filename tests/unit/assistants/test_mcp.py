@@ -77,6 +77,7 @@ def files_of(text):
     return {kind: Path(path) for kind, _, path in lines if kind in ("page", "capture", "report")}
 
 
+@pytest.mark.slow
 def test_the_tools_say_what_they_do_and_run_what_was_named(project):
     step = {"function": "train.py:step", "arguments": SHAPES}
     tools, instructions, answers = ask(
@@ -163,6 +164,7 @@ def test_what_takes_too_long_or_too_much_is_ended_and_the_server_goes_on(project
     assert "plain: nothing was found." in answers[2][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_at_once_with_what_it_runs(project, number):
     Path("train.py").write_text(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.capture.call_sites import user_places
+from explorer.capture.frames import user_places
 
 
 @pytest.fixture
@@ -94,6 +94,7 @@ def test_the_device_is_that_of_the_program_one_or_several():
     assert partitioned == "True"
 
 
+@pytest.mark.slow
 def test_a_librarys_frames_are_left_out_where_the_user_called_it():
     import optax
 

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.capture.agreement import differ
-from explorer.capture.differences import difference_of
-from explorer.capture.pass_times import START, Run, _runs_of
+from explorer.capture.agreement import differ, difference_of
+from explorer.capture.passes import START, Run, _runs_of
 from explorer.capture.prints import Prints
 
 

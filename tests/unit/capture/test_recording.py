@@ -269,7 +269,7 @@ def test_without_a_record_the_program_is_left_as_jax_makes_it():
     assert capture.coverage("hlo", "inferred") > 0.3  # by names and places
     assert "record=False" in capture.recording_note
     assert sum(capture.recording_note in line for line in capture.to_text().splitlines()) == 1
-    with pytest.raises(ex.NotRecordedError):
+    with pytest.raises(ex.errors.NotRecordedError):
         capture.passes  # noqa: B018
 
 
@@ -370,6 +370,7 @@ def test_one_compile_serves_every_kind_of_jit(make, tmp_path):
         assert np.array_equal(np.asarray(one), np.asarray(other))
 
 
+@pytest.mark.slow
 def test_arguments_of_a_wrapper_have_the_users_names():
     function, args, _ = of_equinox()
     assert ex.explore(function, *args).signature == "(mlp: 4 arrays, x: f32[16,16])"
@@ -496,10 +497,10 @@ def test_a_line_whose_metadata_alone_changes_has_its_equations_from_then_on():
 
 
 def test_recording_goes_without_times_where_the_plugin_would_end_the_process(monkeypatch):
-    from explorer.capture import pass_times
+    from explorer.capture import passes
 
-    monkeypatch.setattr(pass_times, "may_profile", lambda: False)
-    monkeypatch.setattr(pass_times, "profiling", partial(pytest.fail, "the profiler was started"))
+    monkeypatch.setattr(passes, "may_profile", lambda: False)
+    monkeypatch.setattr(passes, "profiling", partial(pytest.fail, "the profiler was started"))
     capture = ex.explore(lambda x: twice(x) * 5, X)
     assert not capture.passes.is_complete
     assert capture.coverage("hlo", "exact") > 0.8
@@ -551,6 +552,7 @@ assert any(thread.name == "explorer-passes" for thread in __import__("threading"
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_while_its_passes_are_packed_ends_in_silence_and_leaves_nothing(tmp_path):
     command = [sys.executable, "-c", ENDS_WHILE_ITS_PASSES_ARE_PACKED, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec, parse_symbolic_spec
+from explorer.capture.command_target import annotated_arguments, parse_shape_spec, parse_symbolic_spec
 
 
 def struct(shape, dtype):
@@ -134,10 +134,10 @@ def test_what_says_no_shape_is_asked_for_with_what_to_write(annotation):
 
     if annotation is not None:
         step.__annotations__["x"] = annotation
-    with pytest.raises(ex.OptionError) as refused:
+    with pytest.raises(ex.errors.OptionError) as refused:
         [*annotated_arguments(step, 0, ())]
     assert str(refused.value) == (
-        "the argument `x` of step is not given, and no annotation says what it is.\n"
+        "the argument `x` of step is missing, and no annotation describes it.\n"
         "  Hint: --arg 'x=f32[8,128]', or --arg 'x=jnp.ones(3)'; or annotate it: x: \"f32[8,128]\""
     )
 

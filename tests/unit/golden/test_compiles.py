@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 RECORDED = """
 import json, os
@@ -32,6 +34,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_sharded_program_is_compiled_once_and_has_the_findings_of_lint():
     done = subprocess.run(
         [sys.executable, "-c", RECORDED],

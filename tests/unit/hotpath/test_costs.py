@@ -85,6 +85,7 @@ def test_what_a_call_leaves_running_when_it_returns_is_part_of_what_it_takes():
     assert costs.compiled().seconds == 0.020
 
 
+@pytest.mark.slow
 def test_kinds_of_calls_have_costs_of_their_own():
     small, large, function = X[:2, :2], jnp.tile(X, (8, 8)), twin(chain)
     hot = HotFunction(function, Options(3, 0.0, lambda work: work(), is_forced=True))
@@ -110,7 +111,7 @@ def timed(function, x):
 
 
 def test_where_nothing_was_compiled_nothing_is_known_of_what_that_saved():
-    row = ex.HotRow("f", eager_calls=10, eager_seconds=0.01)
+    row = ex.types.HotRow("f", eager_calls=10, eager_seconds=0.01)
     assert row.saved_seconds == 0.0
     assert all(map(isnan, row.saved_interval))
 

@@ -57,6 +57,7 @@ def run(*arguments, **variables):
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=environ)
 
 
+@pytest.mark.slow
 def test_a_program_that_imports_explorer_runs_hot_and_tells_what_happens(program, tmp_path):
     log = tmp_path / "a.log"
     path = program(importing="import explorer")
@@ -82,6 +83,7 @@ def test_a_program_that_imports_explorer_runs_hot_and_tells_what_happens(program
     assert any(line.details["at"] == "train.py, line 8" for line in operations)
 
 
+@pytest.mark.slow
 def test_a_script_runs_as_python_runs_it_with_its_hot_functions_told_of_at_the_end(program, tmp_path):
     path, saved = program(end="sys.exit(3)"), tmp_path / "hot.json"
     plain = run(path, "a", "--b")
@@ -96,6 +98,7 @@ def test_a_script_runs_as_python_runs_it_with_its_hot_functions_told_of_at_the_e
     assert "(train.py, line 14)" in ending
 
 
+@pytest.mark.slow
 def test_its_error_is_what_python_shows_without_frames_of_explorer(program):
     path = program(end="raise KeyError(main)")
     done = run("-m", "explorer", "hot", path)
@@ -142,7 +145,7 @@ def test_a_script_that_is_not_there_is_an_error_of_the_command(capsys):
 )
 def test_a_value_that_a_variable_can_not_have_is_refused(variable, value, message, monkeypatch):
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ex.OptionError, match=message):
+    with pytest.raises(ex.errors.OptionError, match=message):
         auto.requested()
 
 
@@ -161,6 +164,7 @@ def test_no_is_no(value, monkeypatch):
     assert auto.requested() is None
 
 
+@pytest.mark.slow
 def test_turning_it_on_starts_no_backend():
     done = run("-c", "import explorer; from jax._src import xla_bridge as b; print(b.backends_are_initialized())",
                EXPLORER_AUTO_COMPILE="1")  # fmt: skip

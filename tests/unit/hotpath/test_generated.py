@@ -15,6 +15,7 @@ def is_same_hot(program):
     return hot
 
 
+@pytest.mark.slow
 @given(program=programs())
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_a_drawn_program_does_the_same(program):

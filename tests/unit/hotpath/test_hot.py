@@ -301,6 +301,7 @@ def interrupted_at(step, function, calls):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(4))
 def test_an_interrupt_at_any_line_leaves_the_function_as_it_was(start):
     def f(x):
@@ -322,6 +323,7 @@ def test_an_interrupt_at_any_line_leaves_the_function_as_it_was(start):
     assert step > 300
 
 
+@pytest.mark.slow
 def test_eight_threads_call_while_it_is_swapped_in_and_out():
     expected = scaled(X)
     one = HotFunction(scaled, Options(1, 0.0, at_once, is_forced=True))

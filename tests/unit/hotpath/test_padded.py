@@ -66,6 +66,7 @@ def copy_of(function):
     return type(function)(function.__code__, function.__globals__)
 
 
+@pytest.mark.slow
 def test_sizes_past_the_bound_are_served_by_one_padded_copy(hot, monkeypatch):
     reference = copy_of(weighted)
     one = hot(weighted)

@@ -231,6 +231,7 @@ def run(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_environment_turns_both_on_for_a_session(tmp_path):
     done = run(tmp_path, EXPLORER_INSTRUCTION_LOG="session.log", EXPLORER_DEBUG_COMPILE="1")
     assert (done.returncode, done.stdout) == (0, "done\n")
@@ -239,6 +240,7 @@ def test_the_environment_turns_both_on_for_a_session(tmp_path):
     assert names.count("Starting") == names.count("Complete") >= 2
 
 
+@pytest.mark.slow
 def test_a_path_that_can_not_be_written_is_one_line_on_stderr(tmp_path):
     done = run(tmp_path, EXPLORER_INSTRUCTION_LOG="no/such/folder.log")
     assert (done.returncode, done.stdout) == (0, "done\n")

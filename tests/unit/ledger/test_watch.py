@@ -323,6 +323,7 @@ def persistent_cache(tmp_path):
     compilation_cache.reset_cache()
 
 
+@pytest.mark.slow
 def test_a_binary_from_the_persistent_cache_is_a_hit_with_what_it_saved(persistent_cache):
     def double(x):
         return jnp.sin(x) * 2 + jnp.cos(x)
@@ -444,6 +445,6 @@ def test_an_option_out_of_range_is_refused_before_anything_is_watched(options):
     from jax._src import pjit
 
     before = pjit._infer_params
-    with pytest.raises(ex.OptionError, match=f"{next(iter(options))} of watch"):
+    with pytest.raises(ex.errors.OptionError, match=f"{next(iter(options))} of watch"):
         ex.watch(**options)
     assert pjit._infer_params is before

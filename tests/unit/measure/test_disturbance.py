@@ -21,6 +21,7 @@ def _calm_before(monkeypatch):
     monkeypatch.setattr(Observer, "best", WORK)
 
 
+@pytest.mark.slow
 @WORKS
 def test_a_program_beside_is_seen_in_the_systems_account():
     cores = sorted(os.sched_getaffinity(0))[:1]

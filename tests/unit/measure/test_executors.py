@@ -59,6 +59,7 @@ def test_without_time_nothing_runs_and_nothing_is_said_of_it():
     assert there.notes == ["a worker compiled: a compile alone may take less"]
 
 
+@pytest.mark.slow
 def test_what_if_on_workers_has_the_variants_of_one_here():
     options = {"donate": [0, True], "precision": "bfloat16", "time": False}
     with ThreadPoolExecutor(2) as executor:
@@ -72,10 +73,11 @@ def test_what_if_on_workers_has_the_variants_of_one_here():
 
 
 def test_what_can_t_be_compiled_at_all_is_raised_as_it_would_be_here():
-    with ThreadPoolExecutor(1) as executor, pytest.raises(ex.ExploreError):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ex.errors.ExploreError):
         ex.what_if(lambda x: x.reshape(7), jnp.ones(4), donate=0, executor=executor)
 
 
+@pytest.mark.slow
 def test_targets_on_workers_have_the_rows_of_those_here():
     with ThreadPoolExecutor(2) as executor:
         there = ex.compare_targets(jnp.sin, jnp.ones(8), targets=["h100", "v5e:2x2"], executor=executor)

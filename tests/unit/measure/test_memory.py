@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.measure import memory as module
 from explorer.measure import own_process
-from explorer.measure.sizes import abstract_arguments
+from explorer.measure.arguments import abstract_arguments
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 from explorer.model.results.statistics import Axis
 from explorer.model.units import bytes_text
@@ -93,7 +93,7 @@ def test_the_machine_tells_its_limit():
 
 
 def test_one_that_fails_to_compile_says_why():
-    with pytest.raises(ex.ExploreError):
+    with pytest.raises(ex.errors.ExploreError):
         ex.memory(lambda x: x @ x, jnp.ones((2, 3)))
 
 
@@ -138,6 +138,7 @@ def test_what_is_measured_is_what_somebody_outside_sees():
     assert row.measured > 2.5 * row.needed
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_program_without_scratch_takes_what_xla_plans_and_one_with_takes_more():
     sine = ex.memory(lambda x: jnp.sin(x), jax.ShapeDtypeStruct((2000, 2000), jnp.float32))
@@ -163,6 +164,7 @@ def test_small_programs_and_several_sizes_are_not_run_unless_asked(monkeypatch):
     ex.memory(squared, jax.ShapeDtypeStruct((2000, 2000), jnp.float32), measure=False)
 
 
+@pytest.mark.slow
 @LINUX
 def test_random_keys_and_donated_arguments_can_be_measured_and_each_size_if_asked():
     def draw(key, x):
@@ -177,6 +179,7 @@ def test_random_keys_and_donated_arguments_can_be_measured_and_each_size_if_aske
     assert not any(math.isnan(row.measured) for row in sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -214,6 +217,7 @@ def test_a_program_that_fails_leaves_the_last_line_of_what_it_said(monkeypatch):
     assert "was not measured" in use.notes[0]
 
 
+@pytest.mark.slow
 def test_the_session_stays_as_it_is():
     before = (len(jax.live_arrays()), jax.config.values.copy(), dict(os.environ))
     ex.memory(squared, jax.ShapeDtypeStruct((64, 64), jnp.float32), measure=True)
@@ -240,6 +244,7 @@ def test_the_largest_size_that_fits_is_compiled_and_the_next_one_does_not_fit():
     assert f"up to n = {use.largest.size:,} fits" in use.headline
 
 
+@pytest.mark.slow
 def test_a_step_in_memory_is_found_though_the_curve_before_does_not_show_it(monkeypatch):
     monkeypatch.setattr(module, "_PATIENCE", math.inf)
 
@@ -258,6 +263,7 @@ def test_none_that_fits_is_said():
     assert "none fits" in use.headline
 
 
+@pytest.mark.slow
 def test_ranges_of_an_input_are_varied_from_their_smallest_to_their_largest():
     batch = ex.NamedDimension("batch", 1, 8, 64)
     use = ex.memory(lambda x, y: x @ y, ex.InputInfo((batch, 16), jnp.float32), jnp.ones((16, 4)), limit=10**6)
@@ -288,12 +294,12 @@ def test_a_size_that_cannot_be_compiled_costs_only_its_own_row():
 @pytest.mark.parametrize(
     ("options", "kind", "says"),
     [
-        ({"over": {}}, ex.OptionError, "over is an empty dict"),
-        ({"over": {"m": [1]}}, ex.OptionError, "no parameter of squared"),
-        ({"args": square}, ex.OptionError, "over=, which is not given"),
-        ({"limit": 0}, ex.OptionError, "limit is 0"),
-        ({"limit": 1e9}, ex.OptionError, "limit is 1000000000.0"),
-        ({"limit": True}, ex.OptionError, "limit is True"),
+        ({"over": {}}, ex.errors.OptionError, "over is an empty dict"),
+        ({"over": {"m": [1]}}, ex.errors.OptionError, "no parameter of squared"),
+        ({"args": square}, ex.errors.OptionError, "over=, which is not given"),
+        ({"limit": 0}, ex.errors.OptionError, "limit is 0"),
+        ({"limit": 1e9}, ex.errors.OptionError, "limit is 1000000000.0"),
+        ({"limit": True}, ex.errors.OptionError, "limit is True"),
     ],
 )
 def test_what_cannot_be_is_refused(options, kind, says):
@@ -302,7 +308,7 @@ def test_what_cannot_be_is_refused(options, kind, says):
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ex.NotCallableError, match="memory takes a function"):
+    with pytest.raises(ex.errors.NotCallableError, match="memory takes a function"):
         ex.memory(jnp.ones(3))
 
 

@@ -147,6 +147,7 @@ def test_a_loaded_capture_has_no_time(tmp_path):
     assert replace(capture, function="other").steady is None
 
 
+@pytest.mark.slow
 def test_a_step_that_was_explored_is_timed_as_its_capture_shows_it():
     def repeated(x):
         return jax.lax.fori_loop(0, 300, lambda _, x: jnp.tanh(x @ x), x)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.measure import machine, probes
+from explorer.measure import machine
 from explorer.measure import peaks as module
-from explorer.measure.probes import Budget
+from explorer.measure.peaks import Budget
 from explorer.model.results.roofline import Peaks
 
 QUICK = Budget(0.0, least=1, most=1)
@@ -193,21 +193,21 @@ def test_the_better_of_two_needs_no_more_time_than_either(one, other):
 def ran(monkeypatch, probe):
     """The optimised programs that a probe times, with its figure."""
     texts = []
-    compiled = probes._compiled
+    compiled = module._compiled
 
     def recorded(*args, **options):
         run = compiled(*args, **options)
         texts.append(run.as_text())
         return run
 
-    monkeypatch.setattr(probes, "_compiled", recorded)
+    monkeypatch.setattr(module, "_compiled", recorded)
     figure = probe()
     assert 0 < figure < math.inf
     return texts
 
 
 def test_bandwidth_is_measured_by_a_loop_that_reads_and_writes_in_place(monkeypatch):
-    (text,) = ran(monkeypatch, lambda: probes.in_place_bandwidth(1 << 20, QUICK))
+    (text,) = ran(monkeypatch, lambda: module.in_place_bandwidth(1 << 20, QUICK))
     assert " multiply(" in text
     assert '"known_trip_count":{"n":"32"}' in text
     assert "input_output_alias={ {}: (0" in text
@@ -215,14 +215,14 @@ def test_bandwidth_is_measured_by_a_loop_that_reads_and_writes_in_place(monkeypa
 
 
 def test_new_memory_is_written_by_a_kernel_of_its_own(monkeypatch):
-    (text,) = ran(monkeypatch, lambda: probes.fresh_bandwidth(1 << 20, QUICK))
+    (text,) = ran(monkeypatch, lambda: module.fresh_bandwidth(1 << 20, QUICK))
     assert " multiply(" in text
     assert "input_output_alias" not in text
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_every_multiply_add_of_a_chain_is_done(monkeypatch, dtype):
-    (text,) = ran(monkeypatch, lambda: probes.fma_rate(dtype, 4096, (8,), 4, QUICK))
+    (text,) = ran(monkeypatch, lambda: module.fma_rate(dtype, 4096, (8,), 4, QUICK))
     assert len(re.findall(r" multiply\(", text)) >= 8
     assert len(re.findall(r" add\(", text)) >= 8
 
@@ -237,31 +237,31 @@ class OneSecond:
 
 def test_a_rate_is_the_work_of_a_call_over_its_seconds():
     count, length, steps = 4096, 8, 4
-    assert probes.fma_rate(jnp.float32, count, (length,), steps, OneSecond()) == 2 * length * steps * count
+    assert module.fma_rate(jnp.float32, count, (length,), steps, OneSecond()) == 2 * length * steps * count
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int8])
 def test_a_product_is_done_when_it_is_called_and_not_when_it_is_compiled(monkeypatch, dtype):
-    (text,) = ran(monkeypatch, lambda: probes.matmul_rate(dtype, QUICK, 64, 64))
+    (text,) = ran(monkeypatch, lambda: module.matmul_rate(dtype, QUICK, 64, 64))
     assert " dot(" in text
 
 
-@pytest.mark.parametrize("op", probes.SPECIAL)
+@pytest.mark.parametrize("op", module.SPECIAL)
 def test_each_function_is_in_the_program_that_measures_it(monkeypatch, op):
-    (text,) = ran(monkeypatch, lambda: probes.special_rate(op, 2048, QUICK))
+    (text,) = ran(monkeypatch, lambda: module.special_rate(op, 2048, QUICK))
     assert f" {op}(" in text
 
 
 def test_sorting_is_measured_by_sorting(monkeypatch):
-    (text,) = ran(monkeypatch, lambda: probes.sort_rate(4, 64, QUICK))
+    (text,) = ran(monkeypatch, lambda: module.sort_rate(4, 64, QUICK))
     assert " sort(" in text
 
 
 def test_the_cost_of_a_kernel_is_that_of_one_more_in_a_loop(monkeypatch):
     texts = []
-    compiled = probes._compiled
-    monkeypatch.setattr(probes, "_compiled", lambda *args: texts.append(compiled(*args)) or texts[-1])
-    assert 0 <= probes.kernel_seconds(QUICK) < 1
+    compiled = module._compiled
+    monkeypatch.setattr(module, "_compiled", lambda *args: texts.append(compiled(*args)) or texts[-1])
+    assert 0 <= module.kernel_seconds(QUICK) < 1
     few, many = (text.as_text() for text in texts)
     assert few.count(" while(") == many.count(" while(") == 1
 

@@ -194,6 +194,7 @@ def points_of(function, *args):
     }
 
 
+@pytest.mark.slow
 def test_a_product_is_a_product_of_its_dtype_and_what_is_not_is_not():
     def both(x, y):
         return x @ x, jnp.tanh(y)
@@ -224,6 +225,7 @@ def product_of(found):
     return next(point for point in found.points if point.is_matmul)
 
 
+@pytest.mark.slow
 def test_a_loop_counts_as_often_as_it_runs_whether_its_length_is_known_or_not():
     x = jnp.ones((64, 64))
     known = product_of(ex.roofline(jax.jit(lambda x: scanned(x, 10)), x, peaks=MACHINE))
@@ -232,6 +234,7 @@ def test_a_loop_counts_as_often_as_it_runs_whether_its_length_is_known_or_not():
     assert (measured.runs, measured.flops) == (7, 7 * 2 * 64**3)
 
 
+@pytest.mark.slow
 def test_a_loop_of_unknown_length_in_one_of_known_length_counts_both():
     def nested(x, steps):
         return jax.lax.fori_loop(0, 3, lambda i, v: scanned(v, steps), x)
@@ -267,6 +270,7 @@ def test_seconds_wasted_are_the_same_in_profile_and_roofline():
     assert "wasted" not in profile.capture.hlo.graph.measures, "nothing is said of a machine that wasn't given"
 
 
+@pytest.mark.slow
 def test_a_library_call_that_tells_no_costs_is_said_to_have_none():
     found = ex.roofline(jax.jit(lambda x: jax.lax.top_k(x, 3)[0]), jnp.ones((64, 64)), peaks=MACHINE)
     call = next(point for point in found.points if point.op == "custom-call")
@@ -293,6 +297,7 @@ def test_a_profile_of_no_known_program_has_the_costs_that_its_rows_tell():
     assert [cost.flops for cost in op_costs(bare)] == [op.flops for op in bare.ops]
 
 
+@pytest.mark.slow
 def test_a_large_result_in_new_memory_is_said_and_a_donated_one_is_not():
     slow = Peaks("a machine", 10e9, {"f32": 1e9}, {"f32": 1e9}, fresh=2e9)
     x = jnp.ones(9 << 20)
@@ -306,11 +311,11 @@ def test_a_large_result_in_new_memory_is_said_and_a_donated_one_is_not():
 
 
 def test_what_is_no_function_profile_or_peaks_is_refused():
-    with pytest.raises(ex.NotCallableError, match="roofline takes a function"):
+    with pytest.raises(ex.errors.NotCallableError, match="roofline takes a function"):
         ex.roofline(3)
-    with pytest.raises(ex.OptionError, match="peaks is float; allowed is a Peaks"):
+    with pytest.raises(ex.errors.OptionError, match="peaks is float; allowed is a Peaks"):
         ex.roofline(jnp.sin, 1.0, peaks=3.0)
-    with pytest.raises(ex.OptionError, match="profile is list; allowed is a Profile"):
+    with pytest.raises(ex.errors.OptionError, match="profile is list; allowed is a Profile"):
         ex.roofline(jnp.sin, 1.0, profile=[])
 
 

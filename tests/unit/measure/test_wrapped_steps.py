@@ -110,6 +110,7 @@ def instructions(capture):
     return sorted(node.op for node in capture.hlo.graph.nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_the_baseline_of_a_what_if_is_the_program_that_is_shown(name):
     call = step_call(name)
@@ -125,6 +126,7 @@ def test_the_baseline_of_a_what_if_is_the_program_that_is_shown(name):
     assert all(row.difference.relative < 1e-3 for row in tried.variants)
 
 
+@pytest.mark.slow
 def test_state_that_a_step_updates_is_an_output_that_donated_memory_is_reused_for():
     model, optimizer = nnx_arguments()
     row = ex.what_if(nnx_step, model, optimizer, X, donate=["model", True], time=False).variants
@@ -148,6 +150,7 @@ def values(arguments):
     return [np.asarray(jax.random.key_data(leaf) if key else leaf) for leaf, key in zip(leaves, is_key, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nnx", "nnx donating"])
 @pytest.mark.parametrize(
     "measure",
@@ -186,7 +189,7 @@ def test_modules_that_two_arguments_share_are_shared_in_the_copies_too():
 
 
 def test_a_derivative_of_what_updates_state_is_refused():
-    with pytest.raises(ex.OptionError, match="inside of the function"):
+    with pytest.raises(ex.errors.OptionError, match="inside of the function"):
         ex.what_if(nnx_step, *nnx_arguments(), X, grad=True, remat=True)
 
 
@@ -216,7 +219,7 @@ def test_a_function_that_gives_another_program_by_now_has_no_baseline():
     capture = ex.explore(deep, jnp.ones((8, 8)))
     layers.append(2)
     deep.clear_cache()
-    with pytest.raises(ex.ChangedFunctionError, match=r"explore it again"):
+    with pytest.raises(ex.errors.ChangedFunctionError, match=r"explore it again"):
         capture.what_if(precision="highest", time=False)
 
 

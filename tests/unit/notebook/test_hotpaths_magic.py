@@ -47,6 +47,7 @@ def shown(ip, cell):
     return result.result, captured
 
 
+@pytest.mark.slow
 def test_a_function_of_a_cell_runs_compiled_and_is_what_it_was_afterwards(ip):
     code = ip.user_ns["chain"].__code__
     hot, _ = shown(ip, f"%%hotpaths --wait --seconds 0\n{OFTEN}")
@@ -84,7 +85,7 @@ def test_the_capture_is_of_the_function_as_it_was_written(ip):
     assert (capture.function, capture.line) == ("chain", 4)
     assert capture.signature == "(x: f32[64,64])"
     assert capture.nodes_at(6, stage="hlo")
-    with pytest.raises(ex.UnknownNameError, match="Did you mean `chain`"):
+    with pytest.raises(ex.errors.UnknownNameError, match="Did you mean `chain`"):
         hot.capture("chian")
 
 
@@ -110,10 +111,11 @@ def test_the_value_of_the_last_expression_is_displayed_and_an_error_is_the_cells
 def test_mistakes_say_what_is_allowed(ip, line):
     with capture_output():
         result = ip.run_cell(f"%%hotpaths {line}\n1", store_history=True)
-    with pytest.raises(ex.ExpressionError, match="Hint"):
+    with pytest.raises(ex.errors.ExpressionError, match="Hint"):
         result.raise_error()
 
 
+@pytest.mark.slow
 def test_options_complete(ip):
     with provisionalcompleter():
         texts = {completion.text for completion in ip.Completer.completions("%%hotpaths --", 13)}

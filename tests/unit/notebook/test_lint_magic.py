@@ -142,6 +142,7 @@ def completions(ip, text):
         return {one.text for one in ip.Completer.completions(text, len(text))}
 
 
+@pytest.mark.slow
 def test_options_functions_and_rules_are_completed(ip):
     assert {"noisy", "--fix", "--rules", "--thorough"} <= completions(ip, "%lint ")
     assert "--fix" in completions(ip, "%%lint ")

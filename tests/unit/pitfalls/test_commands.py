@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec
+from explorer.capture.command_target import annotated_arguments, parse_shape_spec
 
 TEXT = """
 import functools
@@ -113,7 +113,7 @@ def test_rewrites_are_shown_as_diffs(file, capsys):
     ("arguments", "told"),
     [
         (["nowhere:f"], "nowhere can't be imported: ModuleNotFoundError"),
-        (["nowhere.py:f"], "there is no file 'nowhere.py'"),
+        (["nowhere.py:f"], "file 'nowhere.py' doesn't exist"),
         (["users_code.py"], "names no function"),
         (["users_code.py:missing"], "it has: printing, clean, broken, failing"),
         (["users_code.py:number"], "lint takes a function"),

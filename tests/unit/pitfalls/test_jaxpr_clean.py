@@ -144,6 +144,7 @@ def test_optax(make):
     assert grave(step, params, optimizer.init(params), X) == []
 
 
+@pytest.mark.slow
 def test_the_training_step_of_four_layers():
     step, args = training_step(4)
     assert grave(step, *args) == []

@@ -59,6 +59,7 @@ def of_a_norm(x):
 HITS = [logarithm, entropy, root, division, reciprocal, power, two_conditions, in_two_lines, shifted, of_a_norm]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", HITS)
 def test_a_choice_is_found_alone_differentiated_and_within_jit(function):
     assert only("nan-gradient", function, X).severity == "note"
@@ -234,6 +235,7 @@ def test_a_cure_that_is_not_proven_is_told_in_words_and_not_written(function):
     assert found.fix(0).code == ""
 
 
+@pytest.mark.slow
 def test_a_mask_that_is_given_keeps_what_overflows_away_as_a_note():
     def masked(x, mask):
         return jnp.where(mask, jnp.exp(x), 0.0).sum()
@@ -243,6 +245,7 @@ def test_a_mask_that_is_given_keeps_what_overflows_away_as_a_note():
     assert only("nan-gradient", jax.grad(masked), ONE, mask).severity == "note"
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_never_a_number_is_said_to_be_so():
     def self_distances(x):
         return jnp.sqrt(jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)).sum()

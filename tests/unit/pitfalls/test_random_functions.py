@@ -108,6 +108,7 @@ def test_what_an_object_draws_with_the_key_that_it_keeps_is_a_note(function, fir
     )
 
 
+@pytest.mark.slow
 def test_it_is_the_same_function_at_each_call_as_the_note_says():
     path = Path(KEY)
     assert float(path.at(0.3)) == float(path.at(0.3)) != float(path.at(0.9))

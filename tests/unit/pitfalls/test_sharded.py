@@ -29,6 +29,7 @@ def is_right(outcome) -> bool:
     return not outcome["faults"] and any(outcome["marker"] in text for text in hits)
 
 
+@pytest.mark.slow
 def test_a_mistake_is_found_on_its_line():
     """One of the programs; all of them are slow."""
     names = "batch_passed_whole_and_split_inside", "slice_at_a_place_that_is_computed"
@@ -37,6 +38,7 @@ def test_a_mistake_is_found_on_its_line():
     assert all(map(is_right, found)), found
 
 
+@pytest.mark.slow
 def test_a_program_whose_data_is_split_as_meant_has_none():
     (outcome,) = outcomes("clean", "tensor_parallel_in_explicit_mode")
     assert (outcome["found"], outcome["faults"]) == ([], [])
@@ -81,6 +83,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_capture_of_several_devices_has_the_findings_of_lint_and_how_each_value_lies(tmp_path):
     """The corpus marks the line; the shardings are those that the program was given, and what a gather does to one."""
     done = subprocess.run(

@@ -61,6 +61,7 @@ def outcomes():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "named"), [("weight", ""), ("output", " P('data')")])
 def test_a_cure_brings_what_it_brings_by_hand(outcomes, case, named):
     (text,), ((sends, takes), (cured_sends, cured_takes)) = outcomes[case]

@@ -175,6 +175,7 @@ def infinity_alone(x):
     return jnp.where(x > 0, x, -jnp.inf).max()
 
 
+@pytest.mark.slow
 def test_an_infinite_factor_beside_a_guard_is_found():
     """https://github.com/jax-ml/jax/issues/2630"""
     at = jnp.array([1.0, 2.0])
@@ -200,6 +201,7 @@ def standardized(x):
     return jnp.minimum(gae, 2.0).sum()
 
 
+@pytest.mark.slow
 def test_what_a_derivative_is_not_taken_by_is_no_warning():
     """https://github.com/luchris429/purejaxrl"""
     args = jnp.ones((4, 2)), jnp.zeros(4, int), jnp.zeros(4), jnp.ones(4)

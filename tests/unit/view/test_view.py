@@ -52,6 +52,7 @@ def part(html: str, name: str) -> bytes:
     return unpack(found[1])
 
 
+@pytest.mark.slow
 def test_model_and_view_work_without_jax(capture, tmp_path):
     capture.save(tmp_path / "f.capture")
     code = (

@@ -1,4 +1,4 @@
-"""A profile as text, picture, page, flame chart and live view; knows the model alone, no JAX."""
+"""A profile as text, picture, page, flame chart and live view. Imports no JAX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProfileView"]
 
 
 class ProfileView(View[Profile]):
-    """The interactive view; a picture and tables stand there where no script runs."""
+    """The interactive view; a picture and tables where no script runs."""
 
     def title(self, value: Profile) -> str:
         return f"{value.function} profiled"

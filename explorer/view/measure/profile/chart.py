@@ -1,4 +1,4 @@
-"""The flame graph as a chart: plotly's icicle, and the same as a static picture and a table."""
+"""The flame graph as a chart: plotly's icicle, a static picture and a table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ _BY = {"scope": "named scope", "stack": "Python call stack"}
 
 
 def flame_chart(profile: Profile, by: By = "stack") -> Chart:
-    """The chart of where the device's time went.
-
-    Raises:
-        MissingPackageError: plotly is not installed.
-    """
+    """Return the chart of the device's time; raise MissingPackageError without plotly."""
     flame = profile.flame(by).pruned(_BOXES)
     hottest = sorted(
         (i for i, node in enumerate(flame.nodes) if node.kind == "kernel"), key=lambda i: -flame.nodes[i].own
@@ -43,7 +39,7 @@ def flame_chart(profile: Profile, by: By = "stack") -> Chart:
 
 
 def flame_picture(flame: Flame) -> str:
-    """The flame graph as SVG, the root on top."""
+    """Return the flame graph as SVG, the root on top."""
     whole, hottest = flame.seconds or 1.0, _hottest(flame)
     inner = _WIDTH - 24
     left = [12.0] * len(flame)

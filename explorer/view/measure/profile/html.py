@@ -1,20 +1,29 @@
-"""The profile as HTML that upgrades itself, and the wire by which its page asks for what was compiled."""
+"""The profile as HTML: pictures and tables, the message to the browser, and the wire for captures."""
 
 from __future__ import annotations
 
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from html import escape
+from math import isfinite
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary, ref
 
+import numpy as np
+
+from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.recording import host_words
 from explorer.model.results.profile import OpTime, Profile
+from explorer.model.results.profile_events import By, Flame
+from explorer.model.stage import Source
 from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Table, static_html
-from explorer.view.measure.profile.message import message, packed
-from explorer.view.measure.profile.picture import described, labels_of, picture
+from explorer.view.measure.profile.picture import described, headline, hottest, labels_of, picture, sources_of
 from explorer.view.page import interactive
 from explorer.view.session import open_wire, shown
 
@@ -22,21 +31,21 @@ _MOST = 100  # rows of a table
 
 
 def fragment(profile: Profile, wire: str | None = None, invites: bool = True) -> str:
-    """The HTML of one output; through the wire, a page asks Python for what was compiled."""
+    """Return the HTML of one output; with a wire, its page can request captures from Python."""
     data = packed(message(profile))
     name = wire or blake2b(data, digest_size=8).hexdigest()
     return interactive(name, data, static(profile, invites), "profile")
 
 
 def static(profile: Profile, invites: bool = True) -> str:
-    """An image with its description, and tables: what every sanitiser leaves standing."""
+    """Return an image with its description, and tables: HTML that every sanitizer keeps."""
     notes = "".join(f"<p>{escape(note)}</p>" for note in profile.notes)
     shown = static_html(picture(profile, invites), described(profile), tables(profile), notes)
     return f'<div class="explorer-static">{shown}</div>'
 
 
 def tables(profile: Profile) -> list[Table]:
-    """The lines, the kernels, and what the host did, the longest first."""
+    """Return the lines, the kernels, and what the host did, the longest first."""
     return [table for table in (_lines(profile), _kernels(profile), _host(profile)) if table.rows]
 
 
@@ -91,7 +100,7 @@ _wires: WeakKeyDictionary[Profile, Any] = WeakKeyDictionary()
 
 
 def linked(profile: Profile) -> str:
-    """The name that the page finds the profile's wire by, opened when it is displayed first."""
+    """Return the name of the profile's wire, which is opened at the first display."""
     if profile not in _wires:
         name = uuid4().hex[:16]
         wire = open_wire(name)
@@ -109,7 +118,7 @@ def linked(profile: Profile) -> str:
 
 
 def _disconnect(profile: ref[Profile], wire: Any) -> None:
-    """No cell shows the profile any more. It may be displayed anew."""
+    # No cell shows the profile any more. A later display opens a new wire.
     live = profile()
     if live is not None:
         _wires.pop(live, None)
@@ -117,7 +126,7 @@ def _disconnect(profile: ref[Profile], wire: Any) -> None:
 
 
 def html_of_program(profile: Profile, program: object) -> dict[str, str]:
-    """The capture of a profiled program as an output's HTML, or why there is none."""
+    """Return the capture of a profiled program as HTML, or why there is none."""
     capture = profile.captures.get(program) if isinstance(program, int) else None
     if capture is None:
         return {"failed": "This program was not kept with the profile."}
@@ -125,3 +134,185 @@ def html_of_program(profile: Profile, program: object) -> dict[str, str]:
         return {"html": capture._repr_mimebundle_()["text/html"]}  # pyright: ignore[reportPrivateUsage]
     except Exception as error:
         return {"failed": f"{type(error).__name__}: {error}"}
+
+
+VERSION = 1
+_KERNELS = 1_000  # the longest
+_LINES = 400
+_BOXES = 1_500  # of a flame graph
+_HOST = 20
+_STRETCHES = 4_000
+_AROUND = 3  # lines of context
+_WIDEST = 400  # letters of a line
+_LEAST = 1e-3  # of a kernel: a line that has less of it is not named
+
+
+def message(profile: Profile) -> dict[str, Any]:
+    order = sorted(range(len(profile.ops)), key=lambda i: -profile.ops[i].seconds)
+    shown, rest = order[:_KERNELS], order[_KERNELS:]
+    place = {op: i for i, op in enumerate(shown)}
+    summary = headline(profile)
+    return {
+        "version": VERSION,
+        "function": profile.function,
+        "signature": profile.signature,
+        "headline": {"text": summary.text, "waits": summary.waits, "facts": summary.facts},
+        "runs": profile.runs,
+        "wall": profile.wall_seconds,
+        "device": profile.device_seconds,
+        "gap": profile.gap_seconds,
+        "unattributed": profile.unattributed,
+        **_line_columns(profile),
+        "kernels": [_kernel_row(profile.ops[i]) for i in shown],
+        "moreKernels": _more([profile.ops[i].seconds for i in rest]),
+        "parts": _parts(profile, shown),
+        "flames": {by: _boxes(made, place) for by, made in flames(profile).items()},
+        "host": [[name, _number(seconds)] for name, seconds in list(host_words(profile.host).items())[:_HOST]],
+        "notes": list(profile.notes),
+        "timeline": _timeline(profile, place),
+        "captures": [[program, capture.function] for program, capture in profile.captures.items()],
+    }
+
+
+def packed(said: Mapping[str, Any]) -> bytes:
+    """Return a message as an output contains it: compressed JSON."""
+    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)
+
+
+def flames(profile: Profile) -> dict[By, Flame]:
+    """Return both flame graphs, pruned to what is visible; by scope only if there are scopes."""
+    kinds: tuple[By, ...] = ("stack", "scope")
+    flame_of: dict[By, Flame] = {by: profile.flame(by).pruned(_BOXES) for by in kinds}
+    if not any(node.kind == "scope" for node in flame_of["scope"].nodes):
+        del flame_of["scope"]
+    return flame_of
+
+
+def _kernel_row(op: OpTime) -> list[Any]:
+    numbers = (op.seconds, op.total, op.count, op.flops, op.bytes, op.wasted)
+    return [op.name, op.op, op.module, op.program, *map(_number, numbers), op.scope, op.computes]
+
+
+def _number(value: float | None) -> float | None:
+    # JSON has no NaN, and five digits are more than was measured.
+    return None if value is None or not isfinite(value) else float(f"{value:.5g}")
+
+
+def _more(seconds: Sequence[float]) -> list[float]:
+    return [len(seconds), sum(seconds)]
+
+
+# Lines ----------------------------------------------------------------------------------------------------------------
+
+
+def _line_columns(profile: Profile) -> dict[str, Any]:
+    sources, labels = sources_of(profile), labels_of(profile)
+    files = list(labels)
+    shown, rest = hottest(profile)[:_LINES], hottest(profile)[_LINES:]
+    hot: dict[str, set[int]] = defaultdict(set)
+    for line in shown:
+        hot[line.file].add(line.line)
+    return {
+        "files": [{"file": file, "label": labels[file], "rows": _rows(sources.get(file), hot[file])} for file in files],
+        "lines": [
+            [files.index(one.file), one.line, one.text[:_WIDEST], *map(_number, (one.seconds, one.wasted)), one.ops]
+            for one in shown
+        ],
+        "moreLines": _more([line.seconds for line in rest]),
+    }
+
+
+def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
+    """Return the lines with time, some around them, and the `def` and `class` lines that contain them."""
+    if source is None:
+        return []
+    texts = source.text.splitlines()
+    shown: set[int] = set()
+    for line in hot:
+        shown.update((line, *_around(texts, line, -1), *_around(texts, line, 1), *_heads(texts, line)))
+    return [(line, texts[line - 1][:_WIDEST]) for line in sorted(shown) if 1 <= line <= len(texts)]
+
+
+def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
+    """Return the context lines on one side, within the same block and without trailing blank lines."""
+    numbers: list[int] = []
+    for at in range(line + step, line + step * (_AROUND + 1), step):
+        text = texts[at - 1] if 1 <= at <= len(texts) else ""
+        if text.strip() and not text[0].isspace() and line <= len(texts) and _indent(texts[line - 1]):
+            break
+        numbers.append(at)
+    while numbers and not (1 <= numbers[-1] <= len(texts) and texts[numbers[-1] - 1].strip()):
+        numbers.pop()
+    return numbers
+
+
+def _heads(texts: Sequence[str], line: int) -> Iterator[int]:
+    """Yield the `def` and `class` lines around a line, from the inside."""
+    depth = _indent(texts[line - 1]) if line <= len(texts) else 0
+    for at in range(line - 1, 0, -1):
+        if depth == 0:
+            return
+        text = texts[at - 1]
+        if text.strip() and _indent(text) < depth:
+            depth = _indent(text)
+            if text.lstrip().startswith(("def ", "class ", "async def ")):
+                yield at
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _parts(profile: Profile, shown: Sequence[int]) -> list[tuple[int, int, float]]:
+    """Return each line's part of a kernel's seconds: kernel, line, seconds."""
+    lines = {(line.file, line.line): i for i, line in enumerate(hottest(profile)[:_LINES])}
+    kernels = {(profile.ops[op].program, profile.ops[op].name): i for i, op in enumerate(shown)}
+    parts: list[tuple[int, int, float]] = []
+    for program, capture in profile.captures.items():
+        names = capture.hlo.graph.names
+        for node, file, line, seconds in line_parts(capture):
+            kernel, at = kernels.get((program, names[node])), lines.get((file, line))
+            if kernel is not None and at is not None and seconds > _LEAST * profile.ops[shown[kernel]].seconds:
+                parts.append((kernel, at, float(f"{seconds:.5g}")))
+    return parts
+
+
+# Flames ---------------------------------------------------------------------------------------------------------------
+
+
+def _boxes(made: Flame, place: Mapping[int, int]) -> dict[str, Any]:
+    """Return the flame graph as columns; names are listed once."""
+    names: dict[str, int] = {}
+    nodes = made.nodes
+    return {
+        "parent": [node.parent for node in nodes],
+        "name": [names.setdefault(node.name, len(names)) for node in nodes],
+        "kind": [node.kind for node in nodes],
+        "seconds": [_number(node.seconds) for node in nodes],
+        "kernel": [place.get(node.op, -1) for node in nodes],
+        "frame": [[node.frame.file, node.frame.line] if node.frame else 0 for node in nodes],
+        "names": list(names),
+    }
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+
+
+def _timeline(profile: Profile, place: Mapping[int, int]) -> dict[str, Any] | None:
+    """Return the longest stretches of the call, as columns ordered by start."""
+    timeline = profile.timeline
+    if timeline is None or not len(timeline) or timeline.seconds <= 0:
+        return None
+    longest = np.argsort(timeline.start - timeline.end, kind="stable")[:_STRETCHES]
+    shown = np.sort(longest)
+    return {
+        "start": [_number(value) for value in timeline.start[shown].tolist()],
+        "end": [_number(value) for value in timeline.end[shown].tolist()],
+        "thread": timeline.thread[shown].tolist(),
+        "kernel": [place.get(op, -1) for op in timeline.op[shown].tolist()],
+        "waits": timeline.waits[shown].astype(int).tolist(),
+        "threads": list(timeline.threads),
+        "seconds": timeline.seconds,
+        "more": len(timeline) - len(shown) + timeline.left_out,
+    }

@@ -1,4 +1,4 @@
-"""The profile's headline, and its static picture: the lines that took longest, with bars of their share."""
+"""The profile's headline, and its static picture: the longest lines, with bars of their share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGER = 1.1  # times as long while it is recorded: worth a word
 
 @dataclass(frozen=True)
 class Headline:
-    """The most important of a profile: one sentence, one more if the device waited much, and the facts around them."""
+    """A profile in one sentence, another one if the device waited much, and the other facts."""
 
     text: Sentence
     waits: Sentence
@@ -43,7 +43,7 @@ def headline(profile: Profile) -> Headline:
 
 
 def _hottest(profile: Profile) -> Sentence:
-    """The line that takes most, or those that can't be told apart."""
+    """Return the line that takes most, or the lines that can't be told apart."""
     lines, labels = profile.hottest, labels_of(profile)
     first = lines[0]
 
@@ -89,7 +89,7 @@ def _facts(profile: Profile) -> list[str]:
 
 
 def _recorded(profile: Profile) -> list[str]:
-    """How long a call took while it was recorded, where it is much longer than what the headline says."""
+    """Return how long a call took while recorded, if that is much longer than the headline says."""
     if not profile.wall_seconds > _LONGER * profile.plain_seconds:
         return []
     return [f"{duration_text(profile.wall_seconds)} a call while recorded, of which these are parts"]
@@ -101,12 +101,12 @@ def _without_line(seconds: float, device: float) -> str:
 
 
 def hottest(profile: Profile) -> list[LineTime]:
-    """The lines, the longest first, however the profile is sorted."""
+    """Return the lines, the longest first, however the profile is sorted."""
     return sorted(profile.lines, key=lambda line: -line.seconds)
 
 
 def sources_of(profile: Profile) -> dict[str, Source]:
-    """By file name, the source of every file that the profiled programs come from."""
+    """Return the source of every file of the profiled programs, by file name."""
     sources: dict[str, Source] = {}
     for capture in profile.captures.values():
         sources |= {file: source for file, source in capture.sources.items() if file not in sources}
@@ -114,7 +114,7 @@ def sources_of(profile: Profile) -> dict[str, Source]:
 
 
 def labels_of(profile: Profile) -> dict[str, str]:
-    """What a person calls each file that has time."""
+    """Return a short name for each file that has time."""
     sources = sources_of(profile)
     files = dict.fromkeys(line.file for line in profile.lines)
     return {file: sources[file].label if file in sources else basename(file) for file in files}
@@ -134,13 +134,13 @@ _LETTER = 7.3
 
 
 def hot(part: float) -> str:
-    """The colour of a part of the hottest, 0 to 1, as the interactive view has it: small ones are told apart too."""
+    """Return the color of a fraction of the hottest, 0 to 1, as the interactive view has it."""
     strength = 0.12 + 0.88 * min(max(part, 0.0), 1.0) ** 0.5
     return "#" + "".join(f"{round(255 + strength * (value - 255)):02x}" for value in _HOT)
 
 
 def picture(profile: Profile, invites: bool = False) -> str:
-    """The picture as SVG; `invites` says that there is more to see where scripts run."""
+    """Return the picture as SVG; `invites` adds a hint at the interactive view."""
     top = headline(profile)
     parts = [text(16, 28, cut_end(plain(top.text), 126), "b")]
     y = 50.0
@@ -180,7 +180,7 @@ def _row(line: LineTime, y: float, part: float) -> list[str]:
 
 
 def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> list[str]:
-    """A bar, whole for the hottest line, with the time and the share beside it: colour never tells alone."""
+    """Draw a bar, full for the hottest line, with time and share as text: color never stands alone."""
     left = 16 + _NUMBER
     return [
         box(left, y + 4, _BAR, 15, "#f1f2f3", 2),
@@ -191,12 +191,12 @@ def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> li
 
 
 def _right(x: float, y: float, content: str, kind: str = "") -> str:
-    """Text that ends at `x`."""
+    """Return text that ends at `x`."""
     return text(x - _LETTER * len(content), y, content, kind)
 
 
 def described(profile: Profile) -> str:
-    """The picture in words."""
+    """Return the picture in words."""
     top = headline(profile)
     lines = "; ".join(
         f"line {line.line} {line.text}: {duration_text(line.seconds)}, {fine_share_text(line.share)}"

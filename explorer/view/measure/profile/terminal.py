@@ -16,7 +16,7 @@ _LINES, _KERNELS = 16, 8
 
 
 def tree(profile: Profile) -> RenderableType:
-    """What `rich.print(profile)` shows."""
+    """Return the profile as `rich.print(profile)` shows it."""
     top = headline(profile)
     parts: list[RenderableType] = [_styled(top.text, "bold")]
     if top.waits:

@@ -190,6 +190,7 @@ def run(dtype, start, step, op, offset, limit, direction, is_mirrored):
     return None, True
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     dtype=st.sampled_from(list(TYPES)),

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 import explorer as ex
 
@@ -50,6 +51,7 @@ def test_what_is_taken_away_is_not_of_what_stays():
             assert not removed & set(capture.links.linked(node, "jaxpr"))
 
 
+@pytest.mark.slow
 def test_what_one_instruction_took_in_says_nothing_of_the_others_of_its_equation():
     capture = ex.explore(lambda key, x: jax.random.beta(key, x, x), jax.random.key(0), jnp.linspace(0.1, 1, 8))
     _ = capture.passes

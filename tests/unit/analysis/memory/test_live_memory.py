@@ -394,6 +394,7 @@ ENTRY %e (x: f32[{dims}]) -> f32[{dims}] {{
     assert ex.open_hlo(text).to_html(tmp_path / "absurd.html").exists()
 
 
+@pytest.mark.slow
 def test_the_arrays_of_tuples_in_tuples_are_parsed_once():
     depth = 1200
     types = ["(f32[2]{0}, " * level + "s32[]" + ")" * level for level in range(depth)]

@@ -99,6 +99,7 @@ def test_any_graph_is_grouped_whole(graph):
     assert_whole(graph, nest(graph))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["jaxpr", "stablehlo", "hlo"])
 def test_a_training_step_is_grouped_whole(step, stage):
     assert_whole(step.stage(stage).graph, nest(step.stage(stage).graph))
@@ -223,6 +224,7 @@ def test_a_launchers_frames_are_no_groups():
             assert [name for name in children(tree, -1) if name == "norm"] == ["norm", "norm"]
 
 
+@pytest.mark.slow
 def test_a_launchers_frames_are_no_groups_in_what_is_differentiated_either(step):
     function, arguments = training_step(2)
     tree = nest(ex.explore(launched(function), *arguments).jaxpr.graph)

@@ -105,6 +105,7 @@ def test_a_layer_that_hardly_differs_is_counted_and_what_differs_is_said(layers,
     assert {int(tree.twin[graph[f"n{layer}.1"].index]) for layer in range(layers)} == {usual}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["jaxpr", "stablehlo", "hlo"])
 def test_what_is_said_to_repeat_is_equal_in_structure_or_what_differs_is_said(step, stage):
     graph = step.stage(stage).graph

@@ -10,6 +10,7 @@ from explorer.model.events.key import Function, Key, Leaf
 from tests.support.reasons import explained, kept
 
 
+@pytest.mark.slow
 def test_saved_calls_are_explained_as_they_were():
     before, now = kept(), explained()
     other = itertools.islice(difflib.unified_diff(before, now, "kept", "now", lineterm="", n=0), 40)

@@ -144,8 +144,8 @@ def test_ledgers_that_are_folded_go_behind_those_that_are_there():
 
 def test_what_is_left_out_is_counted(monkeypatch):
     module = "explorer.analysis.recompiles.process_programs"
-    monkeypatch.setattr(f"{module}._MOST", 3)
-    monkeypatch.setattr(f"{module}._MOST_DIFFERENCES", 1)
+    monkeypatch.setattr(f"{module}._MAX_PROGRAMS", 3)
+    monkeypatch.setattr(f"{module}._MAX_DIFFERENCES", 1)
     ledger = folded([sized(size, call=size) for size in (1, 2, 3)], [sized(size, call=size) for size in (1, 4, 5)])
     assert len(ledger) == 3
     assert ledger.notes == (

@@ -601,6 +601,7 @@ def test_any_single_change_of_any_call_is_named(some, base, data):
     assert reason.fix
 
 
+@pytest.mark.slow
 @given(st.lists(st.builds(call, leaves, leaves.map(lambda x: x._replace(path="y"))), max_size=6), st.booleans())
 def test_a_reason_always_has_a_known_kind_and_a_sentence(earlier, traced):
     new = call(leaf(), leaf("y"))

@@ -102,6 +102,7 @@ def outputs(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_what_devices_have_differently_is_never_said_to_be_the_same(outputs) -> None:
     """The values themselves judge, after a run."""
     assert len(outputs) == 22

@@ -177,6 +177,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_what_other_dialects_print_is_read_as_mlir_reads_it(text):
     (operations,) = parse_all([text])

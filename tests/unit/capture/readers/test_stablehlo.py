@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer import UnreadableTextError
 from explorer.capture.readers.stablehlo import read_stablehlo
+from explorer.errors import UnreadableTextError
 from tests.support.functions import FUNCTIONS
 from tests.support.mlir_oracle import operations
 
@@ -239,3 +239,19 @@ def test_an_argument_with_a_sharding_keeps_its_name():
     lowered = jax.jit(lambda x, y: x + y, in_shardings=(spread, None)).lower(jnp.ones(8), jnp.ones(8))
     graph = read_stablehlo(lowered.as_text(debug_info=True))
     assert [graph[f"%arg{i}"].scope for i in (0, 1)] == ["x", "y"]
+
+
+def test_a_line_that_opens_several_regions_and_cannot_be_read_leaves_the_values_of_each_apart():
+    text = """module @m {
+  func.func public @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+    x = y {{ z {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
+    }
+    }
+    return %arg0 : tensor<8xf32>
+  }
+}
+"""
+    graph = read_stablehlo(text)
+    assert [node.op for node in graph.nodes] == ["parameter", "stablehlo.add", "return"]
+    assert graph.unread == (2,)

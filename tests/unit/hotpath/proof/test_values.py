@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.hotpath.proof.attributes import elements, item, truth, values_in
-from explorer.hotpath.proof.builtin import method
+from explorer.hotpath.proof.calls import container_method as method
 from explorer.hotpath.proof.expressions import binary, comparison, may_change_in_place, unary
 from explorer.hotpath.proof.values import (
     BUFFER,

@@ -69,6 +69,7 @@ def around(word, boxes):
     ]
 
 
+@pytest.mark.slow
 def test_every_stage_group_and_step_that_is_named_stands_in_its_box(summary):
     _, boxes, words = drawn(summary)
     boxes = boxes[1:]  # the ground

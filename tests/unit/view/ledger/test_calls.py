@@ -11,12 +11,20 @@ from explorer.model.events.key import Function, Key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessDifference, ProcessLedger, ProcessProgram
 from explorer.model.text import bar
-from explorer.view.ledger.calls import calls_of, group_by_family
+from explorer.view.ledger.calls import (
+    calls_of,
+    cause_of,
+    cause_of_storm,
+    cure_of,
+    group_by_family,
+    plain,
+    varied,
+    verdict_of,
+)
 from explorer.view.ledger.html import picture, tables
 from explorer.view.ledger.message import AGAIN, HIT, MISS, Tables, notes_of
 from explorer.view.ledger.terminal import tree
 from explorer.view.ledger.timeline import Clock
-from explorer.view.ledger.verdict import cause_of, cause_of_storm, cure_of, plain, varied, verdict_of
 from explorer.view.results import process_ledger
 from explorer.view.rich_text import render
 

@@ -17,11 +17,10 @@ import explorer as ex
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
 from explorer.model.text import code_parts
-from explorer.view.ledger.calls import calls_of, group_by_family
+from explorer.view.ledger.calls import calls_of, flat, group_by_family, plain, varied, verdict_of
 from explorer.view.ledger.html import fragment, picture, static
 from explorer.view.ledger.message import COLUMNS, Tables, encode_message, message, tables_of
 from explorer.view.ledger.timeline import Clock
-from explorer.view.ledger.verdict import flat, plain, varied, verdict_of
 from tests.examples import ledgers
 
 
@@ -272,7 +271,7 @@ def test_the_chart_shows_as_picture_and_table_where_plotly_does_not():
 
 def test_without_plotly_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(ex.MissingPackageError, match="pip install plotly"):
+    with pytest.raises(ex.errors.MissingPackageError, match="pip install plotly"):
         ledgers.one().timeline()
 
 

@@ -15,8 +15,7 @@ from explorer.model.results.roofline import BOUNDS, Peaks, Point, Roofline
 from explorer.model.results.statistics import Axis
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.memory import MemoryView, is_curve
-from explorer.view.measure.roofline import RooflineView
-from explorer.view.measure.roofline_layout import layout_of, unknown_text
+from explorer.view.measure.roofline import RooflineView, layout_of, unknown_text
 
 MACHINE = Peaks(
     "a machine with 2 cores",
@@ -80,24 +79,24 @@ def test_the_picture_says_the_result_first_and_names_the_largest_kernels():
 def test_kernels_without_costs_are_listed_beside():
     assert unknown_text(roofline()) == "No costs are known of: cholesky.4 5 ms (12% of the time)"
     assert "cholesky.4 5 ms" in words_in(RooflineView().svg(roofline()))
-    assert all("cholesky" not in mark.tooltip[0] for mark in layout_of(roofline()).marks)
+    assert all("cholesky" not in mark.tooltip[0] for mark in layout_of(roofline()).kernels)
 
 
 def test_a_kernel_without_arithmetic_has_a_column_of_its_own():
     layout = layout_of(roofline())
-    copy = next(mark for mark in layout.marks if mark.tooltip[0].startswith("copy.3"))
+    copy = next(mark for mark in layout.kernels if mark.tooltip[0].startswith("copy.3"))
     assert copy.x == layout.column
     assert copy.y / copy.roof == pytest.approx(1.3 / 5)  # as far below its roof as its time is above the least
     assert layout_of(roofline(KERNELS[:2])).column is None
 
 
 def test_a_kernel_is_as_far_below_its_roof_as_it_is_inefficient():
-    for mark, kernel in zip(layout_of(roofline()).marks, KERNELS, strict=False):
+    for mark, kernel in zip(layout_of(roofline()).kernels, KERNELS, strict=False):
         assert mark.y / mark.roof == pytest.approx(kernel.efficiency)
 
 
 def test_the_area_of_a_kernel_is_its_time():
-    first, second = layout_of(roofline()).marks[:2]
+    first, second = layout_of(roofline()).kernels[:2]
     assert (first.radius / second.radius) ** 2 == pytest.approx(2)
 
 
@@ -120,11 +119,11 @@ def test_any_roofline_can_be_drawn_and_no_two_labels_meet(points):
     found = roofline(sorted(points, key=lambda one: -one.seconds))
     ElementTree.fromstring(RooflineView().svg(found))
     layout = layout_of(found)
-    assert len(layout.marks) <= len(points)
-    for mark in layout.marks:
+    assert len(layout.kernels) <= len(points)
+    for mark in layout.kernels:
         assert layout.x[0] <= mark.x <= layout.x[1]
         assert mark.y > 0
-    assert bool([mark for mark in layout.marks if mark.label]) <= bool(points)
+    assert bool([mark for mark in layout.kernels if mark.label]) <= bool(points)
 
 
 def test_the_chart_carries_the_picture_the_words_and_every_figure():

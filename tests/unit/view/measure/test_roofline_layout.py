@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.model.results.roofline import Peaks, Point, Roofline
-from explorer.view.measure.roofline_layout import HIGH, WIDE, Mark, Roof, _label, _side, layout_of, unknown_text
+from explorer.view.measure.roofline import HIGH, WIDE, Kernel, Roof, _label, _side, layout_of, unknown_text
 
 MACHINE = Peaks("m", bandwidth=10e9, matmul={"f32": 100e9}, fma={"f32": 50e9}, overhead=1e-7)
 
@@ -82,10 +82,10 @@ def test_without_a_level_there_is_no_slope():
 
 
 def test_a_kernel_stands_at_its_intensity_and_rate_under_the_rate_that_it_could_have():
-    (mark,) = layout(point("a", seconds=2.0, flops=4e9, moved=2e9, least=0.5)).marks
+    (mark,) = layout(point("a", seconds=2.0, flops=4e9, moved=2e9, least=0.5)).kernels
     assert (mark.x, mark.y, mark.roof) == (2.0, 2e9, 8e9)
     assert mark.radius == 13.0
-    copy, _ = layout(point("copy", flops=0.0, moved=3e9, seconds=2.0, least=0.5), point("b")).marks
+    copy, _ = layout(point("copy", flops=0.0, moved=3e9, seconds=2.0, least=0.5), point("b")).kernels
     # Without arithmetic: on the left, as high as its bandwidth, and its roof as the least time's.
     left = layout(point("copy", flops=0.0, moved=3e9, seconds=2.0, least=0.5), point("b")).column
     assert (copy.x, copy.y, copy.roof) == (left, left * 1.5e9, left * 6e9)
@@ -100,7 +100,7 @@ def test_the_axis_holds_the_kernels_and_both_sides_of_the_ridge():
     made = layout(point("a", flops=0.0))
     assert made.column == pytest.approx(0.5 / 6)
     assert made.x[0] == pytest.approx(made.column / 1.6)
-    assert layout(point("a", moved=0.0)).marks[0].x == 40  # without a byte: at the right end
+    assert layout(point("a", moved=0.0)).kernels[0].x == 40  # without a byte: at the right end
 
 
 def test_the_axis_of_rates_begins_below_what_takes_time():
@@ -109,45 +109,45 @@ def test_the_axis_of_rates_begins_below_what_takes_time():
     assert layout(point("a", flops=0.1e9)).y[0] == pytest.approx(0.05e9)
     tiny = point("b", seconds=1e-4, flops=1e2, moved=1e2)
     assert layout(point("a", flops=50e9), tiny).y[0] == pytest.approx(0.5e9)
-    assert [mark.tooltip[0][:1] for mark in layout(point("a", flops=50e9), tiny).marks] == ["a"]
+    assert [mark.tooltip[0][:1] for mark in layout(point("a", flops=50e9), tiny).kernels] == ["a"]
     assert layout(point("a", flops=1.0)).y[0] == pytest.approx(1e4)  # never more than seven powers of ten
 
 
 @pytest.mark.parametrize(("count", "drawn"), [(80, 80), (81, 80)])
 def test_eighty_kernels_are_drawn(count, drawn):
-    assert len(layout(*(point(f"k{n}") for n in range(count))).marks) == drawn
+    assert len(layout(*(point(f"k{n}") for n in range(count))).kernels) == drawn
 
 
 def test_kernels_without_costs_or_a_least_time_are_not_drawn():
     made = layout(point("a"), point("b", bound="unknown"), point("c", least=0.0))
-    assert [mark.tooltip[0][:1] for mark in made.marks] == ["a"]
+    assert [mark.tooltip[0][:1] for mark in made.kernels] == ["a"]
 
 
 def test_kernels_at_one_place_that_are_called_alike_have_one_label_with_their_number():
     same = {"flops": 1e12, "moved": 1e9, "line": 7, "computes": "add, multiply"}
     made = layout(*(point(name, **same) for name in "abc"))
-    assert [mark.label for mark in made.marks] == ["7: add, multiply ×3", "", ""]
-    assert [bool(mark.side) for mark in made.marks] == [True, False, False]
+    assert [mark.label for mark in made.kernels] == ["7: add, multiply ×3", "", ""]
+    assert [bool(mark.side) for mark in made.kernels] == [True, False, False]
     # Another name, or another place, is another label.
     named = layout(point("a", **same), point("b", **{**same, "computes": "tanh"}))
-    assert {mark.label for mark in named.marks} == {"7: add, multiply", "7: tanh"}
+    assert {mark.label for mark in named.kernels} == {"7: add, multiply", "7: tanh"}
     apart = layout(point("a", **same), point("b", **{**same, "flops": 1e10}))
-    assert [mark.label for mark in apart.marks] == ["7: add, multiply"] * 2
+    assert [mark.label for mark in apart.kernels] == ["7: add, multiply"] * 2
 
 
 def test_the_five_longest_that_are_worth_it_have_names():
     spread = [point(f"k{n}", flops=2e9 * 1.6**n, moved=1e9, line=n + 1, text=f"t{n}") for n in range(7)]
-    labels = [mark.label for mark in layout(*spread).marks]
+    labels = [mark.label for mark in layout(*spread).kernels]
     assert sum(map(bool, labels)) == 5
     assert not any(labels[5:])
     # From three percent of the time on.
     for seconds, named in ((3.0, True), (2.9, False)):
         whole = [point("a", seconds=100 - seconds, flops=1e12), point("b", seconds=seconds, flops=2e10)]
-        assert bool(layout(*whole).marks[1].label) == named
+        assert bool(layout(*whole).kernels[1].label) == named
 
 
 def test_the_area_is_the_time_down_to_a_point_that_can_be_seen():
-    marks = layout(point("a", seconds=4.0), point("b", seconds=1.0), point("c", seconds=0.01)).marks
+    marks = layout(point("a", seconds=4.0), point("b", seconds=1.0), point("c", seconds=0.01)).kernels
     assert [mark.radius for mark in marks] == [13.0, 6.5, 3.5]
 
 
@@ -171,7 +171,7 @@ def test_the_area_is_the_time_down_to_a_point_that_can_be_seen():
     ],
 )
 def test_a_name_stands_right_left_or_below_where_none_meets_it(taken, side):
-    mark = Mark(1.0, 1.0, 1.0, 10.0, "memory", "a" * 10, ())
+    mark = Kernel(1.0, 1.0, 1.0, 10.0, "memory", "a" * 10, ())
     places = list(taken)
     assert _side(mark, 400.0, 100.0, places) == side
     assert len(places) == len(taken) + bool(side)
@@ -187,17 +187,17 @@ def test_a_name_stands_right_left_or_below_where_none_meets_it(taken, side):
     ("x", "y", "side"), [(762.0, 100.0, "left"), (760.0, 100.0, "right"), (2.0, 1.0, "right"), (838.0, 0.0, "")]
 )
 def test_a_name_stands_within_the_plot(x, y, side):
-    mark = Mark(1.0, 1.0, 1.0, 10.0, "memory", "a" * 10, ())
+    mark = Kernel(1.0, 1.0, 1.0, 10.0, "memory", "a" * 10, ())
     assert _side(mark, x, y, []) == side
 
 
 def test_a_name_meets_neither_the_name_of_a_level_nor_another_kernel():
     made = layout(*(point(f"k{n}", flops=2e9 + n, moved=1e9, line=n + 1) for n in range(5)), point("z", flops=3e9))
-    ys = [math.log(mark.y / made.y[0]) / math.log(made.y[1] / made.y[0]) * HIGH for mark in made.marks if mark.label]
-    sides = [mark.side for mark in made.marks if mark.label]
+    ys = [math.log(mark.y / made.y[0]) / math.log(made.y[1] / made.y[0]) * HIGH for mark in made.kernels if mark.label]
+    sides = [mark.side for mark in made.kernels if mark.label]
     assert len(set(sides)) == len(sides)  # they stand on one spot: each has another side
     assert all(0 < y < HIGH < WIDE for y in ys)
-    assert all(bool(mark.label) == bool(mark.side) for mark in made.marks)
+    assert all(bool(mark.label) == bool(mark.side) for mark in made.kernels)
     assert isinstance(made.roofs[0], Roof)
 
 
@@ -219,13 +219,13 @@ def test_a_kernel_is_called_what_it_computes_or_its_line_or_its_name(given, labe
 def test_a_tooltip_has_the_figures():
     slow = point("fusion.1", seconds=0.5, flops=1e9, moved=2e9, least=0.1, dtype="f32", computes="tanh", runs=3.0,
                  special={"tanh": 1200.0, "exp": 7.0})  # fmt: skip
-    (mark, _) = layout(slow, point("b", seconds=0.5)).marks
+    (mark, _) = layout(slow, point("b", seconds=0.5)).kernels
     assert mark.tooltip == (
         "tanh", "fusion.1 (fusion of f32)", "train.py:3  y = x", "500 ms a call, 50% of the time, 3 runs",
         "bound by memory: reaches 20%, could take 100 ms", "2 GFLOP/s, 4 GB/s, 0.5 FLOPs a byte",
         "computes tanh ×1,200, exp ×7",
     )  # fmt: skip
-    (plain,) = layout(point("b", line=0, text="", runs=1.0)).marks
+    (plain,) = layout(point("b", line=0, text="", runs=1.0)).kernels
     assert plain.tooltip[:3] == ("b (fusion)", "no line is known", "1 s a call, 100% of the time")
 
 

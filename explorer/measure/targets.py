@@ -1,25 +1,84 @@
-"""compare_targets(): one program, compiled for several kinds of hardware, side by side."""
+"""Programs for hardware that isn't here: what is known of them, what can't be measured, and compare_targets()."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from math import isnan
 from typing import Any
 
+import numpy as np
+
 from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.least_time import copies_beside, least_times
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item
+from explorer.executors import Item, distribution
 from explorer.hardware.limits import capacity_of
-from explorer.hardware.names import parse_target
-from explorer.measure.for_target import least_seconds
+from explorer.hardware.names import parse_target, peaks_of
 from explorer.model.capture import Capture
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.targets import TargetComparison, TargetResult
 from explorer.model.target import Target
+from explorer.model.units import bytes_text
 from explorer.view.progress_bar import progress_bar
+
+
+def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
+    """Raise OptionError if something is to be measured on hardware that isn't here.
+
+    Args:
+        verb: The public function that was called.
+        target: Its target; None passes.
+        instead: A call that estimates instead.
+    """
+    __tracebackhide__ = True
+    if target is None:
+        return
+    device = parse_target(target).device.name
+    raise OptionError(
+        f"{verb} measures a running program, and a program for {device} can't run here.\n"
+        f"  Hint: {instead} says what published figures let one expect."
+    )
+
+
+def check_time(verb: str, time: bool | None, target: Target | None) -> bool:
+    """Return whether to run the compiled program; raise OptionError if `time` is True with a target."""
+    __tracebackhide__ = True
+    if time and target is not None:
+        refuse_target(f"{verb}(time=True)", target, f"{verb}(…, target={str(target)!r}) without it")
+    return target is None if time is None else time
+
+
+def least_seconds(capture: Capture, target: Target) -> tuple[float, bool]:
+    """Return the least seconds of kernels and links by published figures or NaN, and True if all are known."""
+    if not target.device.bandwidth:  # a CPU's figures are those of its machine
+        return math.nan, False
+    graph = capture.hlo.graph
+    times = least_times(graph, peaks_of(target.device))
+    copies = copies_beside(graph)
+    links = [row.seconds * row.runs for row in capture.collectives if row.seconds is not None]
+    is_complete = not bool(np.isnan(times).any())
+    kernels, beside = float(np.nansum(times[~copies])), float(np.nansum(times[copies]))
+    total = max(kernels, beside) + math.fsum(links)
+    return (total if total > 0 or is_complete else math.nan), is_complete
+
+
+def target_notes(target: Target | None) -> Sequence[str]:
+    """Return the note that a result was compiled for other hardware; empty without a target."""
+    if target is None:
+        return ()
+    caveat = f"; {target.caveat}" if target.caveat else ""
+    return (f"compiled for {target.device.name} ({target}) by its own compiler, with none here{caveat}",)
+
+
+def capacity_note(target: Target) -> str:
+    """Return a note on what decides whether a program fits."""
+    capacity = capacity_of(target)
+    if not capacity.bytes or capacity.is_compilers:
+        return f"whether it fits: {capacity.basis}"
+    return f"whether it fits is not said by this compiler: {bytes_text(capacity.bytes)} is {capacity.basis}"
 
 
 @takes_call
@@ -31,20 +90,20 @@ def compare_targets(
     executor: Any = None,
     **kwargs: Any,
 ) -> TargetComparison:
-    """Compile a function for several kinds of hardware, none of which need be here, and put them side by side.
+    """Compile a function for several kinds of hardware, present or not, and compare the results.
 
-    Times are estimates: what the compiler's own model expects of the kernels where it says it, and by published
-    figures the least that kernels and links can need, which no run reaches. Memory is what each compiler says.
+    Times are estimates: the compiler's own model of the kernels if it has one, and by published figures the least time
+    of kernels and links, which no run reaches. Memory is each compiler's figure.
 
     Args:
         function: As for `explore`.
         args, kwargs: Its arguments.
-        targets: What for: `["h100", "v5e:2x2"]`, of `explorer.targets()`.
-        executor: Whose workers compile for the targets beside one another, as for `explorer.sweep`.
+        targets: Names of hardware, as `["h100", "v5e:2x2"]`; see `explorer.targets()`.
+        executor: Workers that compile for the targets in parallel, as for `explorer.sweep`.
 
     Raises:
         OptionError: `targets` is empty or no list.
-        UnknownTargetError: One of them names no hardware that is known.
+        UnknownTargetError: A target is unknown.
         ExploreError: The function can't be traced.
         ArgumentsError: The function can't be sent to another process.
         WorkerError: No worker of `executor` can do it.
@@ -77,7 +136,6 @@ def compare_targets(
 
 
 def _do(shared: tuple[Call, Sequence[Target]], item: Item) -> TargetResult:
-    """A worker's part."""
     call, targets = shared
     return _result(call, targets[item[1]])
 
@@ -118,5 +176,5 @@ def _row(capture: Capture, target: Target) -> TargetResult:
 
 
 def _sentence(error: BaseException) -> str:
-    """The first line of what a compiler says, without the hints behind it."""
+    """Return the first line of a compiler's error, without its hints."""
     return str(error).strip().partition("\n")[0]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.capture.machine import binaries
+from explorer.capture import binaries
 
 OBJDUMP = shutil.which("objdump")
 

@@ -1,10 +1,11 @@
-"""The code of a program's kernels: one more compilation, and what the compiler wrote to its folder meanwhile."""
+"""The code of a program's kernels, from one more compilation that writes it to a folder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,9 +13,9 @@ from typing import Any
 from explorer._jax.calls import suppress_recording
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.least_time import GpuLimits, occupancy
+from explorer.capture import binaries
 from explorer.capture.backends import Backend
-from explorer.capture.dump import dumps_in
-from explorer.capture.machine import binaries, listings
+from explorer.capture.passes import dumps_in
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.recording import dump_place, nothing_cached, settle
 from explorer.errors import NotRecordedError
@@ -24,28 +25,21 @@ from explorer.model.machine_code import KernelCode, MachineCode
 from explorer.model.stage import Stage
 from explorer.model.text import install_hint
 
-_EXECUTABLE = "executable"  # the file with what a GPU's compiler serialises
+_EXECUTABLE = "executable"  # the file with what a GPU's compiler serializes
 _TRITON = re.compile(r"\.(?P<kernel>[\w.\-]+)\.ttir\.txt$")
 # 1795413926822760910-convolution_multiply_fusion-01-final_bundles.txt
 _BUNDLES = re.compile(r"\d+-(?P<kernel>.+)-\d+-(?P<what>schedule-analysis_)?final_bundles\.txt")
 _NOT_A_NAME = re.compile(r"[^\w]")
 _NO_CAPSTONE = f"assembly: capstone, which disassembles it, is not installed ({install_hint('capstone', 'asm')})."
-_BYTES_OF_INSTRUCTION = 16_000  # of what is written for each
-# What makes no difference to the code: names, and where it is from.
+_BYTES_OF_INSTRUCTION = 16_000  # written per instruction
+# Attributes without effect on the code: names and sources.
 _NAMES = re.compile("metadata|calls|to_apply|backend_config|sharding|frontend_attributes|control-predecessors|root")
 
 
 def code_writer(
     lowered: Any, hlo: Stage, backend: Backend, options: Mapping[str, Any] | None
 ) -> Callable[[], MachineCode]:
-    """What compiles a program for its code when it is called.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        hlo: The optimised program as it is shown.
-        backend: What lowered and compiled it.
-        options: XLA's compiler options that it was compiled with.
-    """
+    """Return a function that compiles the lowered program once more for the code of the kernels of `hlo`."""
 
     def run() -> MachineCode:
         with suppress_recording():
@@ -55,11 +49,7 @@ def code_writer(
 
 
 def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: Mapping[str, Any] | None) -> MachineCode:
-    """Compile a program once more, and read what the compiler wrote of its kernels.
-
-    Raises:
-        NotRecordedError: Compiled once more it is another program.
-    """
+    """Compile once more and read the code; raise NotRecordedError if the program differs."""
     place = dump_place(len(graph.names) * _BYTES_OF_INSTRUCTION) or None
     with TemporaryDirectory(prefix="explorer-code-", dir=place, ignore_cleanup_errors=True) as at:
         folder = Path(at)
@@ -69,8 +59,8 @@ def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: M
         again = read_hlo(compiled.text())
         if again.names != graph.names or not _have_equal_types(again, graph):
             raise NotRecordedError(
-                "compiled once more for its code, this is another program: its kernels would not be those of the "
-                "capture.\n  Hint: explore it anew, and look at `.machine_code` then."
+                "compiled once more for its code, the program differs: its kernels are not the capture's.\n"
+                "  Hint: explore it again, and read `.machine_code` then."
             )
         return read_machine_code(folder, backend.environment()["backend"], graph, backend.gpu_limits)
 
@@ -82,8 +72,6 @@ def _have_equal_types(one: Graph, other: Graph) -> bool:
 
 @dataclass
 class _Code:
-    """What was found of each function, by its symbol."""
-
     texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
     kernels: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -95,20 +83,15 @@ class _Code:
 
 
 def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
-    """The code of the kernels of a program.
-
-    Args:
-        folder: Of what the compiler wrote.
-        platform: `cuda`, `tpu`, `cpu`, …
-        graph: The optimised program, whose instructions the kernels are.
-        limits: What a multiprocessor of the GPU has; None where that isn't known.
-    """
+    """Return the code of the kernels of `graph`, from the compiler's output in `folder`; `limits` are of a GPU."""
     code = _Code()
-    files = _files(folder)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    if dumps := dumps_in(folder):  # the largest is the program; the others are constants and candidates
+        files = [path for path in files if path.name.startswith(f"{dumps[0].prefix}.")]
     if platform in _READERS:
         _READERS[platform](code, folder, files)
     else:
-        code.notes.append("What this compiler writes below HLO is not known here.")
+        code.notes.append("Explorer can't read this compiler's output below HLO.")
     kernels = _kernels_of(code, graph, shares=platform == "cpu")
     rows: list[KernelCode] = []
     for function, texts in code.texts.items():
@@ -121,18 +104,10 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
     return MachineCode(platform, tuple(rows), (*code.notes, *_without(graph, rows)))
 
 
-def _files(folder: Path) -> Sequence[Path]:
-    """Those of the program's own module: beside it a compiler may write smaller ones, of constants and candidates."""
-    dumps = dumps_in(folder)
-    paths = sorted(path for path in folder.iterdir() if path.is_file())
-    return [path for path in paths if path.name.startswith(f"{dumps[0].prefix}.")] if dumps else paths
-
-
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
-    """By function, the instructions that run it: as its launches say, else the one whose name its symbol is made of.
+    """Return the instructions that run each function: from its launches, else from its symbol's name.
 
-    Args:
-        shares: Whether the compiler makes code for one of equal kernels, and doesn't say for which others it is.
+    With `shares` the compiler makes code for one of several equal kernels, and doesn't say for which others.
     """
     running = {graph.names[int(node)] for node in running_nodes(graph)}
     symbols = _symbols(graph)
@@ -144,22 +119,19 @@ def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[s
 
 
 def _with_equal_ones(code: _Code, made: Mapping[str, tuple[str, ...]], graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """The same, and for each function the kernels without code that are equal to its own."""
+    """Add to each function the kernels without code that are equal to its own."""
     maker = {name: function for function, kernels in made.items() for name in kernels}
     shared = {function: list(kernels) for function, kernels in made.items()}
     for names in {id(names): names for names in equal_kernels(graph).values()}.values():
         makers = [maker[name] for name in names if name in maker]
-        # Of several codes for what looks equal nobody says which one runs.
+        # If there are several codes for equal kernels, it is unknown which one runs.
         if len({code.texts[function]["llvm"].replace(function, "") for function in makers}) == 1:
             shared[makers[0]] += [name for name in names if name not in maker]
     return {function: tuple(kernels) for function, kernels in shared.items()}
 
 
 def _symbols(graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """By the symbol that XLA makes of a name, the kernel of that name, or that calls what has it, as a sort does.
-
-    A symbol that stands for several is left out.
-    """
+    """Return the kernel by the symbol that XLA makes of its name or its callee's, without ambiguous symbols."""
     kernels: dict[str, tuple[str, ...]] = {}
     for node in map(int, running_nodes(graph)):
         name = graph.names[node]
@@ -177,18 +149,18 @@ def _text(path: Path) -> str:
 def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     for path in files:
         if path.suffix == ".ptx":
-            for name, text in listings.ptx_functions(_text(path)):
+            for name, text in ptx_functions(_text(path)):
                 row = code.add(name, "ptx", text)
                 code.facts[name] = replace(
                     row,
-                    block=listings.block_of(text),
-                    matrix_instructions=listings.ptx_matrix_instructions(text),
-                    calls=listings.ptx_calls(text),
+                    block=block_of(text),
+                    matrix_instructions=ptx_matrix_instructions(text),
+                    calls=ptx_calls(text),
                 )
     _add_llvm(code, files, known=set(code.texts))
     for path in files:
         if (match := _TRITON.search(path.name)) and not path.name.endswith(".before_validation.ttir.txt"):
-            kernel = match["kernel"].partition(".")[2]  # in front of it stands the module's name
+            kernel = match["kernel"].partition(".")[2]  # after the module's name
             if (symbol := _NOT_A_NAME.sub("_", kernel)) in code.texts:
                 code.texts[symbol]["triton"] = _text(path)
     _add_launches(code, files)
@@ -198,7 +170,7 @@ def _read_gpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
 def _add_llvm(code: _Code, files: Iterable[Path], known: set[str] | None = None) -> None:
     for path in files:
         if path.name.endswith(".ir-with-opt.ll"):
-            for name, text in listings.llvm_functions(_text(path)):
+            for name, text in llvm_functions(_text(path)):
                 if known is None or name in known:
                     code.add(name, "llvm", text)
 
@@ -208,7 +180,7 @@ def _add_launches(code: _Code, files: Sequence[Path]) -> None:
         next((_text(path) for path in files if path.name.endswith(f".thunk_{what}.txt")), "")
         for what in ("sequence", "metadata")
     ]
-    for launch in listings.launches(*thunks):
+    for launch in launches(*thunks):
         if row := code.facts.get(launch.function):
             code.facts[launch.function] = replace(row, grid=launch.grid, block=launch.block, shared=launch.shared)
             code.kernels.setdefault(launch.function, []).append(launch.kernel)
@@ -222,21 +194,21 @@ def _add_resources(code: _Code, executable: Path) -> None:
         if name in of:
             code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
     if any(row.registers is None for row in code.facts.values()):
-        code.notes.append("registers: what the assembler gave some kernels is not known; PTX has any number of them.")
+        code.notes.append("registers: unknown for some kernels; PTX has an unlimited number.")
 
 
 def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     _add_llvm(code, files)
     for name, texts in code.texts.items():
         row, text = code.facts[name], texts["llvm"]
-        code.facts[name] = replace(row, vector_bits=listings.vector_bits(text), calls=listings.llvm_calls(text))
-    if not binaries.can_disassemble():
+        code.facts[name] = replace(row, vector_bits=vector_bits(text), calls=llvm_calls(text))
+    if find_spec("capstone") is None:
         code.notes.append(_NO_CAPSTONE)
         return
     for path in files:
         if path.suffix == ".o":
             _add_assembly(code, read_bytes(path, LARGEST_DUMP, "machine code"))
-    # What has no code of its own was put into another function.
+    # A function without code of its own was inlined.
     inlined = [name for name, texts in code.texts.items() if "assembly" not in texts]
     if len(inlined) < len(code.texts):
         for name in inlined:
@@ -267,14 +239,12 @@ def _read_tpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
         name = match["kernel"]
         row = code.facts.setdefault(name, KernelCode(name, (), {}))
         if match["what"]:
-            code.facts[name] = replace(row, bundles=listings.bundle_count(_text(path)))
+            code.facts[name] = replace(row, bundles=bundle_count(_text(path)))
             continue
         text = _text(path)
         code.texts[name] = {"bundles": text}
         code.kernels[name] = [name]
-        code.facts[name] = replace(
-            row, spills=listings.tpu_spills(text), matrix_instructions=listings.tpu_matrix_instructions(text)
-        )
+        code.facts[name] = replace(row, spills=tpu_spills(text), matrix_instructions=tpu_matrix_instructions(text))
     if not code.texts:
         code.notes.append("The TPU's compiler wrote no bundles.")
 
@@ -289,7 +259,6 @@ _READERS: Mapping[str, Callable[[_Code, Path, Sequence[Path]], None]] = {
 
 
 def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
-    """Which kernels have no code here, and where theirs is."""
     having = {name for row in rows for name in row.kernels}
     missing: dict[str, int] = {}
     for node in running_nodes(graph).tolist():
@@ -300,20 +269,20 @@ def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
 
 
 def _library(node: Node) -> str:
-    """What runs an instruction that has no code in the program."""
+    """Return where an instruction without code runs."""
     if target := node.attributes.get("custom_call_target"):
         return f"the library behind {target.strip(chr(34))}: no code here"
     if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
         return f"the library {kind[1].upper()}: no code here"
     if node.op == "fusion":
-        return "kind fusion: which of several codes they run, nobody says"
+        return "kind fusion: it is unknown which of several codes they run"
     return f"kind {node.op}: no code of their own"
 
 
 def equal_kernels(graph: Graph) -> Mapping[str, Sequence[str]]:
-    """By the name of a fusion, the names of all, itself included, that compute the same from arrays of the same types.
+    """Return, by the name of a fusion, the names of all fusions that compute the same from arrays of the same types.
 
-    Code that may overwrite what it reads is other code: the kernels that read an array last are told from the others.
+    Code that may overwrite its input is other code: kernels that read an array last are kept apart from the others.
     """
     inside: dict[int, list[int]] = {}
     kernels = graph.kernel.tolist()
@@ -342,7 +311,7 @@ def _content(graph: Graph, kernel: int, nodes: Sequence[int]) -> object:
 
 
 def _is_last_use(graph: Graph, operand: int, kernel: int) -> bool:
-    """Whether a kernel is the last that reads an array which the program made itself."""
+    """Return True if a kernel is the last to read an array that the program made itself."""
     while (op := _head(graph, operand)[0]) == "bitcast":
         operand = _operands(graph, operand)[0]
     start, users = graph.user_columns
@@ -356,3 +325,128 @@ def _head(graph: Graph, node: int) -> tuple[str, str]:
 def _operands(graph: Graph, node: int) -> Sequence[int]:
     start, end = graph.operand_start[node : node + 2].tolist()
     return graph.operand[start:end].tolist()
+
+
+# Text that compilers write about kernels ------------------------------------------------------------------------------
+
+_ENTRY = re.compile(r"^\.visible \.entry ([\w$.]+)\(", re.MULTILINE)
+_REQUIRED = re.compile(r"^\.reqntid (\d+)(?:, (\d+))?(?:, (\d+))?", re.MULTILINE)
+# `mma.sync` of Ampere on, `wgmma` of Hopper, `tcgen05.mma` of Blackwell: what runs on the tensor cores.
+_PTX_MATRIX = re.compile(r"\b((?:mma\.sync|wmma\.mma\.sync|wgmma\.mma_async|tcgen05\.mma)[\w.:]*)")
+_PTX_CALL = re.compile(r"^\tcall(?:\.uni)? (?:\([^)]*\), )?\s*([\w$]+)", re.MULTILINE)
+
+
+def ptx_functions(text: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each kernel of a module."""
+    for match in _ENTRY.finditer(text):
+        end = text.find("\n}", match.start())
+        yield match[1], text[match.start() : len(text) if end < 0 else end + 2]
+
+
+def block_of(text: str) -> tuple[int, ...]:
+    """Return the number of threads of a block that the kernel requires, by axis; empty if it requires none."""
+    match = _REQUIRED.search(text)
+    return tuple(int(count or 1) for count in match.groups()) if match else ()
+
+
+def ptx_matrix_instructions(text: str) -> tuple[str, ...]:
+    """Return the tensor core instructions."""
+    return tuple(sorted(set(_PTX_MATRIX.findall(text))))
+
+
+def ptx_calls(text: str) -> tuple[str, ...]:
+    return tuple(sorted(set(_PTX_CALL.findall(text))))
+
+
+# LLVM IR --------------------------------------------------------------------------------------------------------------
+
+_DEFINE = re.compile(r'^define [^\n]*?@(?:"([^"\n]+)"|([\w$.-]+))\(', re.MULTILINE)
+_LLVM_CALL = re.compile(r'\bcall [^\n]*?@(?:"([^"\n]+)"|([\w$.-]+))\(')
+# `%9 = fadd <8 x float> …`: what computes, not what only moves: a copy may be wide where the arithmetic isn't.
+_VECTOR = re.compile(
+    r"= (?:fast |nnan |contract |reassoc |afn )*"
+    r"(?:f(?:add|sub|mul|div|neg|cmp)|(?:tail )?call|add|sub|mul|and|or|xor|icmp|select)\b"
+    r"[^\n<]*<(\d+) x (\w+)>"
+)
+_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+
+
+def llvm_functions(text: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each function that a module defines."""
+    for match in _DEFINE.finditer(text):
+        end = text.find("\n}", match.start())
+        yield match[1] or match[2], text[match.start() : len(text) if end < 0 else end + 2]
+
+
+def vector_bits(text: str) -> int:
+    """Return the width of the widest vectors that a function computes with; 0 for none."""
+    widths = [int(count) * _width(kind) for count, kind in _VECTOR.findall(text)]
+    return max(widths, default=0)
+
+
+def _width(kind: str) -> int:
+    return _BITS.get(kind, int(kind[1:]) if kind[:1] == "i" and kind[1:].isdigit() else 0)
+
+
+def llvm_calls(text: str) -> tuple[str, ...]:
+    """Return the functions that are called, without LLVM's intrinsics."""
+    names = {quoted or plain for quoted, plain in _LLVM_CALL.findall(text)}
+    return tuple(sorted(name for name in names if not name.startswith("llvm.")))
+
+
+# Launches of a GPU's program: `thunk_sequence.txt`; the owner of each is in `thunk_metadata.txt` ----------------------
+
+_LAUNCH = re.compile(
+    r"^\s*(?P<id>\d+): k\w+ .*?\] (?P<function>[\w$.]+) grid: \[(?P<grid>[\d, ]+)\] threads: \[(?P<block>[\d, ]+)\]"
+    r".*?shared_memory: (?P<shared>\d+)",
+    re.MULTILINE,
+)
+_METADATA = re.compile(r'profile_annotation: "(?P<name>[^"]+)"\s*thunk_id: (?P<id>\d+)')
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: the kernel's symbol, its instruction if known, blocks and threads by axis, bytes of shared memory."""
+
+    function: str
+    kernel: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+
+
+def launches(sequence: str, metadata: str) -> Iterator[Launch]:
+    """Yield the launches of a program in order."""
+    names = {int(match["id"]): match["name"] for match in _METADATA.finditer(metadata)}
+    for match in _LAUNCH.finditer(sequence):
+        grid, block = (tuple(int(size) for size in match[key].split(",")) for key in ("grid", "block"))
+        yield Launch(match["function"], names.get(int(match["id"]), ""), grid, block, int(match["shared"]))
+
+
+# Bundles of a TPU: instructions that are issued together --------------------------------------------------------------
+
+_TOTAL = re.compile(r"total scheduled bundles:\s*(\d+)")
+_TPU_MATRIX = re.compile(r"\bvmatmul([\w.]*)")
+_TPU_TYPE = re.compile(r"(?:b?f|s|u)\d+\w*")
+_SPILL = re.compile(r"\bv?s?st \[(?:v|s)mem:\[#allocation\w*_spill\]")
+
+
+def bundle_count(schedule: str) -> int | None:
+    """Return the number of scheduled bundles in a schedule's analysis."""
+    match = _TOTAL.search(schedule)
+    return int(match[1]) if match else None
+
+
+def tpu_matrix_instructions(text: str) -> tuple[str, ...]:
+    """Return the instructions of the matrix units with their type, without the unit's name."""
+    names: set[str] = set(_TPU_MATRIX.findall(text))
+    return tuple(
+        sorted(
+            {".".join(("vmatmul", *(part for part in name.split(".") if _TPU_TYPE.fullmatch(part)))) for name in names}
+        )
+    )
+
+
+def tpu_spills(text: str) -> int:
+    """Return the number of instructions that spill a register to memory."""
+    return len(_SPILL.findall(text))

@@ -1,11 +1,11 @@
 """Binaries that compilers write: object files of a CPU, cubins of NVIDIA's assembler, XLA's file of a GPU's executable.
 
-ELF is laid out as in the System V ABI, "Object Files"; of the 64-bit, little-endian kind, which all of these are. A
-CPU's code is disassembled by capstone, where it is installed. What NVIDIA's assembler gave each kernel is in the
-sections `.nv.info`, records that LLVM calls `EIATTR_*` and NVIDIA doesn't describe: `REGCOUNT`, `FRAME_SIZE`,
-`MIN_STACK_SIZE` each have a symbol and a number. XLA's file are Riegeli records, packed with Snappy: see
-doc/riegeli_records_file_format.md of https://github.com/google/riegeli and format_description.txt of
-https://github.com/google/snappy. No package in wheels reads the first; of both only what XLA writes is read here.
+ELF is laid out as in the System V ABI, "Object Files", here 64-bit and little-endian. capstone disassembles a CPU's
+code, if it is installed. The resources of NVIDIA's kernels are in the sections `.nv.info`, records that LLVM calls
+`EIATTR_*` and NVIDIA doesn't describe: `REGCOUNT`, `FRAME_SIZE`, `MIN_STACK_SIZE` each have a symbol and a number.
+XLA's file has Riegeli records, packed with Snappy: see doc/riegeli_records_file_format.md of
+https://github.com/google/riegeli and format_description.txt of https://github.com/google/snappy. No wheel has a reader
+of the former; this one reads only what XLA writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 MAGIC = b"\x7fELF"
@@ -26,8 +25,6 @@ _FUNCTION = 2  # of st_info
 
 @dataclass(frozen=True)
 class Section:
-    """One section: its name, type, content, and the two fields that lead to others."""
-
     name: str
     kind: int
     data: bytes
@@ -37,8 +34,6 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """One symbol: its name, the index of its section, and where in it."""
-
     name: str
     is_function: bool
     section: int
@@ -47,20 +42,16 @@ class Symbol:
 
 
 class ElfError(ValueError):
-    """The bytes are no ELF file of this kind."""
+    """Error for bytes that are no ELF file of this kind."""
 
 
 def machine_of(data: bytes) -> int:
-    """Which machine it is for; 0 for what is no ELF file."""
+    """Return the machine number of an ELF file; 0 for other bytes."""
     return struct.unpack_from("<H", data, 18)[0] if data[:4] == MAGIC and len(data) >= 64 else 0
 
 
 def sections(data: bytes) -> Sequence[Section]:
-    """All sections.
-
-    Raises:
-        ElfError: It is no such file, or truncated.
-    """
+    """Return all sections; raise ElfError for other bytes, or truncated ones."""
     try:
         offset = struct.unpack_from("<Q", data, 40)[0]
         size, count, names_at = struct.unpack_from("<HHH", data, 58)
@@ -75,7 +66,7 @@ def sections(data: bytes) -> Sequence[Section]:
 
 
 def symbols(parts: Sequence[Section]) -> Sequence[Symbol]:
-    """All symbols, in the order that relocations and attributes count them by."""
+    """Return all symbols, in the order by which relocations and attributes count them."""
     table = next((part for part in parts if part.kind == _SYMBOLS), None)
     if table is None:
         return ()
@@ -87,7 +78,7 @@ def symbols(parts: Sequence[Section]) -> Sequence[Symbol]:
 
 
 def relocations(parts: Sequence[Section], section: int) -> Iterator[tuple[int, str]]:
-    """Where in a section another symbol's address is put in, and that symbol's name."""
+    """Yield each place in a section where a symbol's address is inserted, and the symbol's name."""
     names = symbols(parts)
     for part in parts:
         if part.kind == _RELOCATIONS and part.info == section:
@@ -116,14 +107,10 @@ _ARM_STORE = re.compile(r".*\[(?:sp|x29)\b")
 
 @dataclass(frozen=True)
 class Assembly:
-    """One function.
+    """The code of one function: its instructions as text, its widest vectors, its stack frame, and its callees.
 
-    Args:
-        text: Its instructions, a line each, with the names of what they refer to.
-        vector_bits: The width of the widest vectors that it computes with; 0 for none.
-        spills: 0 where it stores nothing in a frame of its own. None where it does: registers, or arrays of its own.
-        stack: Bytes of its frame; None where no single instruction says it.
-        calls: The functions that it calls.
+    `spills` is 0 if nothing is stored in the function's own frame, else unknown: registers, or local arrays. `stack` is
+    unknown where no single instruction reserves the frame.
     """
 
     text: str
@@ -133,18 +120,8 @@ class Assembly:
     calls: tuple[str, ...]
 
 
-def can_disassemble() -> bool:
-    """Whether capstone is installed."""
-    return find_spec("capstone") is not None
-
-
 def functions(data: bytes) -> Iterator[tuple[str, Assembly]]:
-    """Name and code of each function of an object file; none of a file that is for no machine known here.
-
-    Raises:
-        ElfError: It is an ELF file, and can't be read.
-        ImportError: There is no capstone.
-    """
+    """Yield name and code of each function of an object file; nothing for an unknown machine."""
     machine = machine_of(data)
     if machine not in _READERS:
         return
@@ -153,7 +130,7 @@ def functions(data: bytes) -> Iterator[tuple[str, Assembly]]:
     for symbol in symbols(parts):
         if symbol.is_function and symbol.section < len(parts) and symbol.size:
             code = parts[symbol.section].data[symbol.start : symbol.start + symbol.size]
-            names = dict(relocations(parts, symbol.section))  # by place, of what is put in there
+            names = dict(relocations(parts, symbol.section))  # by place, the inserted symbols
             yield symbol.name, facts_of(list(disassemble(code, symbol.start)), names)
 
 
@@ -169,7 +146,7 @@ def _disassembler(machine: int) -> Callable[[bytes, int], Iterator[Instruction]]
 
 
 def _named(line: Instruction, names: Mapping[int, str]) -> str:
-    """What an instruction refers to: its bytes have a place where that is put in."""
+    """Return the symbol that is inserted in an instruction's bytes."""
     address, size, _, _ = line
     return next((names[at] for at in range(address, address + size) if names.get(at)), "")
 
@@ -217,25 +194,25 @@ _READERS: Mapping[int, Callable[[Sequence[Instruction], Mapping[int, str]], Asse
 
 # Cubins ---------------------------------------------------------------------------------------------------------------
 
-_SIZED_ATTRIBUTE = 4  # a record whose size is in its head; others have their value there
+_SIZED_ATTRIBUTE = 4  # a record with its size in the head; others have their value there
 _FRAME, _STACK, _REGISTERS = 0x11, 0x12, 0x2F
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a thread of a kernel has: registers, and bytes of stack."""
+    """Registers and bytes of stack of a kernel's thread."""
 
     registers: int
     stack: int
 
 
 def resources(executable: bytes) -> Mapping[str, Resources]:
-    """By symbol, of all the cubins in an executable; empty where none is found, or none can be read."""
+    """Return the resources by symbol, of all readable cubins in an executable."""
     of: dict[str, Resources] = {}
     start = executable.find(MAGIC)
     while start >= 0:
         if machine_of(executable[start : start + 64]) == CUDA:
-            with suppress(ElfError, struct.error, IndexError):  # of a later kind, or in pieces: then they are not known
+            with suppress(ElfError, struct.error, IndexError):  # of a later format, or in pieces
                 of |= _of_cubin(executable[start:])
         start = executable.find(MAGIC, start + 1)
     return of
@@ -258,7 +235,7 @@ def _of_cubin(data: bytes) -> Mapping[str, Resources]:
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Attribute, symbol and value of each record that has both."""
+    """Yield attribute, symbol and value of each record that has both."""
     at = 0
     while at + 4 <= len(data):
         kind, attribute, size = struct.unpack_from("<BBH", data, at)
@@ -275,11 +252,11 @@ def _attributes(data: bytes) -> Iterator[tuple[int, int, int]]:
 _SIGNATURE = bytes.fromhex("83af70d10d884a3f")  # of a file's first block
 _BLOCK, _BLOCK_HEAD, _CHUNK_HEAD = 1 << 16, 24, 40
 _SIMPLE, _SNAPPY = ord("r"), ord("s")
-_MOST = 1 << 30  # bytes
+_MAX_BYTES = 1 << 30  # bytes
 
 
 def records(data: bytes) -> bytes:
-    """All records of a file, one after the other; empty where there is no such file in it, or it can't be read."""
+    """Return all records of a file, concatenated; empty if the file is missing or unreadable."""
     start = data.find(_SIGNATURE)
     if start < 0:
         return b""
@@ -290,7 +267,7 @@ def records(data: bytes) -> bytes:
         while at + _CHUNK_HEAD <= len(plain):
             size = struct.unpack_from("<Q", plain, at + 8)[0]
             kind, at = plain[at + 24], at + _CHUNK_HEAD
-            if size > len(plain) - at:  # what stands behind the file
+            if size > len(plain) - at:  # data after the file
                 break
             if kind == _SIMPLE:
                 values = _simple(plain[at : at + size])
@@ -314,7 +291,7 @@ def _simple(chunk: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     length, at = _varint(data, 0)
-    if length > _MOST:
+    if length > _MAX_BYTES:
         raise ValueError("too large")
     out = bytearray()
     while at < len(data):
@@ -333,7 +310,7 @@ def _snappy(data: bytes) -> bytes:
             size, offset, at = (tag >> 2) + 1, int.from_bytes(data[at : at + width], "little"), at + width
         if not 0 < offset <= len(out) or len(out) > length:
             raise ValueError("leads out of it")
-        # What is copied may be what the copy itself makes: a run of equal bytes is written so.
+        # A copy may overlap its own output: a run of equal bytes is encoded so.
         piece = bytes(out[len(out) - offset :][:size])
         out += (piece * (size // len(piece) + 1))[:size]
     if len(out) != length:

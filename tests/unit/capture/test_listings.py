@@ -1,6 +1,6 @@
 """What each text below HLO says of its functions."""
 
-from explorer.capture.machine import listings
+from explorer.capture import kernel_code
 
 MODULE = """//
 .version 9.0
@@ -31,7 +31,7 @@ MODULE = """//
 
 
 def test_ptx_has_a_text_for_each_kernel():
-    functions = dict(listings.ptx_functions(MODULE))
+    functions = dict(kernel_code.ptx_functions(MODULE))
     assert list(functions) == ["first_1", "second"]
     assert functions["first_1"].startswith(".visible .entry first_1(")
     assert functions["first_1"].endswith("ret;\n}")
@@ -39,13 +39,13 @@ def test_ptx_has_a_text_for_each_kernel():
 
 
 def test_ptx_says_how_many_threads_a_block_has_and_which_tensor_instructions_run():
-    first, second = (text for _, text in listings.ptx_functions(MODULE))
-    assert listings.block_of(first) == (64, 1, 1)
-    assert listings.block_of(second) == ()
+    first, second = (text for _, text in kernel_code.ptx_functions(MODULE))
+    assert kernel_code.block_of(first) == (64, 1, 1)
+    assert kernel_code.block_of(second) == ()
     # ldmatrix loads: it is no product.
-    assert [name.partition(".")[0] for name in listings.ptx_matrix_instructions(first)] == ["mma", "wgmma"]
-    assert listings.ptx_matrix_instructions(second) == ()
-    assert (listings.ptx_calls(first), listings.ptx_calls(second)) == ((), ("__assertfail",))
+    assert [name.partition(".")[0] for name in kernel_code.ptx_matrix_instructions(first)] == ["mma", "wgmma"]
+    assert kernel_code.ptx_matrix_instructions(second) == ()
+    assert (kernel_code.ptx_calls(first), kernel_code.ptx_calls(second)) == ((), ("__assertfail",))
 
 
 LLVM = """; ModuleID = 'm'
@@ -70,7 +70,7 @@ define ptr @wrapped_reduce-window(ptr %0) {
 
 
 def test_llvm_has_a_text_for_each_function_whatever_its_name():
-    assert [name for name, _ in listings.llvm_functions(LLVM)] == [
+    assert [name for name, _ in kernel_code.llvm_functions(LLVM)] == [
         "add_fusion.1",
         "wrapped reduce",
         "wrapped_reduce-window",
@@ -78,11 +78,11 @@ def test_llvm_has_a_text_for_each_function_whatever_its_name():
 
 
 def test_llvm_computes_as_wide_as_its_arithmetic_not_as_its_loads():
-    texts = dict(listings.llvm_functions(LLVM))
-    assert listings.vector_bits(texts["add_fusion.1"]) == 256
-    assert listings.vector_bits(texts["wrapped reduce"]) == 0
-    assert listings.llvm_calls(texts["add_fusion.1"]) == ()
-    assert listings.llvm_calls(texts["wrapped reduce"]) == ("powf",)
+    texts = dict(kernel_code.llvm_functions(LLVM))
+    assert kernel_code.vector_bits(texts["add_fusion.1"]) == 256
+    assert kernel_code.vector_bits(texts["wrapped reduce"]) == 0
+    assert kernel_code.llvm_calls(texts["add_fusion.1"]) == ()
+    assert kernel_code.llvm_calls(texts["wrapped reduce"]) == ("powf",)
 
 
 def test_launches_know_their_instruction_by_the_number_of_their_thunk():
@@ -95,7 +95,7 @@ def test_launches_know_their_instruction_by_the_number_of_their_thunk():
         f'thunk_metadata {{\n  thunk_info {{\n    profile_annotation: "{name}"\n    thunk_id: {number}\n  }}\n}}'
         for number, name in ((3, "dot.7"), (1, "dot.2"))
     )
-    first, second = listings.launches(sequence, metadata)
+    first, second = kernel_code.launches(sequence, metadata)
     assert (first.function, first.kernel, first.grid, first.block, first.shared) == (
         "dot_2",
         "dot.2",
@@ -114,7 +114,7 @@ def test_bundles_are_counted_as_the_compiler_counts_them_and_spills_as_it_names_
         "   0x3   :  { %v7 = vld [vmem:[#allocation4_spill] sm:$0xff]  ;;  %8 = vst [vmem:[%s1] sm:$0xff] %v7 }\n"
         "   0x4   :  { %9 = sst [smem:[#allocation5_spill]] %s3 }\n"
     )
-    assert listings.bundle_count(schedule) == 1761
-    assert listings.bundle_count("") is None
-    assert listings.tpu_spills(text) == 2
-    assert listings.tpu_matrix_instructions(text) == ("vmatmul.bf16", "vmatmul.f32")
+    assert kernel_code.bundle_count(schedule) == 1761
+    assert kernel_code.bundle_count("") is None
+    assert kernel_code.tpu_spills(text) == 2
+    assert kernel_code.tpu_matrix_instructions(text) == ("vmatmul.bf16", "vmatmul.f32")

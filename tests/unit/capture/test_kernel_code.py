@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.capture.machine.kernel_code import equal_kernels
+from explorer.capture.kernel_code import equal_kernels
 from explorer.errors import NotRecordedError, UnknownNameError
 
 

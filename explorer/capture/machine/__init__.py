@@ -1,1 +1,0 @@
-"""What compilers write below HLO: the code of kernels, read from a dump."""
