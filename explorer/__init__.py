@@ -9,11 +9,16 @@ from importlib import import_module
 
 from explorer import _lazy
 from explorer import errors as errors
-from explorer.attachments import attach_methods
 from explorer.errors import ExplorerError as ExplorerError
 from explorer.model.capture import Capture
+from explorer.model.declared import define_with
 
-attach_methods()
+
+def _define_methods() -> None:
+    import_module("explorer.methods")
+
+
+define_with(_define_methods)
 load = Capture.load
 __version__ = "0.2.0"
 _PLACES = _lazy.names_of("explorer")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from explorer.model.attached import Displayable
+from explorer.model.declared import Displayable
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 Ints = NDArray[np.int32]
 

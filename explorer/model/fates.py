@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import Framed, cached_property
+from explorer.model.declared import Framed, cached_property
 from explorer.model.graph import Graph, Ints, Node
 from explorer.model.text import aligned
 

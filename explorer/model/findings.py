@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from explorer.model.attached import Displayable, Framed, attached
+from explorer.model.declared import Displayable, Framed, declared
 
 # error: the result is wrong or the call fails. warning: it surprises or costs. note: worth knowing.
 SEVERITIES = ("error", "warning", "note")
@@ -47,7 +47,7 @@ class Fix:
     def __str__(self) -> str:
         return self.text
 
-    @attached
+    @declared
     def apply(self) -> None:
         """Write `code` into a new cell below the running cell.
 
@@ -215,7 +215,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
             findings, self.function, self.faults, self.failure, self.rules, record or self.record, self.target
         )
 
-    @attached
+    @declared
     def recheck(self) -> Findings:
         """Return one finding for each value that the trace read and that has changed since.
 
@@ -226,7 +226,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         """
         ...
 
-    @attached
+    @declared
     def fix(self, finding: Finding | int) -> Fix:
         """Return the fix of a finding, with the rewritten function if the rewrite is certain.
 
@@ -241,7 +241,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         """
         ...
 
-    @attached
+    @declared
     def can_fix(self, finding: Finding) -> bool:
         """Return True if `fix` may have a rewrite for a finding; `fix` verifies it."""
         ...
@@ -279,7 +279,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
     def __str__(self) -> str:
         return self.to_text()
 
-    @attached
+    @declared
     def to_sarif(self) -> str:
         """Return the findings as SARIF 2.1.0, which code hosts and editors show next to the lines.
 
@@ -292,7 +292,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         """
         ...
 
-    @attached
+    @declared
     def to_json(self) -> str:
         """All of it as JSON; `Findings.from_json` reads it.
 
@@ -305,7 +305,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         ...
 
     @staticmethod
-    @attached
+    @declared
     def from_json(text: str) -> Findings:
         """The findings that `to_json` wrote.
 
@@ -314,19 +314,19 @@ class Findings(Sequence[Finding], Displayable, Framed):
         """
         ...
 
-    @attached
+    @declared
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain dicts, lists, texts and numbers."""
         ...
 
     @staticmethod
-    @attached
+    @declared
     def from_dict(values: dict[str, Any]) -> Findings:
         """The findings that `to_dict` gave; TypeError, ValueError or KeyError if the values are something else."""
         ...
 
     @staticmethod
-    @attached
+    @declared
     def of_trace(
         function: Callable[..., Any],
         args: Sequence[Any],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import Displayable, attached
+from explorer.model.declared import Displayable, declared
 from explorer.model.text import brief, cut_end
 
 MEASURES = ("kernels", "flops", "bytes", "peak_memory", "constants", "wire")
@@ -135,7 +135,7 @@ class Golden:
         names = ", ".join(program.target for program in self.programs)
         raise UnknownNameError(f"nothing was recorded for {brief(target)}; there are: {cut_end(names, 500)}")
 
-    @attached
+    @declared
     def save(self, path: str | PathLike[str]) -> None:
         """Write it as a small text file, made to be read in a pull request.
 
@@ -153,7 +153,7 @@ class Golden:
         ...
 
     @staticmethod
-    @attached
+    @declared
     def load(path: str | PathLike[str]) -> Golden:
         """Read a file written by `save`.
 
@@ -231,7 +231,7 @@ class CheckResult(Displayable):
     def passed(self) -> bool:
         return not self.regressions
 
-    @attached
+    @declared
     def to_json(self) -> str:
         """As JSON, for programs.
 
@@ -244,7 +244,7 @@ class CheckResult(Displayable):
         """
         ...
 
-    @attached
+    @declared
     def to_sarif(self) -> str:
         """As SARIF 2.1.0, for code hosts and editors: a result for each regression, on the line of its cause.
 
@@ -257,7 +257,7 @@ class CheckResult(Displayable):
         """
         ...
 
-    @attached
+    @declared
     def to_markdown(self) -> str:
         """As Markdown, for a pull request's comment."""
         ...

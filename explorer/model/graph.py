@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached, cached_property
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.attribution import Attribution, SourceLine
+from explorer.model.declared import cached_property, declared
 from explorer.model.types import TypeSizes, measure_types
 
 Ints = NDArray[np.int32]
@@ -273,7 +273,7 @@ class Graph:
     def __contains__(self, name: str) -> bool:
         return name in self._index_of
 
-    @attached
+    @declared
     def where(self, query: str) -> tuple[Node, ...]:
         """Return the nodes that match a query, in program order, as in the view's search field.
 
@@ -293,7 +293,7 @@ class Graph:
         """
         ...
 
-    @attached
+    @declared
     def paths(self, a: Node, b: Node) -> Paths:
         """Return the paths along operands between two nodes, in either direction.
 
@@ -305,7 +305,7 @@ class Graph:
         """
         ...
 
-    @attached
+    @declared
     def neighbourhood(self, node: Node, width: int = 1) -> tuple[Node, ...]:
         """The nodes at most `width` steps away from one, along operands and users, in program order; itself too.
 
@@ -327,12 +327,12 @@ class Graph:
         """Return the line of user code of each node, which all views share."""
         return self.attribute(self) if self.attribute is not None else self._attribution_alone()
 
-    @attached
+    @declared
     def _attribution_alone(self) -> Attribution:
         """The same without what the other stages of a capture know."""
         ...
 
-    @attached
+    @declared
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
         """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 
@@ -340,36 +340,36 @@ class Graph:
         """
         ...
 
-    @attached
+    @declared
     def nodes_through(self, file: str, line: int) -> Ints:
         """The indices of the nodes whose stack goes through a line, a library's too; ascending."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def placed(self) -> Ints:
         """For each node, the node whose place in the source it has: itself, or what it belongs to; -1 for none."""
         ...
 
-    @attached
+    @declared
     def with_attributes_of(self, text: str) -> Graph:
         """Return the graph with attributes parsed from `text`, for files of version 0.1.0, which store none."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def kernel(self) -> Ints:
         """For each instruction of HLO, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def kernel_words(self) -> Mapping[int, str]:
         """By the index of a fusion, the operations that it is about, the most characteristic ones: `max, exp, sum`."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def hierarchy(self) -> Hierarchy:
         """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
         ...

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from explorer.model.attached import Framed
+from explorer.model.declared import Framed
 from explorer.model.text import aligned
 from explorer.model.units import amount_text, bytes_text, count_text
 

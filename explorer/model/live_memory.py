@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import OutOfRangeError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.text import aligned
 from explorer.model.types import parse_type

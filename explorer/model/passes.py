@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached, cached_property
+from explorer.model.declared import cached_property, declared
 from explorer.model.graph import Ints
 from explorer.model.text_versions import Versions, unified
 
@@ -222,7 +222,7 @@ class Passes(Sequence[Pass]):
         raise UnknownNameError(f"no pass is named {at!r}; these changed something: {names}")
 
     @cached_property
-    @attached
+    @declared
     def links(self) -> Sequence[PassLink]:
         """Return the links of all removed or copied instructions, pass by pass."""
         ...
@@ -237,7 +237,7 @@ class Passes(Sequence[Pass]):
         rows = self.versions.replay()
         return [(rows[step.first], rows[step.snapshot]) for step in self._consequential]
 
-    @attached
+    @declared
     def history(self, name: str) -> History:
         """Return an instruction's first pass, origins, successors and last pass.
 

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from explorer.model.attached import attached, cached_property
 from explorer.model.attribution import Attribution
+from explorer.model.declared import cached_property, declared
 from explorer.model.graph import Graph
 
 
@@ -233,7 +233,7 @@ class Stage:
         return content
 
     @cached_property
-    @attached
+    @declared
     def written_lines(self) -> Sequence[WrittenLine]:
         """The lines that say something of the program, with the places of names in them."""
         ...

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import UnreadableTextError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.text import cut_middle
 
 # An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. Element types may hold brackets of their

@@ -12,7 +12,7 @@ from explorer.analysis.fates.metadata_fates import Row
 from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.links.equations import varies
 from explorer.analysis.passes.evidence import Evidence
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.fates.operations import hlo_name
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.links import EXACT, EquationSets
 from explorer.model.passes import Passes

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from explorer.model.attached import Charted, Framed, Saved
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Framed, Saved
 from explorer.model.live_memory import USES, needed_bytes
 from explorer.model.results.rows import Rows
 from explorer.model.results.statistics import Axis
