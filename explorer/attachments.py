@@ -26,7 +26,7 @@ _METHODS = {
     "Capture.nodes_at": "explorer.analysis.attribution:nodes_at",
     "Capture.coverage": "explorer.analysis.attribution:coverage",
     "Capture.to_frame": "explorer.files.frames:node_frame",
-    "Capture.fate_table": "explorer.analysis.fates.table:fate_table",
+    "Capture.fate_table": "explorer.analysis.fates.fates:fate_table",
     "Capture.all_fates": "explorer.analysis.analysis:fates",
     "Capture.summary": "explorer.analysis.facts:summary",
     "Capture.ask": "explorer.analysis.questions.questions:answer_question",

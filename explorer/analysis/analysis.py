@@ -13,7 +13,7 @@ from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.lines import KernelLines, LineSplit, kernel_lines, split_by_line
 from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown_loops
 from explorer.analysis.fates.fates import all_fates
-from explorer.analysis.links.provenance import link_stages
+from explorer.analysis.links import link_stages
 from explorer.analysis.memory.live_memory import live_memory
 from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
@@ -76,7 +76,7 @@ class Analysis:
 
     @cached_property
     def limits(self) -> CountLimits:
-        """What the counts of the last stage leave open; nothing in a capture without stages."""
+        """Unknown counts of the last stage; empty in a capture without stages."""
         stages = self.capture.stages
         return count_limits(stages[-1].graph, self._unknown_loops) if stages else CountLimits()
 

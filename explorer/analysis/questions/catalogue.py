@@ -1,4 +1,4 @@
-"""The list of questions, the search for the one a text means, and the parts of a reply."""
+"""The list of questions, the search for the question that a text means, and the parts of a reply."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ class Part:
     Args:
         path: `state`, `result`, `result[0]`.
         tree: Structure; any value that is equal for equal structures.
-        leaves: Arrays in order, of which path, shape, dtype and weak type count.
+        leaves: Arrays in order; their path, shape, dtype and weak type count.
     """
 
     path: str
