@@ -62,12 +62,10 @@ class Analysis:
 
     @cached_property
     def of_fates(self) -> Mapping[str, Fates]:
-        """Fates of the equations of each stage before `hlo`."""
         return all_fates(self.capture, self.links)
 
     @cached_property
     def kernels(self) -> Ints:
-        """Nodes that run as kernels, in program order."""
         return running_nodes(self.capture.hlo.graph)
 
     @cached_property
@@ -91,17 +89,14 @@ class Analysis:
 
     @cached_property
     def split(self) -> LineSplit:
-        """Costs of the kernels by source line."""
         return split_by_line(self.capture)
 
     @cached_property
     def lines(self) -> LineTable:
-        """Table of source lines with what each costs."""
         return self.split.table(self._unknown_loops, self.limits)
 
     @cached_property
     def kernel_lines(self) -> KernelLines:
-        """Costs of each kernel on each source line."""
         return kernel_lines(self.split)
 
     @cached_property

@@ -16,12 +16,10 @@ from explorer.model.stage import Stage, is_library_file
 
 
 def graph_of(capture: Capture, stage: str) -> Graph | None:
-    """Return the graph of a capture's stage; None where it has no such stage."""
     return next((each.graph for each in capture.stages if each.name == stage), None)
 
 
 def with_measures(capture: Capture, measures: Mapping[str, Floats]) -> Capture:
-    """Return the capture with these measures of its `hlo` stage."""
     stage, text = capture.hlo, capture.hlo.text
 
     def measure(_: Graph) -> Mapping[str, Floats]:
@@ -50,7 +48,6 @@ def members(graph: Graph) -> list[Ints]:
 
 
 def entry_parameters(graph: Graph) -> Sequence[Node]:
-    """Return the arguments of the program, by number."""
     is_entry = np.asarray([*(group.kind == "entry" for group in graph.groups), False])[graph.group]  # -1: the last one
     rows = np.flatnonzero(is_op(graph, ("parameter",)) & is_entry)
     in_order = rows[np.argsort(graph.parameter_number[rows], kind="stable")]

@@ -73,7 +73,6 @@ def own_flops(graph: Graph) -> Floats:
 
 
 def call_target(graph: Graph, node: int) -> str:
-    """Return the target of a custom call; empty for any other instruction."""
     return graph.attribute_table.get(node, "custom_call_target")
 
 

@@ -106,7 +106,6 @@ class LineSplit:
 
     @cached_property
     def costs(self) -> Mapping[str, CostRows]:
-        """Each measure split over kernels and lines."""
         return _cost_rows(self)
 
     def table(self, loops: Ints | None = None, limits: CountLimits | None = None) -> LineTable:
@@ -160,7 +159,6 @@ class LineSplit:
 
 
 def split_by_line(capture: Capture) -> LineSplit:
-    """Return the nodes of the `hlo` stage by line."""
     graph = capture.hlo.graph
     jaxpr = graph_of(capture, "jaxpr")
     number: dict[tuple[str, int], int] = {}

@@ -44,8 +44,6 @@ class Place(NamedTuple):
 
 
 class Definitions:
-    """The instructions of an HLO module by the values that they make."""
-
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._called: dict[int, list[ComputationCall]] = {}

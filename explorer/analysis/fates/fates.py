@@ -25,9 +25,9 @@ from explorer.model.links import Links
 from explorer.model.passes import Passes
 
 # These texts must be equal before and after saving.
-_UNRECORDED = "no instruction bears its name; recorded passes would tell (capture.passes, or %explore --passes)"
-_LOST = "no instruction bears its name"
-_NOTED = "no instruction bears its name, and the recording can't tell: {}"
+_UNRECORDED = "no instruction carries its name; recorded passes would show it (capture.passes, or %explore --passes)"
+_LOST = "no instruction carries its name"
+_NOTED = "no instruction carries its name, and the recording doesn't show it: {}"
 
 
 def all_fates(capture: Capture, links: Links) -> Mapping[str, Fates]:

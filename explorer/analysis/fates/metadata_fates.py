@@ -27,7 +27,7 @@ _HELPERS = frozenset(
 )
 
 _NONE: list[int] = []
-_APART = "told from others like it by what it reads, serves and follows"
+_APART = "distinguished from similar ones by its operands and readers"
 
 
 @dataclass(slots=True)
@@ -44,7 +44,6 @@ class Row:
 
 
 def only_calls(op: str) -> bool:
-    """Return True if an equation only calls a computation."""
     return _CALLS.search(op) is not None
 
 
@@ -115,7 +114,6 @@ class NamedEquations(NamedTuple):
 
 
 def metadata_fates(equations: NamedEquations, hlo: Instructions) -> list[Row]:
-    """Return the fates of a stage's equations from their linked instructions."""
     graph, is_equation, shares, linked, computes = equations
     callers = {group.caller for group in graph.groups}
     own_code = [hlo.code.get(hlo_name(op), -1) for op in graph.ops]
@@ -157,7 +155,7 @@ def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is
     if control := [i for i in rows if flags[i] & _LOOP]:
         return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
     if is_only_call:
-        return Row("inlined", (), False, "what it calls stands in its place")
+        return Row("inlined", (), False, "replaced by the computation that it calls")
     runs = [i for i in rows if flags[i] & _RUNS]
     return running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
 

@@ -61,7 +61,6 @@ class Recorded:
         return self._elsewhere(number, (*native, *other), [node for node, _ in other])
 
     def _elsewhere(self, number: int, places: Sequence[tuple[int, int]], other: Sequence[int]) -> Row:
-        """Return the fate of a unit without instructions in its own place."""
         walk = self.provenance
         moved = [node for node, how in places if how == MOVED]
         if moved and number in walk.moved:
@@ -73,7 +72,6 @@ class Recorded:
         return self._ended(end) if end is not None else Row("unknown")
 
     def _running(self, number: int, mine: Sequence[int]) -> Row:
-        """Return the fate of a unit with instructions of its own operation."""
         row = running(self.hlo, mine, along=self._all[self.units[number].equation])
         split = self.provenance.split.get(number)
         if split is not None and len(row.kernels) > 1:
@@ -114,7 +112,6 @@ class Recorded:
         return Row(kind, kernels, False, end.why, end.position + 1, before, after)
 
     def rows(self, stage: str, graph: Graph) -> list[Row]:
-        """Return the fates of one stage's nodes."""
         varying, dead = varies(graph), is_dead(graph)
         is_first = stage == self.evidence.first
         before = before_passes(self.evidence, stage, graph, varying, graph.attribute_table.codes("literals"))
@@ -149,7 +146,7 @@ class Recorded:
         # A removed loop or branch leaves its body.
         if row is not None and row.step > 0 and "call" not in self.units[number].ops:
             return replace(row, kind="inlined", kernels=())
-        return Row("inlined", (), False, "what it calls stands in its place")
+        return Row("inlined", (), False, "replaced by the computation that it calls")
 
     def _not_lowered(self, op: str, *, is_dead: bool) -> Row:
         if is_dead:
@@ -266,7 +263,6 @@ class BeforePasses:
         return self.graph.ops[int(self.graph.op[node])]
 
     def _label(self, node: int) -> str:
-        """Return the user's name of an argument, else the node's name."""
         scope = self.graph.scopes[int(self.graph.scope[node])] if self._op(node) == "parameter" else ""
         return scope or self.graph.names[node]
 
@@ -328,8 +324,6 @@ def _literals(written: str) -> dict[int, str]:
 
 
 class _Import:
-    """Comparison of StableHLO with the first snapshot."""
-
     def __init__(self, evidence: Evidence, varying: Sequence[bool]) -> None:
         self._evidence, self.versions, self.varying = evidence, evidence.versions, varying
         self.graph = evidence.lowering

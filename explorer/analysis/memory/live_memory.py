@@ -71,7 +71,7 @@ def live_memory(capture: Capture) -> LiveMemory:
     if graph_of(capture, "hlo") is None:
         there = ", ".join(stage.name for stage in capture.stages) or "no stage"
         raise NotRecordedError(
-            f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
+            f"what is in memory is decided with the schedule of the optimized program (hlo); this capture has {there}. "
             "Hint: explorer.explore(function, *arguments) compiles it."
         )
     live = read_memory(capture.hlo.graph)
@@ -121,7 +121,6 @@ class Lifetimes:
 
 
 def lifetimes(schedule: Schedule) -> Lifetimes:
-    """Return the lifetimes of a schedule's values."""
     values, last = schedule.values, max(len(schedule.steps) - 1, 0)
     arguments = {value for leaves in schedule.arguments.values() for value in leaves}
     constants = {value for leaves in schedule.constants.values() for value in leaves}
@@ -313,7 +312,6 @@ def _elementwise_uses(code: Instructions, nodes: Sequence[int]) -> set[int]:
 
 
 def _declared(code: Instructions, execution: Execution) -> Iterator[Reuse]:
-    """Yield the reuses that an instruction declares itself."""
     node, step, operands, values = execution
     text = code.graph.attribute_table.get(node, "output_to_operand_aliasing")
     for alias in aliases(text):

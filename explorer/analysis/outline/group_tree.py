@@ -199,7 +199,6 @@ class Tree:
         return Hierarchy(groups, new[self.group], repeat, differ, self.twin, difference)
 
     def _counts(self, order: list[int]) -> NDArray[np.intp]:
-        """Return the number of nodes and non-empty groups directly in each group."""
         held = np.bincount(self.group + 1, minlength=len(self.name) + 1)[1:]
         for index in reversed(order):
             if held[index] and self.parent[index] >= 0:
@@ -217,7 +216,6 @@ class Tree:
         return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
 
     def _is_of_everything(self, index: int) -> bool:
-        """Return True for a function in which everything was made."""
         return self.kind[index] == "function" and self.level[index] <= self.shared and index not in self.boxes
 
     def _label(self, index: int, outer: tuple[str, str] | None, may_go: bool) -> tuple[str, str]:

@@ -44,7 +44,6 @@ class Program:
         return self._operand[self._start[row] : self._start[row + 1]]
 
     def op_name(self, row: int) -> str:
-        """Return the operation of a row; empty for a row that isn't an instruction."""
         return self.versions.ops[self.op[row]] if self.op[row] >= 0 else ""
 
     def home(self, row: int) -> int:
@@ -54,11 +53,9 @@ class Program:
         return self.versions.lines[row].lstrip().startswith("ROOT ")
 
     def attributes(self, row: int) -> str:
-        """Return the text after a line's operands."""
         return self.versions.lines[row].partition("), ")[2]
 
     def called(self, row: int) -> list[int]:
-        """Return the numbers of the computations that a row calls."""
         line = self.attributes(row)
         if "=" not in line:
             return []
@@ -146,7 +143,6 @@ class Change:
 
     @cached_property
     def dead_readers(self) -> Mapping[int, list[int]]:
-        """The dead rows that read each dead key."""
         readers: dict[int, list[int]] = {}
         for row in self.dead.values():
             for key in dict.fromkeys(self.program.operands(row)):
@@ -165,7 +161,6 @@ class Change:
         return readers
 
     def is_new(self, row: int) -> bool:
-        """Return True if a row didn't exist before the pass."""
         return self.row_before.get(self.program.key[row]) != row
 
 

@@ -19,7 +19,7 @@ _SENTENCES = {
     "duplicated": "copied into {}",
     "with": "gone with its only reader {}",
     "unused": "removed: nothing read it",
-    "unknown": "gone; what became of it can't be told from the text",
+    "unknown": "removed; the text doesn't show its replacement",
 }
 _MAX_EVENTS = 60  # a constant may come from a hundred others
 
@@ -105,7 +105,6 @@ def _family(keys: Sequence[int], near: Callable[[int], Sequence[int]]) -> list[i
 
 
 def _events(passes: Passes, timeline: _Timeline, key: int) -> Iterator[HistoryEvent]:
-    """Yield the events of one instruction as sentences."""
     versions, became = passes.versions, timeline.into.get(key, ())
     name = versions.names[key]
     for position, what, row in timeline.moments.get(key, ()):

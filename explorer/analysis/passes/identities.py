@@ -148,5 +148,4 @@ def _is_square(change: Change, row: int) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Return the dimensions among an instruction's attributes."""
     return text.partition("dimensions={")[2].partition("}")[0].split(",")

@@ -112,7 +112,6 @@ def _link_operands(change: Change, old_row: int, new_row: int, kind: str) -> Non
 
 
 def _readers_of_dead(change: Change) -> dict[int, set[int]]:
-    """Return the dead or rewritten readers of each dead instruction."""
     program = change.program
     readers: dict[int, set[int]] = {}
     for row in (*change.dead.values(), *(old for old, _ in change.changed)):

@@ -88,12 +88,10 @@ class Evidence:
         return bool((self.lowered.code[self.does & computes[self.lowering.op]] >= 0).all())
 
     def op(self, row: int) -> str:
-        """Return the operation of an instruction's row; empty for other rows."""
         code = int(self.versions.op[row])
         return self.versions.ops[code] if code >= 0 else ""
 
     def equations_of(self, row: int) -> list[int]:
-        """Return the equations that a line named when it appeared."""
         return self.lines.sets.of(row).tolist()
 
     def outermost(self) -> tuple[Ints, Ints]:
@@ -220,7 +218,6 @@ def _add_applied(
 
 
 def _roots(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Yield the root of each fusion's computation, with the fusion."""
     kernels = np.asarray([*(group.caller if group.kind == "fusion" else -1 for group in graph.groups), -1])
     for node in np.flatnonzero(graph.is_root & (kernels[graph.group] >= 0)).tolist():
         yield node, int(kernels[graph.group[node]])

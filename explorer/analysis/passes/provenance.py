@@ -93,7 +93,6 @@ class Units:
         return Counts(numbers, tuple(number for number in others if self.can_stand(number, op)))
 
     def forget_all_but(self, numbers: Container[int]) -> None:
-        """Stop watching all other units."""
         self.of_equation = {
             equation: [number for number in units if number in numbers] for equation, units in self.of_equation.items()
         }
@@ -110,7 +109,6 @@ class Units:
         return number >= 0 and any(op in alike and self.all[number].ops & alike for alike in (MOVERS, BY_ELEMENT))
 
     def moves(self, equation: int) -> bool:
-        """Return True for an equation that only moves elements."""
         number = self._whole.get(equation, -1)
         return number >= 0 and self.all[number].moves
 
@@ -386,7 +384,6 @@ class _Walk:
         return columns
 
     def _assign(self, change: Change, pieces: Sequence[Piece]) -> None:
-        """Assign equations to each new row."""
         for row in sorted((*change.born.values(), *(new for _, new in change.changed))):
             self._note_constant(change.program, row, change.row_after.get)
         for old, new in change.changed:
@@ -543,7 +540,6 @@ class _Walk:
         return Ending(change.position, "rewritten", row, after, formula(change, row, after))
 
     def _ending(self, change: Change, number: int, row: int, piece: Piece | None) -> Ending:
-        """Return the ending of a unit that lost its last row."""
         program, position = change.program, change.position
         for gone in (row, *self._undoing(change, row)):
             if (same := identity(change, gone)) >= 0:
@@ -559,7 +555,6 @@ class _Walk:
         return self._taken_over(change, number, row, piece)
 
     def _replacement(self, change: Change, piece: Piece | None, gone: int, same: int) -> int:
-        """Return the row read in place of an identity, or -1."""
         return piece.new if piece is not None and piece.old == gone else self._now(change, same)
 
     def _replaced_by_another(self, change: Change, row: int, piece: Piece) -> Ending:
@@ -578,7 +573,9 @@ class _Walk:
         if self._is_constant[doer]:
             return Ending(position, "folded", old, new, why)
         if op == "fusion":
-            return Ending(position, "unknown", row, new, "it is in a kernel, where it can't be told from others")
+            return Ending(
+                position, "unknown", row, new, "it is in a kernel, where it can't be distinguished from others"
+            )
         if not self._is_as_before(change, row, old, doer) and self._share(doer, number):
             return Ending(position, "rewritten", old, new, why)
         if self.units[number].moves and op in BY_ELEMENT | NEVER_OWN:
