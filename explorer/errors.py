@@ -1,133 +1,75 @@
-"""Every error Explorer raises, and when.
+"""Every error that Explorer raises.
 
-ExplorerError                  anything below
-├── ArchiveError               a file of an executable is none, truncated, altered, or newer (also a ValueError)
-├── ArgumentsError             the arguments of explore(), compile(), diff(), … do not fit (also a TypeError)
-├── CaptureFileError           a capture file is none, truncated, altered, or newer (also a ValueError)
-├── ChangedFunctionError       an executable needs its function again, and that reads something else (also a ValueError)
-├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
-│   └── TracedValueError         the function needs the value of something that is only traced (also a TypeError)
-├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
-├── ForeignNodeError           a node was given that belongs to another capture, or to another stage (also a ValueError)
-├── GoldenFileError            a golden file is none, or of a newer format (also a ValueError)
-├── HotPathsError              hot paths were turned on where they are on already (also a RuntimeError)
-├── InputError                 an executable was called with something it was not compiled for
-│   ├── DonatedInputError        an array that an earlier call was given to overwrite (also a RuntimeError)
-│   ├── DuplicateArgumentError   one argument twice, by position and by name (also a TypeError)
-│   ├── ExtraArgumentError       an argument too many, or of another name (also a TypeError)
-│   ├── InputDeviceError         an array on another device (also a ValueError)
-│   ├── InputDtypeError          an array of another dtype (also a TypeError)
-│   ├── InputRankError           an array of another number of dimensions (also a ValueError)
-│   ├── InputShapeError          an array of another size (also a ValueError)
-│   ├── InputStructureError      a list, dict or object without what was compiled for (also a ValueError)
-│   ├── MissingArgumentError     an argument is not there (also a TypeError)
-│   └── NotAnArrayError          something that is no array (also a TypeError)
-├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
-├── LeakedStateError           an outer trace doesn't capture some state that is read or written (also a ValueError)
-├── LedgerFileError            a file of a ledger is none, altered, or newer; or one is in the way (also a ValueError)
-├── MissingCompilerError       the compiler for some hardware is not installed, or can't run here
-├── MissingPackageError        what was asked for needs a package that is not installed (also an ImportError)
-├── NotCallableError           a function was expected and something else came (also a TypeError)
-├── NotRecordedError           what was asked for is not in a capture, a dump or a ledger (also a LookupError)
-├── OpenError                  open_hlo() was given nothing that holds a module (also a ValueError)
+ExplorerError                  base of all errors
+├── ArchiveError               a file holds no readable executable (also a ValueError)
+├── ArgumentsError             arguments don't fit the signature of explore(), compile(), diff(), … (also a TypeError)
+├── CaptureFileError           a file holds no readable capture (also a ValueError)
+├── ChangedFunctionError       an executable's function changed, and has to be traced again (also a ValueError)
+├── ExploreError               a step of explore() failed; `.capture` holds the steps before it
+│   └── TracedValueError         the function needs the value of a traced array (also a TypeError)
+├── ExpressionError            a magic got an invalid option or call (also a ValueError)
+├── ForeignNodeError           a node belongs to another capture or stage (also a ValueError)
+├── GoldenFileError            a file holds no readable golden record (also a ValueError)
+├── HotPathsError              hot paths are on already (also a RuntimeError)
+├── InputError                 an executable was called with inputs that it was not compiled for
+│   ├── DonatedInputError        an input was donated to an earlier call (also a RuntimeError)
+│   ├── DuplicateArgumentError   an argument is given by position and by name (also a TypeError)
+│   ├── ExtraArgumentError       there is no such argument (also a TypeError)
+│   ├── InputDeviceError         an input is on another device (also a ValueError)
+│   ├── InputDtypeError          an input has another dtype (also a TypeError)
+│   ├── InputRankError           an input has another number of dimensions (also a ValueError)
+│   ├── InputShapeError          an input has another size (also a ValueError)
+│   ├── InputStructureError      a list, dict or object lacks a part (also a ValueError)
+│   ├── MissingArgumentError     an argument is missing (also a TypeError)
+│   └── NotAnArrayError          an input is no array (also a TypeError)
+├── InputInfoError             a shape or dtype is invalid (also a ValueError)
+├── LeakedStateError           an outer trace doesn't capture state that is read or written (also a ValueError)
+├── LedgerFileError            a file holds no readable ledger, or blocks the path of one (also a ValueError)
+├── MissingCompilerError       the compiler for a target is not installed, or can't run here
+├── MissingPackageError        an optional package is not installed (also an ImportError)
+├── NotCallableError           a function was expected (also a TypeError)
+├── NotRecordedError           a capture, dump or ledger lacks the requested data (also a LookupError)
+├── OpenError                  open_hlo() got nothing that holds one module (also a ValueError)
 ├── OptionError                an option of compile(), lint(), time(), watch(), … is out of range (also a ValueError)
-├── OutOfRangeError            a step or position that is not there was asked for by number (also an IndexError)
-├── OutputError                a function returns something that is no array (also a TypeError)
-├── PaddingError               compile(dynamic="pad") of what can't be padded, line by line (also a ValueError)
-├── ProfilerBusyError          a trace is being recorded already, and a process has one profiler
+├── OutOfRangeError            there is no step or position with this number (also an IndexError)
+├── OutputError                a function returns a value that is no array (also a TypeError)
+├── PaddingError               compile(dynamic="pad") can't pad the function (also a ValueError)
+├── ProfilerBusyError          another trace is being recorded in this process
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
-├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
-├── ResultFileError            a file of a result is none, of another kind, altered, or newer (also a ValueError)
-├── SignalsError               a file of signals has a mistake, or asks for what can't be (also a ValueError)
-├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
+├── RecompilationError         more compiles than a guard allows (also an AssertionError)
+├── ResultFileError            a file holds no readable result of this kind (also a ValueError)
+├── SignalsError               a file of signals has a mistake (also a ValueError)
+├── StateError                 jit() was given state without arrays (also a TypeError)
 ├── StaticArgumentError        a static argument of jit() can't be hashed or compared (also a ValueError)
-├── TargetCompileError         the compiler of other hardware refused a program, or ended
-├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
-├── UnknownNameError           no stage, node, pass, variant, … has the name that was asked for (also a KeyError)
-├── UnknownTargetError         `target=` names no hardware that is known (also a ValueError)
-├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
-├── ViewError                  a view was told to show what it can't (also a ValueError)
-└── WorkerError                no process of `executor=`, or of `mcp`, can do the work (also a RuntimeError)
+├── TargetCompileError         the compiler for a target refused the program, ended, or reached a limit
+├── TransformationError        a saved executable lacks this derivative or batching (also a TypeError)
+├── UnknownNameError           no stage, node, pass, variant, … has this name (also a KeyError)
+├── UnknownTargetError         `target=` names no known hardware (also a ValueError)
+├── UnreadableTextError        a text is no HLO, or holds no findings (also a ValueError)
+├── ViewError                  a view can't show this (also a ValueError)
+└── WorkerError                the processes of `executor=` or `mcp` can't do the work (also a RuntimeError)
 
-And every warning:
+Every warning:
 
 UserWarning
-├── AmbiguousOptionWarning     a keyword is the name of an option, and of a parameter of the function, which gets it
-├── ProcessWarning             a process compiles another program than the first one does: both may wait for ever
+├── AmbiguousOptionWarning     a keyword is both an option and a parameter of the function, which gets it
+├── ProcessWarning             a process compiles another program than the first process: both may hang
 ├── RecompilationWarning       a function is traced or compiled again and again
 ├── TracedPerShapeWarning      a function can't be traced for all its shapes at once
-├── UnknownSignalWarning       a signal isn't in the file of signals, which has one of nearly that name
-└── UnwrittenStateWarning      a function changed state that is captured as inputs only: the change is dropped
+├── UnknownSignalWarning       a signal is missing from the file of signals, which has a similar name
+└── UnwrittenStateWarning      a function changed state that is captured only as inputs: the change is dropped
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "AmbiguousOptionWarning",
-    "ArchiveError",
-    "ArgumentsError",
-    "CaptureFileError",
-    "ChangedFunctionError",
-    "DonatedInputError",
-    "DuplicateArgumentError",
-    "ExploreError",
-    "ExplorerError",
-    "ExpressionError",
-    "ExtraArgumentError",
-    "ForeignNodeError",
-    "GoldenFileError",
-    "HotPathsError",
-    "InputDeviceError",
-    "InputDtypeError",
-    "InputError",
-    "InputInfoError",
-    "InputRankError",
-    "InputShapeError",
-    "InputStructureError",
-    "LeakedStateError",
-    "LedgerFileError",
-    "MissingArgumentError",
-    "MissingCompilerError",
-    "MissingPackageError",
-    "NotAnArrayError",
-    "NotCallableError",
-    "NotRecordedError",
-    "OpenError",
-    "OptionError",
-    "OutOfRangeError",
-    "OutputError",
-    "PaddingError",
-    "ProcessWarning",
-    "ProfilerBusyError",
-    "QueryError",
-    "RecompilationError",
-    "RecompilationWarning",
-    "ResultFileError",
-    "SignalsError",
-    "StateError",
-    "StaticArgumentError",
-    "TargetCompileError",
-    "TracedPerShapeWarning",
-    "TracedValueError",
-    "TransformationError",
-    "UnknownNameError",
-    "UnknownSignalWarning",
-    "UnknownTargetError",
-    "UnreadableTextError",
-    "UnwrittenStateWarning",
-    "ViewError",
-    "WorkerError",
-]
-
 
 class ExplorerError(Exception):
-    """Base of every error that Explorer raises on purpose.
+    """Base of all errors that Explorer raises on purpose.
 
     What to do:
-        Catch it to take any error of Explorer's for one; each is also of the builtin kind that fits, as a
-        TypeError.
+        Catch it to handle all of Explorer's errors. Each is also of a fitting builtin kind, such as TypeError.
 
     Example:
         >>> import explorer
@@ -140,10 +82,10 @@ class ExplorerError(Exception):
 
 
 class ArgumentsError(ExplorerError, TypeError):
-    """The arguments given to explore(), compile(), sweep() or diff() do not fit their signature.
+    """The arguments for explore(), compile(), sweep() or diff() do not fit the signature.
 
     What to do:
-        Pass what the function takes: the same arguments as for a call.
+        Pass the same arguments as in a call of the function.
 
     Example:
         >>> import explorer
@@ -160,10 +102,10 @@ class ArgumentsError(ExplorerError, TypeError):
 
 
 class ChangedFunctionError(ExplorerError, ValueError):
-    """An executable needs its function again, for another shape or a derivative, and what that reads has changed.
+    """An executable must trace its function again, for another shape or a derivative, and the result differs.
 
     What to do:
-        Compile anew after what the function reads has changed, or pass it as an argument.
+        Compile again after a change of anything the function reads, or pass the changing value as an argument.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -181,7 +123,7 @@ class ChangedFunctionError(ExplorerError, ValueError):
         >>> rate[0] = 7.0
         >>> try:
         ...     slope(jnp.ones(5))
-        ... except explorer.ChangedFunctionError as error:
+        ... except explorer.errors.ChangedFunctionError as error:
         ...     print(error)
         scaled gives another program now than when it was compiled: what its Python reads has changed.
           at  <doctest ...>, line 3:   return primals[0] * 2.0, tangents[0] * rate[0]
@@ -193,13 +135,13 @@ class ChangedFunctionError(ExplorerError, ValueError):
 
 
 class ExploreError(ExplorerError):
-    """Tracing, lowering or compiling the user's function failed; the cause is their own error.
+    """Tracing, lowering or compiling the user's function failed.
 
     Args:
         capture: The `Capture` of the steps that worked. (This file is below the model, and can't name its types.)
 
     What to do:
-        Mend the cause, which is `__cause__`; `.capture` has the stages before it, to look at.
+        Fix the cause, which is `__cause__`. `.capture` has the stages before the failure.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -207,7 +149,7 @@ class ExploreError(ExplorerError):
         ...     return x + jnp.ones(3)
         >>> try:
         ...     explorer.explore(f, jnp.ones(2))
-        ... except explorer.ExploreError as error:
+        ... except explorer.errors.ExploreError as error:
         ...     print(type(error.__cause__).__name__, [stage.name for stage in error.capture.stages])
         TypeError []
     """
@@ -218,7 +160,7 @@ class ExploreError(ExplorerError):
 
 
 class TracedValueError(ExploreError, TypeError):
-    """The user's function asks for the value of something that has none while it is traced: `if x > 0`, `float(x)`.
+    """The function needs the value of a traced array, as in `if x > 0` or `float(x)`.
 
     What to do:
         Compute it with arrays: `jnp.where`, `lax.cond`, `lax.while_loop`; or make the argument static.
@@ -257,16 +199,16 @@ class NotCallableError(ExplorerError, TypeError):
 
 
 class OutputError(ExplorerError, TypeError):
-    """A function to compile returns something that is no array.
+    """A function to compile returns a value that is no array.
 
     What to do:
-        Return arrays alone, or trees of them; what else there is the caller can make of its own.
+        Return only arrays, or trees of arrays; keep other values outside the function.
 
     Example:
         >>> import explorer
         >>> try:
         ...     explorer.compile(lambda x: (x, "done"), args=[explorer.InputInfo((4,), "float32")])
-        ... except explorer.OutputError as error:
+        ... except explorer.errors.OutputError as error:
         ...     print(error)
         the function returns 'done' as `result[1]`; only arrays can be returned.
           Hint: return arrays, and keep the rest outside the function.
@@ -274,10 +216,10 @@ class OutputError(ExplorerError, TypeError):
 
 
 class PaddingError(ExplorerError, ValueError):
-    """A function can't be padded, and `compile` was to do nothing else.
+    """`compile(dynamic="pad")` got a function that can't be padded.
 
     What to do:
-        Follow the hint at the line, or let sizes have programs of their own: `dynamic="auto"`.
+        Follow the hint at the line, or allow one program per size: `dynamic="auto"`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -298,10 +240,10 @@ class PaddingError(ExplorerError, ValueError):
 
 
 class RecompilationError(ExplorerError, AssertionError):
-    """A guard saw more compiles than it allows; `.events` has the `Event`s of the calls that were too many.
+    """A guard saw more compiles than it allows; `.events` has the `Event`s of the extra calls.
 
     What to do:
-        `.events` has what compiled, and the message what changed; pad, mark static, or compile for a range.
+        The message says what changed: pad, mark static, or compile for a range of sizes.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -330,10 +272,10 @@ class RecompilationError(ExplorerError, AssertionError):
 
 
 class TransformationError(ExplorerError, TypeError):
-    """An executable from a file is under a transformation that it can't follow: it has no Python to trace anew.
+    """A saved executable is under a transformation that it lacks; it has no Python function to trace again.
 
     What to do:
-        Save it with what is needed, `exe.save(path, derivatives=1)`, or compile the function itself.
+        Save it with the derivatives you need, `exe.save(path, derivatives=1)`, or compile the function itself.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -345,7 +287,7 @@ class TransformationError(ExplorerError, TypeError):
         ...     exe = explorer.Executable.load(path)
         >>> try:
         ...     jax.vmap(exe)(jnp.ones((2, 4)))
-        ... except explorer.TransformationError as error:
+        ... except explorer.errors.TransformationError as error:
         ...     print(error)
         sin came from a file, and can't be transformed so: Batching rule for 'call_exported' not implemented.
           called at  <doctest ...>, line 2:   jax.vmap(exe)(jnp.ones((2, 4)))
@@ -354,27 +296,27 @@ class TransformationError(ExplorerError, TypeError):
 
 
 class InputError(ExplorerError):
-    """An executable was called with something that it was not compiled for.
+    """An executable was called with inputs that it was not compiled for.
 
     What to do:
-        Call the executable with what it was compiled for: `exe.input_infos` says what that is.
+        Pass inputs that fit `exe.input_infos`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
         >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")])
         >>> try:
         ...     exe(jnp.ones(5))
-        ... except explorer.InputError:
+        ... except explorer.errors.InputError:
         ...     print(exe.input_infos)
         {'x': InputInfo((4,), float32)}
     """
 
 
 class DonatedInputError(InputError, RuntimeError):
-    """An array that was donated to an earlier call, which may have overwritten it.
+    """An array was donated to an earlier call, which may have overwritten it.
 
     What to do:
-        Use what the call returned in its place, or pass a copy, or don't donate.
+        Use the result of that call instead, pass a copy, or don't donate.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -392,7 +334,7 @@ class DonatedInputError(InputError, RuntimeError):
 
 
 class DuplicateArgumentError(InputError, TypeError):
-    """One argument was given by position and by name.
+    """An argument was given by position and by name.
 
     What to do:
         Pass it once.
@@ -411,10 +353,10 @@ class DuplicateArgumentError(InputError, TypeError):
 
 
 class ExtraArgumentError(InputError, TypeError):
-    """An argument too many, or one of a name that the executable doesn't have.
+    """The executable has no such argument.
 
     What to do:
-        Leave it out; `exe.input_infos` has the names that there are.
+        Leave it out; `exe.input_infos` lists the arguments.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -430,7 +372,7 @@ class ExtraArgumentError(InputError, TypeError):
 
 
 class InputDeviceError(InputError, ValueError):
-    """An array on another device, or spread over others, than the executable was compiled for.
+    """An array is on other devices than the executable was compiled for, or sharded differently.
 
     What to do:
         Move it there with `jax.device_put`, or compile with `InputInfo(…, sharding=…)`.
@@ -451,10 +393,10 @@ class InputDeviceError(InputError, ValueError):
 
 
 class InputDtypeError(InputError, TypeError):
-    """An array of another dtype.
+    """An array has another dtype than the executable was compiled for.
 
     What to do:
-        Convert it: `x.astype(jnp.float32)`; or compile for that dtype too.
+        Convert it, `x.astype(jnp.float32)`, or compile for that dtype too.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -470,7 +412,7 @@ class InputDtypeError(InputError, TypeError):
 
 
 class InputRankError(InputError, ValueError):
-    """An array of another number of dimensions.
+    """An array has another number of dimensions than the executable was compiled for.
 
     What to do:
         Reshape it, or add the axis: `x[None]`.
@@ -489,7 +431,7 @@ class InputRankError(InputError, ValueError):
 
 
 class InputShapeError(InputError, ValueError):
-    """An array of another size.
+    """An array has a size that the executable was not compiled for.
 
     What to do:
         Compile for a range of sizes, `NamedDimension("batch", 1, 8, 64)`, or pad or split the array.
@@ -509,10 +451,10 @@ class InputShapeError(InputError, ValueError):
 
 
 class InputStructureError(InputError, ValueError):
-    """A list, dict or object lacks what the executable was compiled for.
+    """A list, dict or object lacks a part that the executable was compiled for.
 
     What to do:
-        Pass lists, dicts and objects with the keys and lengths that were compiled for.
+        Pass lists, dicts and objects with the same keys and lengths as when compiling.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -527,7 +469,7 @@ class InputStructureError(InputError, ValueError):
 
 
 class MissingArgumentError(InputError, TypeError):
-    """An argument is not there.
+    """An argument is missing.
 
     What to do:
         Pass it, by position or by name.
@@ -546,10 +488,10 @@ class MissingArgumentError(InputError, TypeError):
 
 
 class NotAnArrayError(InputError, TypeError):
-    """An array was expected.
+    """An input is no array.
 
     What to do:
-        Make an array of it: `jnp.asarray(x)`.
+        Convert it: `jnp.asarray(x)`.
 
     Example:
         >>> import explorer
@@ -565,10 +507,10 @@ class NotAnArrayError(InputError, TypeError):
 
 
 class LeakedStateError(ExplorerError, ValueError):
-    """An outer trace doesn't capture some state: it would be a constant there, or be left with a traced value.
+    """An outer trace doesn't capture state: it would bake in a constant, or leave a traced value in the state.
 
     What to do:
-        Compile the outer function with `explorer.jit` and the same state, in place of `jax.jit`.
+        Compile the outer function with `explorer.jit` and the same state instead of `jax.jit`.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -579,7 +521,7 @@ class LeakedStateError(ExplorerError, ValueError):
         ...     return state[0]
         >>> try:
         ...     jax.jit(count)(1.0)
-        ... except explorer.LeakedStateError as error:
+        ... except explorer.errors.LeakedStateError as error:
         ...     print(error)
         count reads its state (`[0]`) while another function is traced, which would bake in today's value for
             all its calls.
@@ -589,7 +531,7 @@ class LeakedStateError(ExplorerError, ValueError):
 
 
 class StateError(ExplorerError, TypeError):
-    """`inputs` or `outputs` of jit() is nothing whose arrays could be captured.
+    """`inputs` or `outputs` of jit() hold no arrays to capture.
 
     What to do:
         Capture a list, a dict or an object whose attributes are arrays.
@@ -610,7 +552,7 @@ class StaticArgumentError(ExplorerError, ValueError):
     """A static argument of jit() has no hash, or can't be compared.
 
     What to do:
-        Give a tuple for a list, or a class with `__eq__` and `__hash__` by value (a frozen dataclass has them).
+        Pass a tuple instead of a list, or a class with `__eq__` and `__hash__` by value, such as a frozen dataclass.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -628,10 +570,10 @@ class StaticArgumentError(ExplorerError, ValueError):
 
 
 class ExpressionError(ExplorerError, ValueError):
-    """A magic was given an option or an expression that it can't take.
+    """A magic got an option or an expression that it can't take.
 
     What to do:
-        Write one call after the magic, and its options before the call: `%explore --html page.html f(x)`.
+        Write the options before one call: `%explore --html page.html f(x)`.
 
     Example:
         >>> from IPython.core.interactiveshell import InteractiveShell
@@ -648,10 +590,10 @@ class ExpressionError(ExplorerError, ValueError):
 
 
 class ForeignNodeError(ExplorerError, ValueError):
-    """A node was given that belongs to another capture, or to a stage that the question can't be asked of.
+    """A node belongs to another capture, or to a stage for which there is no answer.
 
     What to do:
-        Take the node from the stage of the capture that is asked: `capture.jaxpr.graph` for a fate.
+        Take the node from a stage of the same capture: `capture.jaxpr.graph` for a fate.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -665,10 +607,10 @@ class ForeignNodeError(ExplorerError, ValueError):
 
 
 class InputInfoError(ExplorerError, ValueError):
-    """A shape or dtype that no input can have.
+    """A shape or dtype is invalid.
 
     What to do:
-        A dimension is a number from 0 on, a range (smallest, usual, largest) or a `NamedDimension`; a dtype one of
+        A dimension is a number from 0 on, a range (smallest, usual, largest) or a `NamedDimension`; a dtype is one of
         JAX's.
 
     Example:
@@ -683,10 +625,10 @@ class InputInfoError(ExplorerError, ValueError):
 
 
 class NotRecordedError(ExplorerError, LookupError):
-    """A capture, a dump or a ledger lacks what was asked of it.
+    """A capture, a dump or a ledger lacks the requested data.
 
     What to do:
-        Record it first: the message says with what.
+        Record it first: the message says how.
 
     Example:
         >>> import explorer
@@ -700,10 +642,10 @@ class NotRecordedError(ExplorerError, LookupError):
 
 
 class OpenError(ExplorerError, ValueError):
-    """What open_hlo() was given can't be opened, is empty, or holds no module or several.
+    """open_hlo() got something that can't be opened, is empty, or holds no module or several.
 
     What to do:
-        Give the text of a module, a file of one, or a folder that XLA dumped with `--xla_dump_to`.
+        Pass the text of a module, a file with one, or a folder that XLA dumped with `--xla_dump_to`.
 
     Example:
         >>> import explorer
@@ -718,7 +660,7 @@ class OptionError(ExplorerError, ValueError):
     """An option of compile(), lint(), time(), sweep(), watch(), … is out of range, or one in pyproject.toml.
 
     What to do:
-        Take one of the values that the message lists.
+        Use one of the values in the message.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -731,10 +673,10 @@ class OptionError(ExplorerError, ValueError):
 
 
 class OutOfRangeError(ExplorerError, IndexError):
-    """There is no step, or position, of this number.
+    """There is no step or position with this number.
 
     What to do:
-        Take a number that is there; the message says how many there are.
+        Use a smaller number; the message says how many there are.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -746,7 +688,7 @@ class OutOfRangeError(ExplorerError, IndexError):
 
 
 class QueryError(ExplorerError, ValueError):
-    """A query of a graph's nodes can't be read, or asks for something that is not known of them.
+    """A query of a graph's nodes can't be read, or uses an unknown field.
 
     What to do:
         `op:dot and flops>1e6`: fields, comparisons, `and`, `or`, `not`; the message lists the fields.
@@ -764,10 +706,10 @@ class QueryError(ExplorerError, ValueError):
 
 
 class UnknownNameError(ExplorerError, KeyError):
-    """There is no stage, node, pass or variant of this name; the message lists those that there are, or close ones.
+    """There is no stage, node, pass or variant with this name; the message lists names that exist.
 
     What to do:
-        Take one of the names that the message lists.
+        Use one of the names in the message.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -782,10 +724,10 @@ class UnknownNameError(ExplorerError, KeyError):
 
 
 class UnreadableTextError(ExplorerError, ValueError):
-    """The text holds no module of the expected kind, or no findings.
+    """A text holds no module of the expected kind, or no findings.
 
     What to do:
-        Give the text of one module as XLA prints it, from `HloModule` on; of findings what `to_json` wrote.
+        Pass the text of one module as XLA prints it, from `HloModule` on; for findings, the output of `to_json`.
 
     Example:
         >>> import explorer
@@ -799,10 +741,10 @@ class UnreadableTextError(ExplorerError, ValueError):
 
 
 class ViewError(ExplorerError, ValueError):
-    """A view was told to show something that is not of its capture.
+    """A view can't show this.
 
     What to do:
-        A bookmark's parts are texts, its notes are `Note`s, and what it selects is of that capture.
+        The parts of a bookmark are texts, its notes are `Note`s, and it selects nodes of its capture.
 
     Example:
         >>> import explorer
@@ -814,116 +756,89 @@ class ViewError(ExplorerError, ValueError):
 
 
 class ArchiveError(ExplorerError, ValueError):
-    """An executable can't be in a file, or a file holds none that this Explorer can read.
+    """An executable can't be saved, or a file holds no executable that this Explorer can read.
 
     What to do:
-        Save the executable again, with this Explorer and this JAX; a file that was cut off has to be copied again.
+        Save the executable again with this Explorer and this JAX; copy a truncated file again.
 
     Example:
         >>> import explorer
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "double.explorer")
-        ...     _ = path.write_bytes(b"something else")
-        ...     explorer.Executable.load(path)
+        >>> explorer.Executable.load(explorer.__file__)  # a file of something else
         Traceback (most recent call last):
             ...
-        explorer.errors.ArchiveError: double.explorer is no executable: it starts with b'somethin'.
+        explorer.errors.ArchiveError: __init__.py is no executable: it starts with b'...'.
           Hint: Executable.save writes one.
     """
 
 
 class CaptureFileError(ExplorerError, ValueError):
-    """A file or its bytes hold no capture that this Explorer can read.
+    """A file or bytes hold no capture that this Explorer can read.
 
     What to do:
-        Save the capture again with this Explorer; for a saved executable take `Executable.load`, for HLO
-        `open_hlo`.
+        Save the capture again with this Explorer. `Executable.load` opens executables, `open_hlo` opens HLO.
 
     Example:
         >>> import explorer
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "step.explorer")
-        ...     _ = path.write_bytes(b"something else")
-        ...     explorer.load(path)
+        >>> explorer.load(explorer.__file__)  # a file of something else
         Traceback (most recent call last):
             ...
-        explorer.errors.CaptureFileError: this is no capture: it starts with b'somethin', a capture
-            with b'EXPLORER'. Hint: captures are what Capture.save(path) writes.
+        explorer.errors.CaptureFileError: this is no capture: it starts with b'...', a capture with b'EXPLORER'.
+            Hint: captures are what Capture.save(path) writes.
     """
 
 
 class GoldenFileError(ExplorerError, ValueError):
-    """A golden file can't be read, or says what can't be.
+    """A golden file can't be read, or has invalid values.
 
     What to do:
-        Write it anew with `python -m explorer record`, or `check --update`; after a merge conflict too.
+        Write it again with `python -m explorer record` or `check --update`, also after a merge conflict.
 
     Example:
         >>> import explorer
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "step.golden")
-        ...     _ = path.write_text("something else")
-        ...     explorer.Golden.load(path)
+        >>> explorer.Golden.load(explorer.__file__)  # a file of something else
         Traceback (most recent call last):
             ...
-        explorer.errors.GoldenFileError: .../step.golden: it is no TOML: Expected '=' after a key in a
-            key/value pair (at line 1, column 11)
+        explorer.errors.GoldenFileError: ...__init__.py: it is no TOML: ...
     """
 
 
 class LedgerFileError(ExplorerError, ValueError):
-    """A file holds no ledger that this Explorer can read, or is in the way of one.
+    """A file holds no ledger that this Explorer can read, or blocks the path for one.
 
     What to do:
-        Save the ledger again; a path that another file has needs another name.
+        Save the ledger again, under another name if the path is taken.
 
     Example:
         >>> import explorer
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "run.jsonl")
-        ...     _ = path.write_text("something else")
-        ...     explorer.Ledger.load(path)
+        >>> explorer.Ledger.load(explorer.__file__)  # a file of something else
         Traceback (most recent call last):
             ...
-        explorer.errors.LedgerFileError: this is no ledger: it starts with 'something else', a ledger
-            with '{"explorer":"ledger"'. Hint: ledgers are what Ledger.save(path) writes.
+        explorer.errors.LedgerFileError: this is no ledger: it starts with '...', a ledger with
+            '{"explorer":"ledger"'. Hint: ledgers are what Ledger.save(path) writes.
     """
 
 
 class ResultFileError(ExplorerError, ValueError):
-    """A file holds no measured result that this Explorer can read, or one of another kind.
+    """A file holds no measured result of this kind that this Explorer can read.
 
     What to do:
-        Save the result again; load it with the class that saved it.
+        Load the result with the class that saved it, or save it again.
 
     Example:
         >>> import explorer
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "step.json")
-        ...     _ = path.write_text("{}")
-        ...     explorer.Timing.load(path)
+        >>> explorer.Timing.load(explorer.__file__)  # a file of something else
         Traceback (most recent call last):
             ...
-        explorer.errors.ResultFileError: this is no saved result: it starts with b'{}'. Hint: results
-            are what save writes.
+        explorer.errors.ResultFileError: this is no saved result: it starts with b'...'. Hint: results are
+            what save writes.
     """
 
 
 class SignalsError(ExplorerError, ValueError):
-    """A file of signals can't be read, has a mistake, or asks for what this machine or this function can't do.
+    """A file of signals can't be read, has a mistake, or asks for something impossible here.
 
     What to do:
-        Mend the line that the message names.
+        Fix the line in the message.
 
     Example:
         >>> import explorer
@@ -942,10 +857,10 @@ class SignalsError(ExplorerError, ValueError):
 
 
 class HotPathsError(ExplorerError, RuntimeError):
-    """Hot paths were turned on, or a signal was entered, where that is so already.
+    """Hot paths were turned on, or a signal was entered, while they are on already.
 
     What to do:
-        Turn these off first, with `stop()` or at the end of the `with` block, or call `auto_compile()` for others.
+        Turn them off first, with `stop()` or by leaving the `with` block, or call `auto_compile()` for new ones.
 
     Example:
         >>> import explorer
@@ -959,10 +874,10 @@ class HotPathsError(ExplorerError, RuntimeError):
 
 
 class MissingCompilerError(ExplorerError):
-    """The compiler for some hardware is not installed, or can't run here.
+    """The compiler for a target is not installed, or can't run here.
 
     What to do:
-        Install it where JAX never sees it: `python -m explorer targets install h100`. TPUs' needs Linux.
+        Install it: `python -m explorer targets install h100`. The compiler for TPUs needs Linux.
 
     Example:
         >>> import explorer, os, jax.numpy as jnp
@@ -978,10 +893,10 @@ class MissingCompilerError(ExplorerError):
 
 
 class MissingPackageError(ExplorerError, ImportError):
-    """What was asked for needs a package that is not installed.
+    """An optional package is not installed.
 
     What to do:
-        Install it; the message has the command.
+        Install it with the command in the message.
 
     Example:
         >>> import explorer, sys
@@ -997,7 +912,7 @@ class MissingPackageError(ExplorerError, ImportError):
 
 
 class ProfilerBusyError(ExplorerError):
-    """A trace is being recorded in this process already, and it has one profiler.
+    """Another trace is being recorded; a process has one profiler.
 
     What to do:
         End the other trace first: `jax.profiler.stop_trace()`.
@@ -1016,27 +931,27 @@ class ProfilerBusyError(ExplorerError):
 
 
 class TargetCompileError(ExplorerError):
-    """The compiler of hardware that is not here refused a program, ended, or took longer than it may.
+    """The compiler for a target refused the program, ended, or reached a limit.
 
     What to do:
-        Read what its compiler says; where it ran out of time or memory, `explorer.target("h100", …)` allows more.
+        Read the compiler's message. If it ran out of time or memory, `explorer.target("h100", …)` allows more.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
         >>> shape = jax.ShapeDtypeStruct((10**6, 10**6), jnp.float32)
         >>> try:  # doctest: +SKIP
         ...     explorer.explore(jnp.sin, shape, target="v5e")
-        ... except explorer.ExploreError as error:
+        ... except explorer.errors.ExploreError as error:
         ...     print(repr(error.__cause__))
         TargetCompileError('v5e: RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required ...')
     """
 
 
 class UnknownTargetError(ExplorerError, ValueError):
-    """`target=` names no hardware that is known, or a number or topology that it has not.
+    """`target=` names no known hardware, or a number or topology that it doesn't have.
 
     What to do:
-        `explorer.targets()` lists what there is, `python -m explorer targets` too.
+        `explorer.targets()` and `python -m explorer targets` list the hardware.
 
     Example:
         >>> import explorer
@@ -1050,11 +965,10 @@ class UnknownTargetError(ExplorerError, ValueError):
 
 
 class WorkerError(ExplorerError, RuntimeError):
-    """The processes of `executor=` end as they start, or can't read what they are sent.
+    """The processes of `executor=` end as they start, or can't read their input.
 
     What to do:
-        Start the executor's processes with a Python that has this Explorer and this JAX, and no initializer that
-        ends them.
+        Start the processes with a Python that has this Explorer and this JAX, without an initializer that ends them.
 
     Example:
         >>> import explorer, multiprocessing, os, jax.numpy as jnp
@@ -1072,10 +986,10 @@ class WorkerError(ExplorerError, RuntimeError):
 
 
 class AmbiguousOptionWarning(UserWarning):
-    """A keyword of time(), lint(), … is the name of an option and of a parameter of the function, which gets it.
+    """A keyword of time(), lint(), … is both an option and a parameter of the function, which gets it.
 
     What to do:
-        Give the verb's own option in a `Call`: `explorer.time(explorer.Call(f, x, seconds=3), seconds=1)`.
+        Pass the function's arguments in a `Call`: `explorer.time(explorer.Call(f, x, seconds=3), seconds=1)`.
 
     Example:
         >>> import explorer, warnings, jax.numpy as jnp
@@ -1090,11 +1004,10 @@ class AmbiguousOptionWarning(UserWarning):
 
 
 class ProcessWarning(UserWarning):
-    """A process compiles another program for a function than the first one does, over devices of both.
+    """A process compiles another program for a function than the first process, over devices of both.
 
     What to do:
-        Make all processes call the function with equal types and settings: the message says what differs, and
-        where.
+        Call the function with equal types and settings in all processes; the message names the difference.
 
     Example:
         >>> import explorer
@@ -1107,8 +1020,7 @@ class RecompilationWarning(UserWarning):
     """A function is traced or compiled again and again, which takes longer than running it.
 
     What to do:
-        Do what its hint says: pad, mark static, or compile for a range; `watch(storm=…)` sets after how many it
-        comes.
+        Follow the hint: pad, mark static, or compile for a range. `watch(storm=…)` sets the number of compiles.
 
     Example:
         >>> import explorer, jax, warnings, jax.numpy as jnp
@@ -1123,11 +1035,10 @@ class RecompilationWarning(UserWarning):
 
 
 class TracedPerShapeWarning(UserWarning):
-    """A function can't be traced for all its shapes at once; each that comes is traced for itself.
+    """A function can't be traced for all its shapes at once, so each shape gets a trace.
 
     What to do:
-        Nothing, if each size may have a trace of its own; else choose by `jnp.where` or `lax.cond`, not by the
-        shape.
+        Nothing, if one trace per size is fine. Otherwise choose by `jnp.where` or `lax.cond` instead of the shape.
 
     Example:
         >>> import explorer, warnings, jax.numpy as jnp
@@ -1142,10 +1053,10 @@ class TracedPerShapeWarning(UserWarning):
 
 
 class UnknownSignalWarning(UserWarning):
-    """A signal isn't in the file of signals, which has one of nearly that name: nothing is done for it.
+    """A signal is missing from the file of signals, which has a similar name; it has no effect.
 
     What to do:
-        Write the name as the file has it, or add it there.
+        Use the name in the file, or add the signal there.
 
     Example:
         >>> import explorer, os, subprocess, sys
@@ -1163,7 +1074,7 @@ class UnknownSignalWarning(UserWarning):
 
 
 class UnwrittenStateWarning(UserWarning):
-    """A function changed state that is captured as `inputs` only: the change is dropped.
+    """A function changed state that is captured only as `inputs`: the change is dropped.
 
     What to do:
         Capture it as `outputs` too, or return the new value.
@@ -1181,3 +1092,8 @@ class UnwrittenStateWarning(UserWarning):
         >>> caught[0].category.__name__, float(state["count"])
         ('UnwrittenStateWarning', 0.0)
     """
+
+
+__all__ = sorted(
+    name for name, value in list(globals().items()) if isinstance(value, type) and value.__module__ == __name__
+)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import explorer as ex
+from explorer import errors
 from explorer.errors import UnknownNameError
 from explorer.model.text import did_you_mean
 
@@ -34,21 +38,32 @@ def explain(name: str) -> str:
         An option of compile(), lint(), time(), sweep(), watch(), … is out of range, or one in pyproject.toml.
     """
     name = name.removeprefix("explorer.")
-    public, _, member = name.partition(".")
-    if public in ex.__all__:
-        value = getattr(ex, public)
-        documented = getattr(value, member, None) if member else value
-        if documented is not None and (text := inspect.getdoc(documented)):
-            return f"explorer.{name}{_signature(documented)}\n\n{text}"
+    public, _, member = re.sub(r"^(types|errors|compat\.tripy)\.", "", name).partition(".")
+    if text := _documentation(public, member, ("explorer", "explorer.types", "explorer.errors")):
+        return text
     from explorer.pitfalls.rule import all_rules, explain_rule, rule_named  # the verbs start without JAX
 
     if rule := rule_named(name):
         return explain_rule(rule)
-    near = did_you_mean(name, (*dir(ex), *(name for rule in all_rules() for name in (rule.code, rule.name))))
+    if text := _documentation(public, member, ("explorer.compat.tripy",)):
+        return text
+    names = (*dir(ex), *dir(ex.types), *errors.__all__)
+    near = did_you_mean(name, (*names, *(name for rule in all_rules() for name in (rule.code, rule.name))))
     raise UnknownNameError(f"there is no error, rule or public name {name!r}.{near}")
 
 
+def _documentation(public: str, member: str, modules: Sequence[str]) -> str:
+    for module in map(import_module, modules):
+        if public in module.__all__:
+            value = getattr(module, public)
+            documented = getattr(value, member, None) if member else value
+            if documented is not None and (text := inspect.getdoc(documented)):
+                name = ".".join(filter(None, (module.__name__, public, member)))
+                return f"{name}{_signature(documented)}\n\n{text}"
+    return ""
+
+
 def _signature(value: Any) -> str:
-    if not callable(value) or value in (getattr(ex, name) for name in ex.errors.__all__):
+    if not callable(value) or value in (getattr(errors, name) for name in errors.__all__):
         return ""
     return str(inspect.signature(value)).replace("'", "")

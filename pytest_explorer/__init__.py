@@ -36,7 +36,7 @@ _UPDATE = "--update-golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    about = "write the golden files of tests that use explorer_golden anew"
+    about = "update the golden files of tests that use explorer_golden"
     parser.getgroup("explorer").addoption(_UPDATE, action="store_true", help=about)
 
 
@@ -110,7 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     for guard in guards:
         try:
             guard.__exit__(None, None, None)
-        except explorer.RecompilationError as error:
+        except explorer.errors.RecompilationError as error:
             broken.append(str(error))
     if broken:
         pytest.fail("\n".join(broken), pytrace=False)

@@ -108,4 +108,4 @@ def _piece(piece: str, link: Callable[[str], str]) -> str:
 def names_in(text: str) -> Iterator[str]:
     """The names that a text has in backticks, without their parentheses."""
     for code in re.findall(r"`([^`]+)`", text):
-        yield code.removeprefix("explorer.").removeprefix("ex.").partition("(")[0]
+        yield re.sub(r"^(explorer|ex)\.((types|errors|compat\.tripy)\.)?", "", code).partition("(")[0]

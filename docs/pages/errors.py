@@ -18,16 +18,16 @@ def _index() -> str:
     for heading, suffix in (("Errors", "Error"), ("Warnings", "Warning")):
         rows += [f"## {heading}", "", "| name | what it is |", "|---|---|"]
         those = (name for name in sorted(ex.errors.__all__) if name.endswith(suffix))
-        rows += [f"| [`{name}`]({name}.md) | {parse(getattr(ex, name).__doc__).summary} |" for name in those]
+        rows += [f"| [`{name}`]({name}.md) | {parse(getattr(ex.errors, name).__doc__).summary} |" for name in those]
         rows.append("")
     return "\n".join([*rows, "```{toctree}", ":hidden:", "", *sorted(ex.errors.__all__), "```", ""])
 
 
 def _page(name: str) -> str:
-    error: type[BaseException] = getattr(ex, name)
+    error: type[BaseException] = getattr(ex.errors, name)
     rows = [f"# {name}", "", *body(parse(error.__doc__), f"errors/{name}")]
     above = [base.__name__ for base in error.__bases__]
-    below = [other for other in sorted(ex.errors.__all__) if name in map(_name, getattr(ex, other).__bases__)]
+    below = [other for other in sorted(ex.errors.__all__) if name in map(_name, getattr(ex.errors, other).__bases__)]
     rows += ["**It is also**", "", ", ".join(map(_linked, above)), ""]
     if below:
         rows += ["**Kinds of it**", "", ", ".join(map(_linked, below)), ""]

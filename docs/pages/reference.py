@@ -33,19 +33,43 @@ def pages() -> dict[str, str]:
     return {"index": _index()} | {path_of(name): _page(name) for name in names()}
 
 
+# The module of each public name that has a page here: errors and warnings have theirs among the errors.
+_MODULES = {
+    name: module
+    for module in (ex.compat.tripy, ex.types, ex)
+    for name in module.__all__
+    if name not in ex.errors.__all__ and not inspect.ismodule(getattr(module, name))
+}
+
+
 def names() -> list[str]:
-    """Every public name that has a page here: errors and warnings have theirs among the errors."""
-    return [name for name in sorted(ex.__all__) if name not in ex.errors.__all__]
+    """Return every public name that has a page here."""
+    return sorted(_MODULES)
+
+
+def public(name: str) -> Any:
+    """Return the object of a public name."""
+    return getattr(ex.errors if name in ex.errors.__all__ else _MODULES[name], name)
+
+
+def is_public(name: str) -> bool:
+    """Return True if a name has a page, here or among the errors."""
+    return name in _MODULES or name in ex.errors.__all__
+
+
+def full_name(name: str) -> str:
+    """Return a public name with its module: `explorer.types.Fate`."""
+    return f"{_MODULES[name].__name__}.{name}"
 
 
 def path_of(name: str) -> str:
     """The page of a name; types lie apart, for `Signal` and `signal` are one file on some disks."""
-    return f"types/{name}" if inspect.isclass(getattr(ex, name)) else name
+    return f"types/{name}" if inspect.isclass(public(name)) else name
 
 
 def docstring_of(name: str) -> Docstring:
     """The docstring of a public name, or of what it stands for."""
-    return parse(inspect.getdoc(getattr(ex, name)))
+    return parse(inspect.getdoc(public(name)))
 
 
 def link_from(page: str, code: str) -> str:
@@ -62,7 +86,7 @@ def link_from(page: str, code: str) -> str:
 
 def _address(name: str, page: str) -> str:
     """The address of the page of a name from another page; empty where it has none, or is that page."""
-    if name not in ex.__all__:
+    if not is_public(name):
         return ""
     target = f"errors/{name}" if name in ex.errors.__all__ else f"reference/{path_of(name)}"
     return "" if target == page else f"{relpath(target, dirname(page))}.md"
@@ -79,11 +103,11 @@ def _index() -> str:
         by_group[_group_of(name)].append(name)
     for group, those in by_group.items():
         rows += [f"## {group}", "", "| name | what it is |", "|---|---|"]
-        for name in sorted(those, key=lambda name: (inspect.isclass(getattr(ex, name)), name.lower())):
+        for name in sorted(those, key=lambda name: (inspect.isclass(public(name)), name.lower())):
             summary = markdown(docstring_of(name).summary, lambda code: link_from("reference/index", code))
             rows.append(f"| [`{name}`]({path_of(name)}.md) | {summary} |")
         rows.append("")
-    order = sorted(names(), key=lambda name: (inspect.isclass(getattr(ex, name)), name.lower()))
+    order = sorted(names(), key=lambda name: (inspect.isclass(public(name)), name.lower()))
     return "\n".join([*rows, "```{toctree}", ":hidden:", "", *map(path_of, order), "```", ""])
 
 
@@ -100,12 +124,12 @@ def _group_of(name: str) -> str:
 
 
 def _module_of(name: str) -> str:
-    value = getattr(ex, name)
+    value = public(name)
     return value.__module__ if inspect.isclass(value) else inspect.unwrap(getattr(value, "__func__", value)).__module__
 
 
 def _page(name: str) -> str:
-    value, docstring, path = getattr(ex, name), docstring_of(name), f"reference/{path_of(name)}"
+    value, docstring, path = public(name), docstring_of(name), f"reference/{path_of(name)}"
     rows = [f"# {name}", ""]
     if inspect.isclass(value):
         # Who looks a type up has a value of it: an example says more than how it is made.
@@ -121,8 +145,8 @@ def _page(name: str) -> str:
 
 def _signature(name: str, value: Any) -> list[str]:
     if inspect.isclass(value) and not _is_constructed(value):
-        return ["```python", f"class {name}", "```", ""]
-    text = signature(f"explorer.{name}", value)
+        return ["```python", f"class {full_name(name)}", "```", ""]
+    text = signature(full_name(name), value)
     return ["```python", text.removesuffix(" -> None") if inspect.isclass(value) else text, "```", ""]
 
 
@@ -184,7 +208,7 @@ def _near(name: str, value: Any, path: str) -> list[str]:
         written += "\n".join(f"{member.docstring} {_types(member.function)}" for member in members(value))
     else:
         written += _types(value)
-    near = dict.fromkeys(other for other in names_in(written) if other in ex.__all__ and other != name)
+    near = dict.fromkeys(other for other in names_in(written) if is_public(other) and other != name)
     rows = []
     if near:
         rows += ["**See also**", "", _linked(sorted(near), path), ""]
@@ -208,7 +232,7 @@ def _given_by() -> dict[str, set[str]]:
     """By public name, the types that it, or a method or property of it, returns."""
     given: dict[str, set[str]] = {}
     for name in names():
-        value = getattr(ex, name)
+        value = public(name)
         functions = [member.function for member in members(value)] if inspect.isclass(value) else [value]
         returns = (str(getattr(function, "__annotations__", {}).get("return", "")) for function in functions)
         given[name] = {word for text in returns for word in _words(text)} - {name}

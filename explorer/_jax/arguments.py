@@ -165,13 +165,11 @@ def is_jitted(value: Any) -> bool:
 
 
 def static_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return `static_argnums` and `static_argnames` of a `jax.jit` function, each completed by JAX."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     return tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
 
 
 def donated_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return `donate_argnums` and `donate_argnames` of a `jax.jit` function, each completed by JAX."""
     info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     return tuple(getattr(info, "donate_argnums", ())), tuple(getattr(info, "donate_argnames", ()))
 
@@ -218,10 +216,9 @@ except ImportError:  # pragma: no cover - a dataclass with other fields than in 
 
 
 def registered_fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the data fields and meta fields that `jax.tree_util.register_dataclass` got for a class, else None.
+    """Return the data and meta fields that `jax.tree_util.register_dataclass` got for a class, else None.
 
-    A class with flatten functions of its own has no such names, which nothing public shows. JAX's C++ builds a
-    dataclass unchecked: it reads past the end of too few children.
+    JAX's C++ builds a dataclass unchecked: it reads past the end of too few children.
     """
     put_together = getattr(_pytrees.get(kind), "from_iter", None)
     if not inspect.isfunction(put_together) or put_together.__module__ != "jax._src.tree_util":

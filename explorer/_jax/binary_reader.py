@@ -102,11 +102,7 @@ def _refusal(error: Exception, whose: str) -> str:
 
 
 def called_targets(artifact: bytes) -> str:
-    """Return the targets of the custom calls in a portable artifact of StableHLO, one per line.
-
-    Raises:
-        ValueError: It can't be read, or has operations of a dialect that JAX doesn't export.
-    """
+    """Return the targets of an artifact's custom calls, one per line; raise ValueError if JAX didn't write it."""
     targets: set[str] = set()
     with _context():
         module = _artifact(artifact)  # its operations are gone with it

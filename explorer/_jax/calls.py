@@ -53,11 +53,11 @@ def steps_done() -> Generator[set[str]]:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> function = jax.jit(lambda x: x * 3)
+        >>> function, x = jax.jit(lambda x: x * 3), jnp.ones(3)
         >>> with steps_done() as first:
-        ...     _ = function.lower(jnp.ones(3))
+        ...     _ = function.lower(x)
         >>> with steps_done() as again:
-        ...     _ = function.lower(jnp.ones(3))
+        ...     _ = function.lower(x)
         >>> sorted(first), sorted(again)
         (['lower', 'trace'], [])
     """
@@ -178,7 +178,6 @@ class _Hooks:
         return _parts is not None
 
     def put(self, observer: Observer) -> None:
-        """Notify `observer` from now on."""
         with self._lock:
             self.take()
             self.observer, put = observer, self._puts
@@ -253,46 +252,38 @@ class _Hooks:
     def _run(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
         def _run_python_pjit(p: Any, args_flat: Any, *rest: Any) -> Any:
             __tracebackhide__ = True
-            observer = self.observer
-            if observer is None or put != self._puts:
-                return original(p, args_flat, *rest)
-            try:
-                call = observer.run(p, args_flat)
-            except Exception as fault:
-                call = observer.fault(fault)
-            if call is None:
-                return original(p, args_flat, *rest)
-            try:
-                result = original(p, args_flat, *rest)
-            except BaseException as error:
-                _end(observer, call, error, None, False)
-                raise
-            _end(observer, call, None, result, False)
-            return result
+            return self._observed(put, lambda o: o.run(p, args_flat), partial(original, p, args_flat, *rest))
 
         return _run_python_pjit
 
     def _derived(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
         def _pjit_call_impl_python(*args: Any, **params: Any) -> Any:
             __tracebackhide__ = True
-            observer = self.observer
-            if observer is None or put != self._puts:
-                return original(*args, **params)
-            try:
-                call = observer.derive(params, args)
-            except Exception as fault:
-                call = observer.fault(fault)
-            if call is None:
-                return original(*args, **params)
-            try:
-                result = original(*args, **params)
-            except BaseException as error:
-                _end(observer, call, error, None, False)
-                raise
-            _end(observer, call, None, None, False)
-            return result
+            run = partial(original, *args, **params)
+            return self._observed(put, lambda o: o.derive(params, args), run, is_derived=True)
 
         return _pjit_call_impl_python
+
+    def _observed(
+        self, put: int, begin: Callable[[Observer], Any], run: Callable[[], Any], is_derived: bool = False
+    ) -> Any:
+        __tracebackhide__ = True
+        observer = self.observer
+        if observer is None or put != self._puts:
+            return run()
+        try:
+            call = begin(observer)
+        except Exception as fault:
+            call = observer.fault(fault)
+        if call is None:
+            return run()
+        try:
+            result = run()
+        except BaseException as error:
+            _end(observer, call, error, None, False)
+            raise
+        _end(observer, call, None, None if is_derived else result, False)
+        return result
 
     def _event(self, name: str, *args: Any) -> None:
         # The only sign that a trace didn't come from a cache: JAX reports seconds either way, and counts a trace
@@ -365,11 +356,9 @@ except (ImportError, AttributeError):  # pragma: no cover - the first observed c
 
 
 def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
-    """Take a snapshot of what has compiled, to be read later: microseconds for the snapshot, a millisecond to read it.
+    """Take a snapshot of what has compiled (microseconds), to be read later (a millisecond).
 
-    Returns:
-        A function that returns each function given to `jax.jit` that is still alive, with the signatures of its lowered
-        programs.
+    The function returned gives each live function that was passed to `jax.jit`, with the signatures of its programs.
     """
     return partial(_signatures, *(keys() for keys in _caches)) if _caches is not None else list
 

@@ -17,7 +17,7 @@ _NEWEST = (0, 12)  # newest tested version; a third number means a small change
 
 
 def untested_version(version: str) -> str:
-    """Return a sentence about a JAX that is newer than the newest tested one; empty for others.
+    """Return a warning for a JAX newer than the newest tested one, else an empty text.
 
     Example:
         >>> untested_version("0.12.3"), untested_version("0.99.0").partition(":")[0]
@@ -69,7 +69,7 @@ _NARROWED = {
     np.dtype(wide): np.dtype(dtype) for wide, dtype in (("f8", "f4"), ("i8", "i4"), ("u8", "u4"), ("c16", "c8"))
 }
 _MISSING = object()
-_HIDDEN = 100  # classes: code that makes new ones for each call must not fill the memory
+_MAX_HIDDEN = 100  # classes: code that makes new ones for each call must not fill the memory
 _NUMPY = np.ndarray, np.generic
 _LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # types that are in JAX's keys
 
@@ -80,12 +80,8 @@ def dispatcher(
     """Return a function whose calls stay in C++ after `miss` answered one of their kind; None where this JAX can't.
 
     jax.jit itself traces on a miss, and can refuse shapes and dtypes only in the middle of a trace. A Python function
-    around jax.jit would cost a tenth of a small call.
-
-    Args:
-        miss: Takes a call; returns its result, and `fast_path(…)` of what ran or None to be called each time.
-        capacity: The number of kinds of calls that are kept.
-        arguments: How the dispatcher takes calls apart; None is as jax.jit does.
+    around jax.jit would cost a tenth of a small call. `miss` returns the result, and `fast_path(…)` of the binary that
+    ran, or None to be called each time. The dispatcher keeps `capacity` kinds of calls.
     """
     if internals is None:
         return None
@@ -108,13 +104,8 @@ def dispatcher(
 class KeyedArguments:
     """The parts of a call's arguments that a dispatcher has in its key, and those that go to the binary.
 
-    As in jax.jit, but a value that is no array (a string, a function) may be a leaf: the key has its class only, and of
-    a size also the value.
-
-    Args:
-        containers: Classes of trees in valid calls. A class that isn't among them is no tree here, and a call with one
-            has no fast path.
-        has_sizes: True if ints are sizes, on which the program depends.
+    As in jax.jit, but a value that is no array (a string, a function) may be a leaf: the key has only its class, and
+    also the value of a size if `has_sizes`. A call with a tree whose class isn't in `containers` has no fast path.
     """
 
     def __init__(self, containers: Iterable[type], has_sizes: bool) -> None:
@@ -131,12 +122,11 @@ class KeyedArguments:
                 self._hide(int, "real")
 
     def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
-        """Return the fast path for a binary that takes the inputs among the leaves; None if it can't have one.
+        """Return `fast_path`, of the inputs alone, for a call with other leaves too; None if the dispatcher can't call
+        it.
 
-        Args:
-            fast_path: As of `with_fast_path`, for the inputs alone.
-            values: The call's arguments in the dispatcher's order: by position, then by sorted names.
-            leaves: The leaves of `jax.tree`, each with True if it is an input.
+        The `values` are in the dispatcher's order: by position, then by sorted names. Each leaf has True if it is an
+        input.
         """
         for leaf, is_input in leaves:
             if not is_input and not isinstance(leaf, _LEAVES):
@@ -152,7 +142,7 @@ class KeyedArguments:
 
     def _hide(self, kind: type, *attributes: str) -> None:
         """Treat values of a class as trees without leaves; the key has only these attributes."""
-        if kind not in self._hidden and len(self._hidden) < _HIDDEN:
+        if kind not in self._hidden and len(self._hidden) < _MAX_HIDDEN:
             self._hidden.add(kind)
             self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ flattens dataclasses without Python
 
@@ -163,11 +153,8 @@ def checks_dtypes(
     """Return `call` with a check that goes to `other` where a NumPy value has another dtype than the input.
 
     The dispatcher doesn't see that: where JAX narrows 64 bits, C++ converts float64 to float32, and it reads bytes in
-    the other byte order as if they were native.
-
-    Args:
-        structure: Of the usual call's `(args, kwargs)`.
-        inputs: The dtype of each input, by its position among the leaves.
+    the other byte order as if they were native. `inputs` has the dtypes by position among the leaves of `structure`,
+    the usual call's `(args, kwargs)`.
     """
     flatten = cast(Any, jax.tree_util).default_registry.flatten
     positions, dtypes = list(inputs), list(inputs.values())
@@ -271,15 +258,11 @@ def with_explained_misses(
     explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None],
     answer: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None,
 ) -> Any:
-    """Return the same jitted function, whose trace and compile errors go through `explain`.
+    """Return the same jitted function, whose trace and compile errors go through `explain`, which may raise another
+    error.
 
     jax.jit's dispatcher is C++ and calls Python only on a miss. This replaces that Python; a function around the jitted
-    one would run at every call.
-
-    Args:
-        jitted: The result of `jax.jit`.
-        explain: Takes the error and the call's arguments, and raises another error, or nothing: then the first stays.
-        answer: Answers a miss; takes JAX's own answer and the call's arguments.
+    one would run at every call. `answer` answers a miss, given JAX's own answer and the call's arguments.
     """
     how, info = internals, getattr(jitted, "_jit_info", None)
     if how is None or info is None or not hasattr(jitted, "_cache_miss"):

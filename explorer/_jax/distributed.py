@@ -18,12 +18,7 @@ except (ImportError, AttributeError, KeyError):  # pragma: no cover - then there
 
 
 class Processes:
-    """The processes of a session.
-
-    Attributes:
-        index: The number of this process, from 0.
-        count: The number of processes.
-    """
+    """The processes of a session: the `index` of this one, from 0, and their `count`."""
 
     def __init__(self, client: Any, index: int, count: int) -> None:
         self._client, self.index, self.count = client, index, count

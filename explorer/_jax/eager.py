@@ -48,19 +48,12 @@ class EagerListener(Protocol):
         """The program waits for an array, or for its value."""
 
     def fault(self, error: Exception) -> None:
-        """A method of the listener failed."""
+        pass
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Description of a compiled function.
-
-    Args:
-        name: Of the primitive, or of the function that was compiled.
-        is_primitive: True if it is one primitive.
-        parameters: Of a primitive, by name.
-        static_positions, static_names: Of the static arguments.
-    """
+    """A compiled function: the primitive with its parameters, or the name of a function; and its static arguments."""
 
     name: str
     is_primitive: bool
@@ -70,7 +63,6 @@ class Described:
 
 
 def is_seen() -> bool:
-    """Return True if this JAX reports operations."""
     return _hook_state is not None
 
 
@@ -115,7 +107,6 @@ class _Hooks:
         self._looks: dict[str, Any] = {}
 
     def listen(self, listener: EagerListener) -> None:
-        """Notify `listener` from now on."""
         with self._lock:
             if _hook_state is None:
                 return
@@ -133,7 +124,6 @@ class _Hooks:
                 _hook_state.set_local(hook)
 
     def unlisten(self, listener: EagerListener) -> None:
-        """Stop notifying `listener`."""
         with self._lock:
             self._listeners = tuple(one for one in self._listeners if one is not listener)
             if self._listeners or self._hook is None:

@@ -20,15 +20,10 @@ from explorer.errors import OpenError
 
 @dataclass(frozen=True)
 class Native:
-    """A compiled program as bytes, with what is needed to call it.
+    """A compiled program as the runtime serializes it, without pickle, with what is needed to call it.
 
-    Args:
-        code: The executable as the runtime itself serializes it; no pickle.
-        name: Of the program.
-        inputs, outputs: The arrays; the program doesn't take inputs that it doesn't use.
-        kept: The positions of the inputs that it takes, among all.
-        donated: Of all inputs, True if a call may overwrite it.
-        committed: True if the results are committed to the device.
+    The program takes only those of the `inputs` whose positions are in `kept`; a call may overwrite those that are
+    `donated`; its results are on the device for good if `committed`.
     """
 
     code: bytes
@@ -43,8 +38,7 @@ class Native:
 def native_code(compiled: Any) -> Native | str:
     """Return the bytes of a `jax.stages.Compiled`, or the reason against it.
 
-    JAX's own serialize_executable pickles, and unpickling runs what it reads. So the executable's fields are written
-    one by one, and a field that `load_native` can't restore refuses the program.
+    JAX's own serialize_executable pickles, and unpickling runs what it reads. So the fields are written one by one.
     """
     try:
         program = compiled._executable._unloaded_executable
@@ -58,7 +52,10 @@ def native_code(compiled: Any) -> Native | str:
             tuple(_struct(aval) for aval in program.input_avals),
             tuple(_struct(aval) for aval in program.output_avals),
             tuple(sorted(program.kept_var_idx)),
-            tuple(info.donated for info in jax.tree.leaves(compiled.args_info, is_leaf=_is_argument)),
+            tuple(
+                info.donated
+                for info in jax.tree.leaves(compiled.args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
+            ),
             bool(program.committed),
         )
     except Exception as error:  # a runtime or a JAX without it
@@ -82,15 +79,7 @@ def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
 
 
 def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> Any:
-    """Return a `jax.stages.Compiled` from its bytes: the fields that JAX's deserialize_and_load unpickles, one by one.
-
-    Args:
-        arguments: The tuple of arguments, a struct for each array.
-        out_tree: The tree of the result.
-
-    Raises:
-        Exception: The runtime refuses the code.
-    """
+    """Return a `jax.stages.Compiled` from its bytes, field by field, as JAX's deserialize_and_load unpickles it."""
     if b"lapack_" in native.code:  # lowering does this otherwise; without it the code calls address 0
         internals.initialize_lapack()
     devices = internals.devices((device,))
@@ -132,10 +121,6 @@ def _struct(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
 
-def _is_argument(leaf: Any) -> bool:
-    return hasattr(leaf, "donated")
-
-
 def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
     """Return the inputs of a program, random keys as the integers that they are."""
 
@@ -168,7 +153,7 @@ def hlo_text(data: bytes) -> str:
     try:
         return _read_apart("hlo_text", data)
     except ValueError as error:
-        raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {error}.") from error
+        raise OpenError(f"these {len(data):,} bytes are not a serialized HLO module: {error}.") from error
 
 
 def mlir_text(data: bytes) -> str:
@@ -184,25 +169,17 @@ def printed_again(text: str, *, is_hlo: bool) -> str:
     return _read_apart("printed_hlo" if is_hlo else "printed_mlir", text.encode("utf-8", "replace"))
 
 
-_MOST_KNOWN = 256
+_MAX_KNOWN = 256
 _known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a second subprocess for the same program is wasted
 
 
 def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
-    """Return the targets of the custom calls in a portable artifact of StableHLO.
-
-    Args:
-        artifact: The program.
-        is_own: True if this process wrote it: then it is read here, not in a subprocess.
-
-    Raises:
-        ValueError: It can't be read, or has operations of a dialect that JAX doesn't export.
-    """
+    """Return the targets of an artifact's custom calls; one that this process wrote (`is_own`) is read here."""
     digest = blake2b(artifact, digest_size=16).digest()
     if (targets := _known_targets.get(digest)) is None:
         read = binary_reader.called_targets(artifact) if is_own else _read_apart("called_targets", artifact)
         targets = frozenset(map(ast.literal_eval, read.splitlines()))
-        if len(_known_targets) >= _MOST_KNOWN:
+        if len(_known_targets) >= _MAX_KNOWN:
             _known_targets.clear()
         _known_targets[digest] = targets
     return targets

@@ -13,22 +13,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from explorer._jax.traces import inner_jaxprs
+from explorer._jax.traces import change_jaxprs, inner_jaxprs, replaced
 
 NUMBERED_SCOPE = "~eq{}"
 """Scope of an equation's number. XLA ends an `op_name` at `@` but keeps `~`; in names of instructions it writes `_`."""
 
 
 class NumberedProgram(NamedTuple):
-    """A program whose equations have numbers.
+    """A `jax.stages.Traced` with numbered equations, to be lowered, and the path of each row of the jaxpr's graph.
 
-    Attributes:
-        traced: A `jax.stages.Traced` like the plain one, to be lowered.
-        paths: For each argument, constant and equation, in the order of the jaxpr reader: the numbers of the equations
-            around it, outermost first, and its own. Empty for what has no number.
+    A path has the numbers of the equations around an equation, outermost first, and its own; arguments have empty
+    paths.
     """
 
     traced: Any
@@ -40,7 +39,7 @@ def number_equations(traced: Any) -> NumberedProgram | None:
     numbering = _Numbering()
     try:
         jaxpr = numbering.number(traced.jaxpr)
-        numbered = _with_jaxpr(traced, jaxpr)
+        numbered = with_jaxpr(traced, jaxpr)
     except (AttributeError, TypeError, KeyError):
         return None
     return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
@@ -52,13 +51,11 @@ def with_argument_names(traced: Any, names: Sequence[str]) -> Any:
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     if not all(names) or len(names) != len(inner.invars):
         return traced
-    # From 0.11 a jaxpr has its constants itself, and would lose them.
-    constants = {"consts": list(inner.consts)} if hasattr(inner, "consts") else {}
-    named = inner.replace(debug_info=inner.debug_info._replace(arg_names=tuple(names)), **constants)
-    return _with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
+    named = replaced(inner, debug_info=inner.debug_info._replace(arg_names=tuple(names)))
+    return with_jaxpr(traced, named if inner is jaxpr else jaxpr.replace(jaxpr=named))
 
 
-def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
     """Return a copy of a `jax.stages.Traced` with another jaxpr, for `lower`; nothing public does that."""
     other = copy.copy(traced)
     other._params = {**traced._params, "jaxpr": jaxpr}
@@ -68,10 +65,10 @@ def _with_jaxpr(traced: Any, jaxpr: Any) -> Any:
 
 
 def keep_executable(lowered: Any, compiled: Any) -> bool:
-    """Put `compiled` where JAX keeps the result of `lowered.compile()`, so that the user's next call runs it.
+    """Put `compiled` where JAX keeps `lowered.compile()`, so that the user's next call runs it; return True if it is
+    kept.
 
     JAX keeps no program that was compiled with options, such as a dump. A program that it keeps already stays.
-    Return True if JAX keeps `compiled` now.
     """
     lowering, executable = kept_lowering(lowered), getattr(compiled, "_executable", None)
     if executable is None or getattr(lowering, "_executable", executable) is not None:
@@ -107,32 +104,13 @@ class _Numbering:
         equations: list[Any] = []
         for equation in jaxpr.eqns:
             numbers.append(next(self._next))
-            equations.append(self._equation(equation, numbers[-1]))
-        # From 0.11 a jaxpr has its constants itself, and would lose them.
-        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
-        made = jaxpr.replace(eqns=equations, **constants)
+            info = equation.source_info
+            stack = info.name_stack.extend(NUMBERED_SCOPE.format(numbers[-1]))
+            params = change_jaxprs(equation.params, partial(self._branch, seen=set[int]()))
+            equations.append(equation.replace(params=params, source_info=info.replace(name_stack=stack)))
+        made = replaced(jaxpr, eqns=equations)
         self._numbers[id(made)] = numbers
         return made
-
-    def _equation(self, equation: Any, number: int) -> Any:
-        info = equation.source_info
-        params: dict[str, Any] = {}
-        seen: set[int] = set()
-        for name, value in equation.params.items():
-            params[name] = self._value(value, seen)
-        stack = info.name_stack.extend(NUMBERED_SCOPE.format(number))
-        return equation.replace(params=params, source_info=info.replace(name_stack=stack))
-
-    def _value(self, value: Any, seen: set[int]) -> Any:
-        if _is_jaxpr(value):
-            return self._branch(value, seen)
-        if isinstance(value, (tuple, list)):
-            values = cast("Sequence[Any]", value)
-            if any(map(_is_jaxpr, values)):
-                numbered = [self._branch(item, seen) if _is_jaxpr(item) else item for item in values]
-                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
-                return make(numbered)
-        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
 
     def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
         """Number a jaxpr of an equation; a jaxpr that it has twice, as equal branches, gets numbers for each."""
@@ -151,8 +129,3 @@ class _Numbering:
             yield own
             for _, inner in inner_jaxprs(equation.params):
                 yield from self.paths(inner, own)
-
-
-def _is_jaxpr(value: Any) -> bool:
-    inner = getattr(value, "jaxpr", value)
-    return hasattr(inner, "eqns") and hasattr(inner, "invars")

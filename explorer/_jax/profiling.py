@@ -73,12 +73,7 @@ _WANTED = re.compile(rf"{_TPU_PLUGIN}==([\d.]+?\.)\*")
 
 
 class Recording:
-    """The result of a session.
-
-    Attributes:
-        data: A serialized `XSpace`; empty until the session is over.
-        note: A remark for the reader about how it was recorded, or empty.
-    """
+    """A serialized `XSpace`, empty until the session is over, and a remark for the reader, or an empty one."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -95,7 +90,7 @@ def profiling() -> Generator[Recording]:
         ProfilerBusyError: The user's own trace is running, or this thread records already.
     """
     if _holder[0] == get_ident():
-        raise ProfilerBusyError("this is inside of a profile already, and a process has one profiler.")
+        raise ProfilerBusyError("this thread records a profile already, and a process has only one profiler.")
     with _lock:
         if _is_running():
             raise ProfilerBusyError(_BUSY + "\n  Hint: jax.profiler.stop_trace() ends it.")
@@ -106,7 +101,7 @@ def profiling() -> Generator[Recording]:
             _holder[0] = 0
 
 
-_BUSY = "another trace is being recorded in this process, and it has one profiler."
+_BUSY = "another trace is being recorded in this process, which has only one profiler."
 
 
 def _is_running() -> bool:
@@ -140,7 +135,6 @@ def _in_memory() -> Iterator[Recording]:
 
 
 def _in_files() -> Iterator[Recording]:
-    """Record through files, with the public functions."""
     recording = Recording()
     recording.note = "this jaxlib has no profile in memory: it was recorded through files, which takes longer"
     with TemporaryDirectory() as folder:
@@ -175,11 +169,7 @@ _kept: set[type[Any]] = set()
 
 
 def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
-    """Return a function for each loaded program that returns its optimized HLO text, by program number.
-
-    Args:
-        wanted: The names of the modules, by number.
-    """
+    """Return a function per program in `wanted` (module names by program number) that returns its optimized HLO."""
     names = set(wanted.values())
     named: dict[str, list[Any]] = {}
     for executable in _executables():
@@ -197,7 +187,6 @@ def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
 
 
 def _executables() -> Iterable[Any]:
-    """Yield all loaded executables of every backend."""
     backend: Any = import_module("jax.extend.backend")
     for name in backend.backends():
         with suppress(Exception):  # one that failed to start

@@ -5,15 +5,17 @@ For JAX's caches it is another program, compiled in addition to the user's progr
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jax.extend.core import Var
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from explorer._jax.numbering import with_jaxpr
+from explorer._jax.traces import change_jaxprs, replaced
 
 try:
     # JAX's own evaluation of a jaxpr enters this around each equation; without it lines point into Explorer.
@@ -53,11 +55,7 @@ def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any])
 
 
 def expanded(equation: Any) -> Any:
-    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr of other primitives.
-
-    Raises:
-        AttributeError, NotImplementedError: Its kind has no such form.
-    """
+    """Return a `call_hi_primitive` equation (from 0.12) as a jaxpr; raise an AttributeError or NotImplementedError."""
     primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     return jax.make_jaxpr(primitive.expand)(*jax.tree.unflatten(primitive.in_tree, structs))
@@ -83,28 +81,21 @@ def resharded(
 ) -> Any:
     """Return the program with some other shardings; None where this JAX keeps them otherwise.
 
-    Args:
-        traced: A `jax.stages.Traced` with a mesh.
-        arguments: By the position among the arrays that are passed.
-        results: By the `id` of an equation, the position of the output to constrain, and its spec.
+    The specs of `arguments` are by position among the passed arrays; those of `results` by the `id` of the equation,
+    with the position of its output.
     """
     mesh = mesh_in(traced)
     try:
-        changed = copy.copy(traced)
-        params = {**traced._params}
+        changed = with_jaxpr(traced, _Constraining(mesh, results).rewrite(traced.jaxpr))
         metas = list(traced._meta_tys_flat)  # `lower` reads the arguments' shardings here
-        given = list(params["in_shardings"])
+        given = list(traced._params["in_shardings"])
         for at, spec in arguments.items():
             sharding = NamedSharding(mesh, spec)
             metas[at] = metas[at].replace(sharding=sharding, format=None, committed=True)
             if isinstance(given[at], NamedSharding):
                 given[at] = sharding
-        params["in_shardings"] = tuple(given)
-        params["jaxpr"] = _Constraining(mesh, results).rewrite(traced.jaxpr)
-        changed._params = params
+        changed._params["in_shardings"] = tuple(given)
         changed._meta_tys_flat = metas
-        if getattr(changed, "_lojax", None) is not None:  # from 0.12 what it lowers, once it is made
-            changed._lojax = None
     except (AttributeError, TypeError, KeyError, IndexError):
         return None
     return changed
@@ -125,14 +116,10 @@ class _Constraining:
         return self._made[id(jaxpr)]
 
     def _open(self, jaxpr: Any) -> Any:
-        equations = [made for equation in jaxpr.eqns for made in self._equations(equation)]
-        # From 0.11 a jaxpr has its constants itself, and would lose them.
-        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
-        return jaxpr.replace(eqns=equations, **constants)
+        return replaced(jaxpr, eqns=[made for equation in jaxpr.eqns for made in self._equations(equation)])
 
     def _equations(self, equation: Any) -> Sequence[Any]:
-        params = {name: self._value(value) for name, value in equation.params.items()}
-        made = equation.replace(params=params)
+        made = equation.replace(params=change_jaxprs(equation.params, self.rewrite))
         if id(equation) not in self._results:
             return (made,)
         at, spec = self._results[id(equation)]
@@ -144,18 +131,3 @@ class _Constraining:
         template: Any = jax.make_jaxpr(constrain)(struct)
         constraint = template.eqns[-1].replace(invars=[outputs[at]], outvars=[whole], source_info=equation.source_info)
         return made.replace(outvars=outputs), constraint
-
-    def _value(self, value: Any) -> Any:
-        if _is_jaxpr(value):
-            return self.rewrite(value)
-        if isinstance(value, (tuple, list)):
-            values = cast("Sequence[Any]", value)
-            if any(map(_is_jaxpr, values)):
-                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
-                return make([self.rewrite(item) if _is_jaxpr(item) else item for item in values])
-        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
-
-
-def _is_jaxpr(value: Any) -> bool:
-    inner = getattr(value, "jaxpr", value)
-    return hasattr(inner, "eqns") and hasattr(inner, "invars")

@@ -21,16 +21,11 @@ _ORDERS = 2  # of derivatives: a rule may call its own function, so there is no 
 
 
 def freeze_rules(closed: Any, own: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
-    """Return a program whose custom derivatives and batches are what their rules give now, and these rules.
+    """Return a program whose custom derivatives and batches are what their rules give now, and the rules as closed
+    jaxprs.
 
-    JAX's own rules read no state and stay as they are. So does a rule that fails here, as it will fail later.
-
-    Args:
-        closed: A closed jaxpr.
-        own: Returns a closed jaxpr that shares no NumPy array with the user.
-
-    Returns:
-        The program, and the rules as closed jaxprs, in the order of its equations.
+    JAX's own rules read no state and stay as they are. So does a rule that fails here, as it will fail later. `own`
+    returns a closed jaxpr that shares no NumPy array with the user.
     """
     if not _has_users_rule(closed):
         return closed, []

@@ -16,7 +16,7 @@ from typing import Any, overload
 import jax
 import jaxlib
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 try:
     from jax._src import config as _config  # pyright: ignore
@@ -40,11 +40,7 @@ CARRIES_SETTINGS = bool(_settings)  # whether another thread can have the settin
 if _config is not None:
 
     def shows_compiled() -> bool:
-        """Return True if a setting is on under which a compiled call differs from the same operations one by one.
-
-        `debug_nans` and `debug_infs` look at each operation's result, a transfer guard at each transfer of a Python
-        number; `disable_jit` and `as_written` ask for single operations.
-        """
+        """Return True if a setting is on under which a compiled call differs from the same operations one by one."""
         looked_at = _debug_nans.value or _debug_infs.value
         return bool(_written[0] or looked_at or _disable_jit.value or _guard.value not in _ALLOWED)
 
@@ -155,11 +151,7 @@ def measured_options() -> list[Options]:
 
 
 class LazyOptions(Sequence[Options]):
-    """Sets of options that are made at the first compile: to know the backend starts it.
-
-    Args:
-        get: Returns at least one set.
-    """
+    """Sets of options that are made at the first compile: to know the backend starts it."""
 
     def __init__(self, get: Callable[[], Sequence[Options]]) -> None:
         self._get = get

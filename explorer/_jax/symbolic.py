@@ -16,6 +16,8 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
+from explorer._jax.traces import replaced
+
 _core: Any
 try:
     from jax._src import core as _core  # pyright: ignore
@@ -79,10 +81,11 @@ def read_dimension(dimension: Any) -> Polynomial:
     """Return a dimension as a sum of terms; raise AttributeError where this JAX keeps dimensions otherwise."""
     if isinstance(dimension, int):
         return (Term(dimension, ()),)
-    return tuple(
-        Term(int(coefficient), tuple(_factor(factor, exponent) for factor, exponent in term._factors))
-        for term, coefficient in dimension._sorted_terms
-    )
+    terms: list[Term] = []
+    for term, coefficient in dimension._sorted_terms:
+        factors = (Factor(f.var, f.operation, tuple(map(read_dimension, f.operands)), int(e)) for f, e in term._factors)
+        terms.append(Term(int(coefficient), tuple(factors)))
+    return tuple(terms)
 
 
 def bounds_of(dimension: Any) -> tuple[int, int | None]:
@@ -94,7 +97,6 @@ def bounds_of(dimension: Any) -> tuple[int, int | None]:
 
 
 def is_at_least(dimension: Any, number: int) -> bool:
-    """Return True if a size is provably no smaller than a number."""
     return _is_surely(lambda: dimension >= number)
 
 
@@ -137,19 +139,12 @@ def _is_surely(test: Callable[[], Any]) -> bool:
         return False
 
 
-def _factor(factor: Any, exponent: int) -> Factor:
-    return Factor(factor.var, factor.operation, tuple(map(read_dimension, factor.operands)), int(exponent))
-
-
 def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
-    """Return a closed jaxpr with sizes for its symbolic dimensions, as if it had been traced for them.
+    """Return a closed jaxpr with sizes, or symbols of another scope, for its symbolic dimensions.
 
-    A size may be a symbolic dimension of another scope. JAX's own way, `Exported.call`, loses the source frames and the
-    derivatives, and takes no host callbacks. Evaluating the result checks every equation's shapes. Rules of custom
-    derivatives, which are Python until JAX runs them, still see the symbols: take derivatives of another trace.
-
-    Raises:
-        Exception: A part of the jaxpr has sizes in an unknown way.
+    JAX's own way, `Exported.call`, loses the source frames and the derivatives, and takes no host callbacks. Evaluating
+    the result checks every equation's shapes. Rules of custom derivatives still see the symbols: take derivatives of
+    another trace.
     """
     return Substitution(sizes).value(closed)
 
@@ -189,11 +184,9 @@ class Substitution:
     def jaxpr(self, jaxpr: Any) -> Any:
         if id(jaxpr) not in self.jaxprs:
             inputs = {kind: [self.variable(v) for v in getattr(jaxpr, kind)] for kind in ("constvars", "invars")}
-            if hasattr(jaxpr, "consts"):  # from 0.11 a jaxpr has its own, and would lose them
-                inputs["consts"] = list(jaxpr.consts)
             equations = [self.equation(e) for e in jaxpr.eqns if not self.is_size(e)]
             outputs = [self.variable(v) for v in jaxpr.outvars]
-            self.jaxprs[id(jaxpr)] = jaxpr, jaxpr.replace(**inputs, eqns=equations, outvars=outputs)
+            self.jaxprs[id(jaxpr)] = jaxpr, replaced(jaxpr, **inputs, eqns=equations, outvars=outputs)
         return self.jaxprs[id(jaxpr)][1]
 
     def is_size(self, equation: Any) -> bool:
@@ -226,12 +219,9 @@ class Substitution:
 
 
 class Undecided:
-    """A question about a symbolic dimension whose answer holds for some sizes only.
+    """A question about a symbolic dimension, such as `batch == 1`, whose answer holds for some sizes only.
 
-    Args:
-        text: The question: `batch == 1`, `batch in {…}`, `mod(batch, 2) != 0`.
-        frame: The frame of the question.
-        only_at: The symbol and its one size with another answer; None if more decides.
+    If only one size of one symbol has another answer, `only_at` has both.
     """
 
     def __init__(self, text: str, frame: FrameType, only_at: tuple[str, int] | None = None) -> None:

@@ -31,14 +31,7 @@ _COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 @dataclass(frozen=True)
 class Compiled:
-    """The result of a compilation.
-
-    Args:
-        text: The optimized HLO of all modules.
-        memory: Bytes by use, of one device.
-        cost: The compiler's estimate of the whole; or empty.
-        seconds: The time it took.
-    """
+    """The optimized HLO of all modules, bytes by use on one device, the compiler's estimates, and its seconds."""
 
     text: str
     memory: Mapping[str, int]
@@ -47,12 +40,10 @@ class Compiled:
 
 
 def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
-    """Return the devices of a topology, which need not be here.
+    """Return the devices of a topology, which need not be here; for `cpu` those of this process.
 
-    Args:
-        platform: `cuda`, `rocm`, `tpu`; for `cpu` the devices of this process are returned.
-        topology: As the platform's plugin takes it: `v5e:4x4`; of GPUs processes, hosts and devices, `1x1x8`.
-        config: A `GpuTargetConfigProto` as text; of a TPU the use of a chip's cores, empty for its default.
+    A topology is `v5e:4x4`, or of GPUs processes, hosts and devices, `1x1x8`. The `config` is a `GpuTargetConfigProto`
+    as text, or the use of a TPU chip's cores.
     """
     if platform == "cpu":
         return jax.devices()  # pyright: ignore[reportUnknownVariableType]
@@ -65,14 +56,7 @@ def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
 
 
 def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any], code: str = "") -> Compiled:
-    """Compile a StableHLO module for devices that run one program together.
-
-    Args:
-        devices: As many as the module has partitions.
-        program: MLIR bytecode.
-        options: XLA's compiler options.
-        code: A folder for the file `executable`; empty for none.
-    """
+    """Compile MLIR bytecode for devices that run one program together; write the `executable` to folder `code`."""
     client: Any = devices[0].client
     if client.platform != "tpu" or "xla_dump_to" in options:
         return _compile(client, devices, program, options, code)

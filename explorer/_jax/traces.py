@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import blake2b
 from itertools import count
@@ -36,14 +36,14 @@ except ImportError:  # pragma: no cover - is_in_jaxpr_trace then makes an array 
 # Reading a frame takes a microsecond, and a program has the same few thousand in all its equations. By the identity of
 # the code, which the entry keeps alive: to hash a code object would take as long.
 _frames: dict[tuple[int, int], tuple[Any, Frame | None]] = {}
-_MOST_FRAMES = 100_000
+_MAX_FRAMES = 100_000
 
 
 def user_stack(traceback: Any) -> tuple[Frame, ...]:
     """Return the user's frames of an equation's traceback, innermost first, without JAX's own."""
     if _is_users is None or traceback is None:
         return ()
-    if len(_frames) > _MOST_FRAMES:
+    if len(_frames) > _MAX_FRAMES:
         _frames.clear()
     codes, offsets = traceback.raw_frames()
     stack: list[Frame] = []
@@ -115,11 +115,37 @@ def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
     for key, value in params.items():
         several = isinstance(value, (tuple, list))
         items = cast(Sequence[Any], value) if several else (value,)
-        for i, item in enumerate(items):
-            inner = getattr(item, "jaxpr", item)
-            if hasattr(inner, "eqns") and hasattr(inner, "invars"):
-                inner_ones.append((f"{key}[{i}]" if several else key, inner))
+        inner_ones += [
+            (f"{key}[{i}]" if several else key, getattr(item, "jaxpr", item))
+            for i, item in enumerate(items)
+            if is_jaxpr(item)
+        ]
     return inner_ones
+
+
+def is_jaxpr(value: Any) -> bool:
+    inner = getattr(value, "jaxpr", value)
+    return hasattr(inner, "eqns") and hasattr(inner, "invars")
+
+
+def replaced(jaxpr: Any, **changes: Any) -> Any:
+    """Return an open jaxpr with these changes; from 0.11 it has its constants itself, and would lose them."""
+    return jaxpr.replace(**({"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}), **changes)
+
+
+def change_jaxprs(params: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return an equation's parameters with each jaxpr in them changed."""
+
+    def changed(value: Any) -> Any:
+        if is_jaxpr(value):
+            return change(value)
+        items = cast("Sequence[Any]", value) if isinstance(value, (tuple, list)) else ()
+        if not any(map(is_jaxpr, items)):
+            return cast("Any", value)
+        make: Any = getattr(items, "_make", type(items))  # a named tuple's own
+        return make([change(item) if is_jaxpr(item) else item for item in items])
+
+    return {name: changed(value) for name, value in params.items()}
 
 
 def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
@@ -142,7 +168,7 @@ def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
     return list(results) if equation.primitive.multiple_results else [results]
 
 
-_CALLS = 4096  # what JAX keeps of calls by default
+_CALL_CAPACITY = 4096  # what JAX keeps of calls by default
 
 try:
     # Experimental. It is part of every trace's cache key, also of inner jits, and changes nothing else.
@@ -165,7 +191,7 @@ except ImportError:  # pragma: no cover - what is traced here stays where JAX ke
     _inner_traces: Any = None
     _inner_calls: Any = None
 
-_KEPT = 512  # inner programs of such traces, some 5 kB each, that JAX may keep without use
+_MAX_KEPT = 512  # inner programs of such traces, some 5 kB each, that JAX may keep without use
 _number = count(1)
 _added = [0]
 
@@ -181,7 +207,7 @@ def _let_go() -> Generator[None]:
         yield
     finally:
         _added[0] += max(_inner_count() - before, 0)
-        if _added[0] > _KEPT:
+        if _added[0] > _MAX_KEPT:
             _added[0] = 0
             for cache in (_inner_traces, _inner_calls):
                 getattr(cache, "cache_clear", lambda: None)()
@@ -205,7 +231,7 @@ def uncached_programs() -> Generator[None]:
     mark: Any = nullcontext()
     make: Any = _cache_of_calls
     if make is not None and internals is not None:
-        mark = make(internals.cache(capacity=_CALLS))
+        mark = make(internals.cache(capacity=_CALL_CAPACITY))
     with mark, _let_go():
         yield
 
@@ -236,12 +262,11 @@ def program_lines(jaxpr: Any) -> str:
     for equation in _equations(getattr(jaxpr, "jaxpr", jaxpr)):
         stack = user_stack(getattr(equation.source_info, "traceback", None))
         lines.setdefault(stack[0].line if stack else 0, []).append(_operation(equation))
-    return "\n".join(_line(number, operations) for number, operations in sorted(lines.items()))
-
-
-def _line(number: int, operations: list[str]) -> str:
-    digest = blake2b("\n".join(operations).encode(), digest_size=4).hexdigest()
-    return " ".join([str(number), *(operation.partition("|")[0] for operation in operations[:_SHOWN]), f"#{digest}"])
+    rows: list[str] = []
+    for number, operations in sorted(lines.items()):
+        digest = blake2b("\n".join(operations).encode(), digest_size=4).hexdigest()
+        rows.append(" ".join([str(number), *(each.partition("|")[0] for each in operations[:_SHOWN]), f"#{digest}"]))
+    return "\n".join(rows)
 
 
 def _operation(equation: Any) -> str:
@@ -259,12 +284,8 @@ def _type(aval: Any) -> str:
 def _equations(jaxpr: Any) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
-        for value in equation.params.values():
-            several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else (value,))
-            for each in several:
-                inner = getattr(each, "jaxpr", each)
-                if hasattr(inner, "eqns"):
-                    yield from _equations(inner)
+        for _, inner in inner_jaxprs(equation.params):
+            yield from _equations(inner)
 
 
 _lowering: Any  # the functions by which lowering finds a program's devices; not public

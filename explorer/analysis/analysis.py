@@ -15,8 +15,8 @@ from explorer.analysis.cost.loops import count_limits, is_one_iteration, unknown
 from explorer.analysis.fates.fates import all_fates
 from explorer.analysis.links import link_stages
 from explorer.analysis.memory.live_memory import live_memory
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.fates import Fates
 from explorer.model.graph import Ints
 from explorer.model.line_table import CountLimits, LineTable
@@ -103,19 +103,3 @@ class Analysis:
     def live_memory(self) -> LiveMemory:
         """Buffers alive at each step. NotRecordedError where the text has no schedule that can be followed."""
         return live_memory(self.capture)
-
-
-def links(capture: Capture) -> Links:
-    return analyze(capture).links
-
-
-def fates(capture: Capture) -> Mapping[str, Fates]:
-    return analyze(capture).of_fates
-
-
-def lines(capture: Capture) -> LineTable:
-    return analyze(capture).lines
-
-
-def memory(capture: Capture) -> LiveMemory:
-    return analyze(capture).live_memory

@@ -162,7 +162,7 @@ class Compiler:
 
     Example:
         >>> import explorer as ex
-        >>> ex.Compiler(lambda x: x * 2).compile(ex.InputInfo((2,), "float32"))
+        >>> ex.compat.tripy.Compiler(lambda x: x * 2).compile(ex.InputInfo((2,), "float32"))
         Executable(<lambda>(x: f32[2]) → f32[2])
     """
 

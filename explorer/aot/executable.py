@@ -22,13 +22,12 @@ from explorer.aot.padding.report import checked_sizes, compile_ahead, dynamic_re
 from explorer.aot.saving import load, save
 from explorer.aot.surface import CompiledSurface
 from explorer.aot.symbols import check_devices
-from explorer.capture.donated import explain_donated, guarded
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
-from explorer.capture.trace_errors import explain_trace_error
+from explorer.capture.trace_errors import explain_donated, explain_trace_error, guarded
 from explorer.errors import ArchiveError, InputError, TransformationError
-from explorer.model.attached import Displayable
 from explorer.model.capture import Capture
+from explorer.model.declared import Displayable
 from explorer.model.results.dynamic_report import DynamicReport, Specialization
 
 

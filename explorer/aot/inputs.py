@@ -29,7 +29,7 @@ class Bounds(NamedTuple):
         >>> batch = explorer.NamedDimension("batch", 1, 8, 64)
         >>> explorer.InputInfo((batch, 3), "float32").shape_bounds
         ShapeBounds(min=(1, 3), opt=(8, 3), max=(64, 3))
-        >>> explorer.Bounds(1, 8, 64).max
+        >>> explorer.types.Bounds(1, 8, 64).max
         64
     """
 
@@ -333,7 +333,7 @@ class DimensionInputInfo:
 
     Example:
         >>> import explorer
-        >>> explorer.DimensionInputInfo((1, 8, 64))
+        >>> explorer.compat.tripy.DimensionInputInfo((1, 8, 64))
         DimensionInputInfo((1, 8, 64))
     """
 
@@ -377,7 +377,7 @@ class OutputInfo:
 
     Example:
         >>> import explorer, numpy as np
-        >>> explorer.OutputInfo(("batch", 8), np.dtype("float32"))
+        >>> explorer.types.OutputInfo(("batch", 8), np.dtype("float32"))
         OutputInfo((batch, 8), float32)
     """
 

@@ -24,8 +24,8 @@ _SECONDS, _MEMORY = 180.0, 8.0
 def add_mcp(verbs: Any) -> None:
     about = (
         "Serve coding assistants over the Model Context Protocol, on standard input and output: explore, lint, "
-        "recompiles, profile, diff, targets, check. What is named here may run, and nothing else; each answer in a "
-        "process of its own, with limits on time and memory, and on Linux without a network."
+        "recompiles, profile, diff, targets, check. Only code named here may run; each answer runs in a process of its "
+        "own, with limits on time and memory, and on Linux without a network."
     )
     verb = verbs.add_parser("mcp", help="serve coding assistants", description=about)
     verb.add_argument(
@@ -52,7 +52,7 @@ def _mcp(given: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     tools = Tools(named, folder, Limits(given.seconds, int(given.memory * 1e9)))
     instructions = (
-        f"What a compiler makes of JAX functions, and why. Code that may run: {named.text}. Answers are sentences, and "
+        f"Explains how XLA compiles JAX functions. Code that may run: {named.text}. Answers are sentences, and "
         "the paths of a page for the user's browser and of the whole report as JSON."
     )
     server = MCPServer("explorer", version=ex.__version__, instructions=instructions, log_level="ERROR")

@@ -44,7 +44,7 @@ class Tools:
         return (self.explore, self.lint, self.recompiles, self.profile, self.diff, self.targets, self.check)
 
     async def explore(self, function: Function, arguments: Arguments | None = None, target: str = "") -> str:
-        """Compile a function and say what the compiler made of it: kernels, bytes, memory, by source line.
+        """Compile a function, and return its kernels, bytes and memory by source line.
 
         Nothing runs but the function's Python, once, to be traced. `target` compiles for hardware that needn't be here:
         h100, v5e:4x4; see `targets`. The page is for the user's browser; the capture can be given to `diff`.
@@ -55,21 +55,21 @@ class Tools:
         return await self._answer(place, "explore", *self.named.call(function, arguments or ()), *hardware, files=files)
 
     async def lint(self, function: Function, arguments: Arguments | None = None) -> str:
-        """Find what may go wrong with a function under JAX, each with its line, what was seen and the cure.
+        """Find pitfalls of a function under JAX, each with its line, the evidence and a fix.
 
         Nothing runs but its Python, once, to be traced.
         """
         return await self._answer(self._place("lint", function), "lint", *self.named.call(function, arguments or ()))
 
     async def recompiles(self, script: Annotated[str, "As the command line named it"]) -> str:
-        """Run a script and say what it compiled, why again, what that cost, and what would stop it."""
+        """Run a script, and return its compiles, the reasons for recompiles, their cost, and fixes."""
         place, page = self._place("recompiles", script), ["--html"]
         command = self.named.script(script)
         files = [place.with_suffix(".html")]
         return await self._answer(place, "recompiles", *page, str(files[0]), *command, written=files)
 
     async def profile(self, function: Function, arguments: Arguments | None = None) -> str:
-        """Run a function some times and say which source lines its time goes to, measured by XLA's own profiler."""
+        """Run a function several times, and return its time by source line, measured by XLA's own profiler."""
         place = self._place("profile", function)
         files = [place.with_suffix(".html")]
         return await self._answer(place, "profile", *self.named.call(function, arguments or ()), files=files)
@@ -77,7 +77,7 @@ class Tools:
     async def diff(
         self,
         a: Annotated[str, "A named function, or the path of a capture that `explore` wrote"],
-        b: Annotated[str, "The same, of what is compared with it"],
+        b: Annotated[str, "The function or capture to compare it with"],
         arguments: Arguments | None = None,
     ) -> str:
         """Compare two functions, or a capture from before an edit with the function as it is now."""
@@ -90,7 +90,7 @@ class Tools:
         return await self._answer(self._place("targets", ""), "targets")
 
     async def check(self) -> str:
-        """Hold the functions of the named golden files against what was recorded of them: what grew, on which line."""
+        """Compare the functions of the named golden files with their records, and return each growth with its line."""
         if not self.named.goldens:
             raise OptionError("no golden file was named.\n  Hint: `python -m explorer mcp step.golden`.")
         return await self._answer(self._place("check", ""), "check", *self.named.goldens)

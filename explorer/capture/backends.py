@@ -22,13 +22,9 @@ from explorer.model.target import Target
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """The result of a compilation.
+    """The result of a compilation: a function that returns the optimized HLO, estimates, and bytes by use.
 
-    Args:
-        text: Returns the optimized HLO.
-        cost: The compiler's estimate of the whole program, or empty.
-        memory: Bytes by use; empty where unknown.
-        compiled: The `jax.stages.Compiled`; None where there is no device to load it.
+    Estimates and bytes may be empty. `compiled` is missing without a device to load it.
     """
 
     text: Callable[[], str]
@@ -38,47 +34,31 @@ class CompiledProgram:
 
 
 def environment() -> dict[str, str]:
-    """Return the JAX version, the backend and the first device of this process."""
     return {"jax": jax.__version__, "backend": jax.default_backend(), "device": jax.devices()[0].device_kind}
 
 
 class Backend(Protocol):
-    """Protocol of lowering and compiling."""
+    """Lowering and compiling of a program.
+
+    `light_options` save time after the passes, which stay the same. `write_code` compiles once more, with everything
+    below HLO written to a folder.
+    """
 
     @property
-    def is_here(self) -> bool:
-        """True if JAX compiles in this process."""
-        ...
-
+    def is_here(self) -> bool: ...
     @property
-    def light_options(self) -> Mapping[str, Any]:
-        """Options that save time after the passes, which stay the same."""
-        ...
-
-    def lower(self, traced: Any) -> Any:
-        """Return the `jax.stages.Lowered` of a `jax.stages.Traced`."""
-        ...
-
+    def light_options(self) -> Mapping[str, Any]: ...
+    @property
+    def gpu_limits(self) -> GpuLimits | None: ...
+    def lower(self, traced: Any) -> Any: ...
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram: ...
-
-    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """Compile a lowered program once more, with everything below HLO written to a folder."""
-        ...
-
-    @property
-    def gpu_limits(self) -> GpuLimits | None:
-        """The limits of a multiprocessor of a GPU; None where unknown."""
-        ...
-
-    def environment(self) -> dict[str, str]:
-        """Return the capture's environment: versions, device, target."""
-        ...
+    def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram: ...
+    def environment(self) -> dict[str, str]: ...
 
 
 class HereBackend:
-    """JAX, for the devices of this process."""
-
     is_here = True
+    gpu_limits = None  # a device that is here doesn't say which of the published GPUs it is
 
     @property
     def light_options(self) -> Mapping[str, Any]:
@@ -98,32 +78,22 @@ class HereBackend:
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
         return self.compile(lowered, {**(options or {}), **_code_options(jax.default_backend(), folder)})
 
-    @property
-    def gpu_limits(self) -> GpuLimits | None:
-        """None: a device that is here doesn't say which of the published GPUs it is."""
-        return None
-
     def environment(self) -> dict[str, str]:
         return environment()
 
 
 class TargetBackend:
-    """The compiler of hardware that isn't here, in a subprocess.
-
-    Args:
-        target: The hardware to compile for.
-    """
-
-    light_options: Mapping[str, Any] = {}
+    """The compiler of hardware that isn't here, in a subprocess."""
 
     is_here = False
+    light_options: Mapping[str, Any] = {}
 
     def __init__(self, target: Target) -> None:
         """Raise MissingCompilerError, before the trace, where the compiler is not installed."""
         path_of(compiler_of(target.platform))
         if lacks := lacking_feature(target.device):
             raise MissingCompilerError(
-                f"{target} needs {lacks}.\n  Hint: explorer.targets() has what can be compiled for."
+                f"{target} needs {lacks}.\n  Hint: explorer.targets() lists the hardware to compile for."
             )
         self.target = target
         start(target)  # the subprocess starts while the function is traced and lowered
@@ -133,18 +103,11 @@ class TargetBackend:
         return traced.lower(lowering_platforms=(self.target.platform,))
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None) -> CompiledProgram:
-        """Compile with the target's compiler.
-
-        Raises:
-            UnknownTargetError: The program is for more devices than the target has.
-            MissingCompilerError: The compiler is not installed.
-            TargetCompileError: The compiler refused the program.
-        """
+        """Compile with the target's compiler, which may be missing or refuse the program."""
         __tracebackhide__ = True
         return self._compile(lowered, options or {})
 
     def write_code(self, lowered: Any, options: Mapping[str, Any] | None, folder: Path) -> CompiledProgram:
-        """Compile once more; raise as `compile`."""
         __tracebackhide__ = True
         return self._compile(lowered, {**(options or {}), **_code_options(self.target.platform, folder)}, folder)
 
@@ -157,9 +120,11 @@ class TargetBackend:
         module = lowered.compiler_ir("stablehlo").operation
         count = int(module.attributes["mhlo.num_partitions"].value)
         if count > self.target.count:
+            key = self.target.device.key
+            is_tpu = self.target.platform == "tpu"
+            larger = f"a topology of {count} chips or more, as '{key}:…'." if is_tpu else f"'{count}x{key}'."
             raise UnknownTargetError(
-                f"the program is one for {count} devices, and {self.target} is {self.target.count}.\n"
-                f"  Hint: {_larger(self.target, count)}"
+                f"the program needs {count} devices, and {self.target} has {self.target.count}.\n  Hint: {larger}"
             )
         written = BytesIO()
         module.write_bytecode(written)
@@ -185,12 +150,7 @@ class TargetBackend:
 
 
 def backend_of(target: str | Target | None) -> Backend:
-    """Return the backend of a target; JAX for the devices here if None.
-
-    Raises:
-        UnknownTargetError: `target` names no known hardware.
-        MissingCompilerError: Its compiler is not installed.
-    """
+    """Return a target's backend, JAX for the devices here if None; raise UnknownTargetError, MissingCompilerError."""
     return HereBackend() if target is None else TargetBackend(parse_target(target))
 
 
@@ -207,14 +167,7 @@ def _code_options(platform: str, folder: Path) -> dict[str, Any]:
     return {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": emitters}
 
 
-def _larger(target: Target, count: int) -> str:
-    if target.platform == "tpu":
-        return f"a topology of {count} chips or more, as '{target.device.key}:…'."
-    return f"'{count}x{target.device.key}'."
-
-
 def _cost(compiled: Any) -> dict[str, float]:
-    """Return XLA's estimate of the whole program; empty where the backend gives no estimate."""
     try:
         analysis: dict[str, Any] = compiled.cost_analysis() or {}
     except Exception:  # a backend without it raises any error
@@ -224,7 +177,6 @@ def _cost(compiled: Any) -> dict[str, float]:
 
 
 def _memory(compiled: Any) -> dict[str, int]:
-    """Return bytes by use; empty where the backend gives no estimate."""
     try:
         stats = compiled.memory_analysis()
     except Exception:  # as above

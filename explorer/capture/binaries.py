@@ -15,7 +15,6 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 MAGIC = b"\x7fELF"
@@ -26,8 +25,6 @@ _FUNCTION = 2  # of st_info
 
 @dataclass(frozen=True)
 class Section:
-    """One section: name, type, content, and the two fields that refer to other sections."""
-
     name: str
     kind: int
     data: bytes
@@ -37,8 +34,6 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """One symbol: name, index of its section, and its place there."""
-
     name: str
     is_function: bool
     section: int
@@ -112,14 +107,10 @@ _ARM_STORE = re.compile(r".*\[(?:sp|x29)\b")
 
 @dataclass(frozen=True)
 class Assembly:
-    """The code of one function.
+    """The code of one function: its instructions as text, its widest vectors, its stack frame, and its callees.
 
-    Args:
-        text: Its instructions, a line each, with the names of referenced symbols.
-        vector_bits: The width of the widest vectors that it computes with; 0 for none.
-        spills: 0 if it stores nothing in its own frame. None if it does: registers, or local arrays.
-        stack: Bytes of its frame; None where no single instruction says it.
-        calls: The functions that it calls.
+    `spills` is 0 if nothing is stored in the function's own frame, else unknown: registers, or local arrays. `stack` is
+    unknown where no single instruction reserves the frame.
     """
 
     text: str
@@ -129,18 +120,8 @@ class Assembly:
     calls: tuple[str, ...]
 
 
-def can_disassemble() -> bool:
-    """Return True if capstone is installed."""
-    return find_spec("capstone") is not None
-
-
 def functions(data: bytes) -> Iterator[tuple[str, Assembly]]:
-    """Yield name and code of each function of an object file; nothing for an unknown machine.
-
-    Raises:
-        ElfError: It is an ELF file that can't be read.
-        ImportError: capstone is not installed.
-    """
+    """Yield name and code of each function of an object file; nothing for an unknown machine."""
     machine = machine_of(data)
     if machine not in _READERS:
         return
@@ -271,7 +252,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, int, int]]:
 _SIGNATURE = bytes.fromhex("83af70d10d884a3f")  # of a file's first block
 _BLOCK, _BLOCK_HEAD, _CHUNK_HEAD = 1 << 16, 24, 40
 _SIMPLE, _SNAPPY = ord("r"), ord("s")
-_MOST = 1 << 30  # bytes
+_MAX_BYTES = 1 << 30  # bytes
 
 
 def records(data: bytes) -> bytes:
@@ -310,7 +291,7 @@ def _simple(chunk: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     length, at = _varint(data, 0)
-    if length > _MOST:
+    if length > _MAX_BYTES:
         raise ValueError("too large")
     out = bytearray()
     while at < len(data):

@@ -10,9 +10,6 @@ a call, and options of their own:
   `AmbiguousOptionWarning` says how to pass the option.
 - `Call(f, x, seconds=3)` is a call on its own, as `functools.partial` is, and never ambiguous. Every verb takes one in
   place of a function with arguments: `explorer.time(Call(f, x, seconds=3), seconds=1)`.
-
-Rejected: options under other names (`timeit`'s `number=`) only make the clash rarer; a prefix, or one `options=`, makes
-every simple call longer; and options first fails where the user has written nothing but a call.
 """
 
 from __future__ import annotations
@@ -54,7 +51,6 @@ class Call:
 
     @classmethod
     def of(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Return `function` if it is a `Call`, else a `Call` of it."""
         return function if isinstance(function, Call) else cls(function, *args, **kwargs)
 
     def __repr__(self) -> str:
@@ -67,13 +63,8 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function whose first parameter is the user's function, followed by its `*args` and `**kwargs`.
 
     No watch records what the verb traces, compiles and runs. `explorer.session()` lists its result as long as it lives.
-
     The keyword-only parameters of `verb` are its options. If an argument has the name of an option, `verb` gets a
     `Call` in place of the function and its arguments, so it begins with `call = Call.of(function, args, kwargs)`.
-
-    Raises:
-        ArgumentsError: A `Call` comes with further arguments.
-        OptionError: A keyword that is the function's leaves the verb without an option that it needs.
     """
     parameters = inspect.signature(verb).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
@@ -103,18 +94,15 @@ def _route(
     if not own:
         return args, kwargs
     needed = [key for key in own if options[key] is inspect.Parameter.empty]
-    text, hint = _clash_text(verb, min(needed or own))
+    name = min(needed or own)
+    text = f"`{name}` goes to the function, which has a parameter of that name, and not to {verb} as an option"
+    hint = f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
     if needed:
-        raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
+        raise OptionError(f"{text}, but {verb} needs that option.\n  Hint: with both, {hint}.")
     warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 3)
     mine = {key: kwargs[key] for key in clashing - own}
     theirs = {key: value for key, value in kwargs.items() if key not in mine}
     return (Call(args[0], *args[1:], **theirs),), mine
-
-
-def _clash_text(verb: str, name: str) -> tuple[str, str]:
-    text = f"`{name}` is given to the function, which has a parameter of that name, and is no option of {verb}"
-    return text, f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
 
 
 def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
@@ -122,8 +110,8 @@ def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
     if count or names:
         more = ", ".join([*([f"{count} by position"] if count else []), *sorted(names)])
         raise ArgumentsError(
-            f"{verb} got a Call, which has all arguments of its function, and more of them: {more}.\n"
-            f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} behind it."
+            f"{verb} got a Call, which has all arguments of its function, and further arguments: {more}.\n"
+            f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} after it."
         )
 
 

@@ -27,7 +27,6 @@ def add_target(verb: Any) -> None:
 
 
 def add_arguments(verb: Any) -> None:
-    """Add `--arg`."""
     verb.add_argument(
         "--arg",
         metavar="[NAME=]VALUE",
@@ -67,7 +66,7 @@ def _from_path(name: str) -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise OptionError(f"there is no file {str(path)!r}.")
+        raise OptionError(f"file {str(path)!r} doesn't exist.")
     sys.path.insert(0, str(path.resolve().parent))  # as where `python file.py` looks for what it imports
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
@@ -164,16 +163,7 @@ def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]
 def annotated_arguments(
     function: Callable[..., Any], given: int, named: Container[str]
 ) -> Iterator[tuple[str | None, Any]]:
-    """Yield the missing arguments as the function's annotations describe them, by name; None for by position.
-
-    Args:
-        function: The annotated function.
-        given: The number of arguments given by position.
-        named: The names of the arguments given by name.
-
-    Raises:
-        OptionError: An argument has neither a default nor an annotation with shape and dtype.
-    """
+    """Yield the missing arguments as annotations describe them, by name (None for by position); raise OptionError."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -186,8 +176,8 @@ def annotated_arguments(
             yield None if parameter.kind is parameter.POSITIONAL_ONLY else parameter.name, value
         elif parameter.default is parameter.empty:
             raise OptionError(
-                f"the argument `{parameter.name}` of {getattr(function, '__name__', function)} is not given, and no "
-                f"annotation says what it is.\n  Hint: --arg '{parameter.name}=f32[8,128]', or "
+                f"the argument `{parameter.name}` of {getattr(function, '__name__', function)} is missing, and no "
+                f"annotation describes it.\n  Hint: --arg '{parameter.name}=f32[8,128]', or "
                 f"--arg '{parameter.name}=jnp.ones(3)'; or annotate it: {parameter.name}: \"f32[8,128]\""
             )
 

@@ -35,8 +35,8 @@ def add_open(verbs: Any) -> None:
 
 def add_explore(verbs: Any) -> None:
     about = (
-        "Trace, lower and compile a function once, run nothing, and show what became of it: its kernels, linked to its "
-        "lines. With --target, for hardware that needn't be here."
+        "Trace, lower and compile a function once, without running it, and show its kernels, linked to its lines. "
+        "With --target, for hardware that needn't be here."
     )
     verb = verbs.add_parser("explore", help="show what the compiler makes of a function", description=about)
     add_target(verb)
@@ -48,7 +48,7 @@ def add_explore(verbs: Any) -> None:
 
 
 def add_diff(verbs: Any) -> None:
-    about = "Show what the compiler made of one function, or saved capture, and not of the other."
+    about = "Compare the compiled programs of two functions, or of saved captures."
     verb = verbs.add_parser("diff", help="compare two functions, or saved captures", description=about)
     for name in ("a", "b"):
         verb.add_argument(name, metavar=name.upper(), help="a saved capture, or MODULE:FUNCTION, as for `explore`")
@@ -61,7 +61,7 @@ def add_diff(verbs: Any) -> None:
 def _explore(given: argparse.Namespace) -> int:
     try:
         capture = _explored(given.target, given.arg, given.hardware)
-    except ex.ExploreError as error:
+    except ex.errors.ExploreError as error:
         _keep(given.output, error.capture)
         raise
     if given.passes:
@@ -86,7 +86,9 @@ def _diff(given: argparse.Namespace) -> int:
 
 
 def _add_output(verb: Any) -> None:
-    add_output(verb, f"write it there instead, as its ending says: {', '.join(_WRITERS)}", _WRITERS, several=True)
+    add_output(
+        verb, f"write to this file instead, in the format of its ending: {', '.join(_WRITERS)}", _WRITERS, several=True
+    )
 
 
 def _show(given: argparse.Namespace, capture: ex.Capture) -> int:

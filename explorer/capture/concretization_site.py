@@ -29,13 +29,13 @@ _CONCRETE = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
 )
-_WIDEST = 60  # characters of an expression
+_MAX_CHARACTERS = 60  # characters of an expression
 
 # Hints; {0} is the traced value.
 _ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one, jax.numpy computes with it"
 _PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
 _CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
-_KEEP = "keeps it an array, which computes as a number does;\n" + _PRINT
+_KEEP = "keeps it an array, which works like a number;\n" + _PRINT
 _CHECKIFY = "where it is called as error, y = jax.jit(jax.experimental.checkify.checkify(f))(x), then error.throw()"
 _FIXED = "shapes, sizes and axes can't depend on values; jnp.where(mask, a, b) computes with a part"
 _BUILTINS = {
@@ -51,7 +51,7 @@ _WHILE = "jax.lax.while_loop(condition, body, state) loops in the compiled progr
 
 
 def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
-    """Return True for an error about the missing value of a traced array; `steps` are the user's lines on its way."""
+    """Return True for an error about the missing value of a traced array; `steps` are the user's lines on its path."""
     # For `array[0] = traced` NumPy raises its own error; the cause is JAX's.
     is_stored = type(error) is ValueError and isinstance(error.__cause__, _CONCRETE) and str(error).startswith(_STORED)
     if isinstance(error, _CONCRETE) or is_stored or not steps:
@@ -62,15 +62,10 @@ def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
 
 @dataclass(frozen=True)
 class ConcretizationSite:
-    """The expression that needs a concrete value.
+    """The expression that needs a concrete value, with the traced value in it and the hint what to write.
 
-    Args:
-        hint: The code to write instead.
-        text: The expression.
-        value: The traced array in it.
-        type: Its type, where JAX's message doesn't have it.
-        span: The piece to underline, where it is not Python's own.
-        bound: The traced names in it, and the lines that bound them (see `bound_at`).
+    `type` is set where JAX's message lacks it, `span` where Python's own is wrong. `bound` has the lines that bound the
+    traced names (see `bound_at`).
     """
 
     hint: str = _ANY
@@ -83,10 +78,10 @@ class ConcretizationSite:
 
 def find_site(error: BaseException, step: Step) -> ConcretizationSite:
     """Find the expression in the user's innermost line that needs a concrete value."""
-    way = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
-    if len(way) < 2 or not isinstance(way[-1], ast.expr):
+    path = _narrow(syntax_at(step.file, step.span), isinstance(error, jax.errors.NonConcreteBooleanIndexError))
+    if len(path) < 2 or not isinstance(path[-1], ast.expr):
         return ConcretizationSite()
-    text, values, hint = _request(error, way, step)
+    text, values, hint = _request(error, path, step)
     names = [name.id for value in values for name in step.traced_names(value)]
     only = values[0] if len(values) == 1 else None
     value = step.value_of(only.id) if isinstance(only, ast.Name) else None
@@ -95,50 +90,47 @@ def find_site(error: BaseException, step: Step) -> ConcretizationSite:
         _short(text),
         _short(ast.unparse(only)) if only is not None else "",
         type_of(value) if isinstance(value, jax.core.Tracer) else "",
-        Span.of(way[-1]),
-        {name: bound_at(way, name) for name in names},
+        Span.of(path[-1]),
+        {name: bound_at(path, name) for name in names},
     )
 
 
-def _narrow(way: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
+def _narrow(path: Sequence[ast.AST], is_mask: bool) -> Sequence[ast.AST]:
     """Return the path to the expression that raised; some Pythons report one around or inside it."""
-    if not way:
-        return way
-    last = way[-1]
+    if not path:
+        return path
+    last = path[-1]
     if isinstance(last, (ast.Constant, ast.FormattedValue)):  # of a string: 3.11 gives the whole for each part
-        string = next((i for i, node in enumerate(way) if isinstance(node, ast.JoinedStr)), len(way))
-        return way[: string + 1]
+        string = next((i for i, node in enumerate(path) if isinstance(node, ast.JoinedStr)), len(path))
+        return path[: string + 1]
     if isinstance(last, ast.Assert):
-        return [*way, last.test]  # 3.11
+        return [*path, last.test]  # 3.11
     if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)):  # from 3.12, whatever in it raised
-        masked = [part for part in ast.walk(last) if is_mask and _may_be_masked(part)]
+        subscripts = [part for part in ast.walk(last) if isinstance(part, ast.Subscript)]
+        masked = [part for part in subscripts if not isinstance(part.slice, (ast.Constant, ast.Slice))]
         within = masked if is_mask else last.generators[0].ifs
-        return [*way, within[0]] if len(within) == 1 else way
-    return way
+        return [*path, within[0]] if len(within) == 1 else path
+    return path
 
 
-def _may_be_masked(node: ast.AST) -> bool:
-    return isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Slice))
-
-
-def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
+def _request(error: BaseException, path: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
     """Return the text of the expression, the traced values in it, and the hint."""
-    node = cast(ast.expr, way[-1])
+    node = cast(ast.expr, path[-1])
     if isinstance(error, jax.errors.TracerBoolConversionError) and not _gives_bool(node, step):
-        condition = _condition(way)
+        condition = _condition(path)
         if condition:
             return condition
-    masked = mask_hint(way, step) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
+    masked = mask_hint(path, step) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
     if masked:
         return ast.unparse(node), *masked
-    if (stored := _store(way)) is not None:
+    if (stored := _store(path)) is not None:
         return stored
     return ast.unparse(node), *(_call(error, node, step) if isinstance(node, ast.Call) else _operator(node, step))
 
 
-def _store(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
+def _store(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
     """Return statement, value and hint where an item of a NumPy array is assigned a traced value."""
-    match way[-2:]:
+    match path[-2:]:
         case [ast.Assign() | ast.AugAssign() as statement, ast.Subscript(value=array, ctx=ast.Store()) as target]:
             change = statement.value
             if isinstance(statement, ast.AugAssign):
@@ -175,12 +167,12 @@ def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
             return [], _ANY
 
 
-def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
+def _condition(path: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
     """Return text, values and hint of a test: `if`, `while`, `assert`, `and`, `or`, `not`, chained comparisons."""
-    at = len(way) - 1
-    while isinstance(way[at - 1], (ast.BoolOp, ast.UnaryOp)):
+    at = len(path) - 1
+    while isinstance(path[at - 1], (ast.BoolOp, ast.UnaryOp)):
         at -= 1
-    owner, whole, node = way[at - 1], cast(ast.expr, way[at]), cast(ast.expr, way[-1])
+    owner, whole, node = path[at - 1], cast(ast.expr, path[at]), cast(ast.expr, path[-1])
     values = [] if isinstance(node, ast.BoolOp) else [node.operand if isinstance(node, ast.UnaryOp) else node]
     text, arrays = ast.unparse(whole), as_arrays(whole)
     match owner:
@@ -230,7 +222,6 @@ def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[as
 
 
 def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
-    """Return the hint for a call of a builtin; empty for an unknown one."""
     if name == "range":
         return _range(node)
     if name in _REDUCING:
@@ -263,7 +254,7 @@ def _reduced(name: str, node: ast.Call) -> str:
         case _:
             values = "x"
     if node.keywords:
-        return f"jax.numpy, by what {name} is told with {', '.join(str(one.arg) for one in node.keywords)}="
+        return f"jax.numpy, by the rule that {name} gets as {', '.join(str(one.arg) for one in node.keywords)}="
     return f"{_REDUCING[name]}({values})"
 
 
@@ -300,7 +291,7 @@ def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…"
 
 
 def is_count(value: Any) -> bool:
@@ -332,9 +323,9 @@ _UPDATES = {
 }
 
 
-def mask_hint(way: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], str] | None:
+def mask_hint(path: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], str] | None:
     """Return the mask of `x[mask]`, `x.at[mask].get()` or `x.at[mask].set(v)`, and the code to write instead."""
-    match way[-1]:
+    match path[-1]:
         case (
             ast.Call(
                 func=ast.Attribute(
@@ -343,13 +334,13 @@ def mask_hint(way: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], s
             ) as node
         ):
             if method == "get":
-                return [mask], _selected(array, mask, way[:-1], node, step)
+                return [mask], _selected(array, mask, path[:-1], node, step)
             new = node.args[0] if node.args else ast.Constant(0)
             written = ast.unparse(new) if method in ("set", "min", "max") else _operand(new)
             update = _UPDATES.get(method, "{new}").format(new=written, old=_operand(array))
             return [mask], f"jnp.where({_mask(mask, array, step)}, {update}, {ast.unparse(array)})"
         case ast.Subscript(value=array, slice=mask) as node:
-            return [mask], _selected(array, mask, way[:-1], node, step)
+            return [mask], _selected(array, mask, path[:-1], node, step)
         case _:
             return None
 
@@ -428,9 +419,9 @@ def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:
     if any(callable(value) and not _is_array(value) for value in values):
         number = i if keys is None else f"jnp.argmax(jnp.asarray(list({x})) == {i})"
         branches = x if keys is None else f"list({x}.values())"
-        return f"jax.lax.switch({number}, {branches}, x) calls one of them, with its arguments in the place of x"
+        return f"jax.lax.switch({number}, {branches}, x) calls one of them, with its arguments in place of x"
     if not values or not all(map(_is_array, values)) or len({np.shape(value) for value in values}) > 1:
-        return f"arrays of one shape in the place of {x}: others can't be chosen by a value"
+        return f"arrays of one shape in {x}: a value can't choose between other objects"
     if keys is None:
         return f"jnp.asarray({x})[{i}]"
     if not all(type(key) in (int, float, bool) for key in keys):

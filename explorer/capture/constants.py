@@ -12,7 +12,7 @@ import jax
 from explorer._jax import foreign_tracers
 from explorer.model.stage import Constant
 
-_DEEPEST = 8  # attributes of attributes
+_MAX_DEPTH = 8  # attributes of attributes
 
 
 def name_constants(
@@ -20,8 +20,8 @@ def name_constants(
 ) -> tuple[Constant, ...]:
     """Return the constants of a closed jaxpr, largest first.
 
-    A constant that the function reaches by a global, a closure cell, an attribute of its object or an argument
-    (`given`) has that path as its name (`weights`, `self.proj.w['a']`); the others are `constant 0`, `constant 1`, ….
+    The name is the path by which the function reaches the constant: a global, a closure cell, an attribute of its
+    object or an argument (`weights`, `self.proj.w['a']`); else `constant 0`, `constant 1`, ….
     """
     named: dict[int, str] = {}
     for name, value in _reachable(function, given or {}) if jaxpr.consts else ():
@@ -64,11 +64,10 @@ def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterat
     roots |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
     seen: set[int] = set()
     for root, value in roots.items():
-        yield from _inside(root, value, _DEEPEST, seen)
+        yield from _inside(root, value, _MAX_DEPTH, seen)
 
 
 def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, and of the objects in it."""
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
     for path, leaf in leaves:
         name = root + jax.tree_util.keystr(path)

@@ -54,13 +54,7 @@ def without_numbers(text: str) -> str:
 
 
 def names_without_numbers(names: Iterable[str], taken: Set[str], *, known: Mapping[str, str]) -> dict[str, str]:
-    """Return new names for the instructions and computations whose names have a number.
-
-    Args:
-        names: All names.
-        taken: Names that the program has already.
-        known: New names that were given before; they are kept.
-    """
+    """Return new names, besides those `known`, for instructions and computations whose names have a number."""
     renamed, taken = {**known}, {*taken, *known.values()}
     for name in names:
         if name in renamed or _IN_NAME.search(name) is None:
@@ -110,12 +104,7 @@ _NONE = Equations((), True)
 
 
 class EquationPaths:
-    """The equations of a jaxpr by their paths.
-
-    Args:
-        paths: The path of each row of the jaxpr's graph; empty for a row without a number.
-        arguments: The rows of the program's arguments by the user's names: `params['w']`.
-    """
+    """The equations of a jaxpr by their paths, and the rows of its arguments by the user's names: `params['w']`."""
 
     def __init__(self, paths: Sequence[tuple[int, ...]], arguments: Mapping[str, int]) -> None:
         self._paths = paths
@@ -131,12 +120,7 @@ class EquationPaths:
         self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
-        """Return the equations that an `op_name` names.
-
-        Args:
-            op_name: Of an instruction; merged ones are separated by semicolons.
-            callers: The equations of all callers of its computation, where it is a part of each of them.
-        """
+        """Return the equations of an `op_name`; `callers` are those of all callers of its computation."""
         if op_name in self._resolved:
             return self._resolved[op_name]
         rows: set[int] = set()
@@ -237,7 +221,6 @@ def _together(several: Sequence[Equations]) -> Equations:
 
 
 def _callers_by_group(graph: Graph) -> list[list[int]]:
-    """Return the nodes that call each computation: a reducer or a StableHLO function may have several."""
     callers: list[set[int]] = [{group.caller} - {-1} for group in graph.groups]
     for call in graph.calls:
         callers[call.group].add(call.node)
@@ -245,7 +228,6 @@ def _callers_by_group(graph: Graph) -> list[list[int]]:
 
 
 def _members(graph: Graph) -> list[list[int]]:
-    """Return the nodes of each group, and last those of no group."""
     members: list[list[int]] = [[] for _ in range(len(graph.groups) + 1)]
     for node, group in enumerate(graph.group.tolist()):
         members[group].append(node)

@@ -32,7 +32,7 @@ from explorer.model.capture import Capture
 from explorer.model.findings import Findings
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
-from explorer.view.progress_bar import StepCallback, step_progress
+from explorer.view.progress_bar import step_progress
 
 _UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
 _UNNUMBERED = "links are inferred from names and places: the equations of this JAX can't be numbered"
@@ -117,8 +117,6 @@ Meanwhile = Callable[[Capture], object]
 
 @runtime_checkable
 class Explored(Protocol):
-    """An object that was compiled already and kept its capture, such as an `Executable`."""
-
     def explore(self) -> Capture: ...
 
 
@@ -139,11 +137,10 @@ class HoldsState:
 
 
 class Trace(NamedTuple):
-    """A traced function.
+    """A traced function: the `jax.stages.Traced` that the user's own call finds in JAX's cache, and the one that is
+    shown.
 
-    Attributes:
-        plain: The `jax.stages.Traced` that the user's own call finds in JAX's cache.
-        shown: The same with the user's names of its arguments, where a wrapper gave them others.
+    The shown one has the user's names of the arguments, where a wrapper gave them others.
     """
 
     plain: Any
@@ -273,11 +270,7 @@ class CompileRequest:
 
 
 class Compilation(NamedTuple):
-    """JAX's objects for each step, and their capture.
-
-    Attributes:
-        traced, lowered, compiled: Those of `jax.stages`; `compiled` is missing without a device.
-    """
+    """JAX's objects of each step, and the capture; `compiled` is missing where no device is here to load it."""
 
     traced: Any
     lowered: Any
@@ -286,11 +279,7 @@ class Compilation(NamedTuple):
 
 
 def compile_with_findings(request: CompileRequest) -> Compilation:
-    """Compile, and add the findings about shardings for a program of several devices.
-
-    Raises:
-        ArgumentsError, ExploreError: As `compile_stages`.
-    """
+    """Compile as `compile_stages`, and add the findings about shardings for a program of several devices."""
     __tracebackhide__ = True
     compilation = compile_stages(request)
     if partitions_of(compilation.lowered) < 2:
@@ -304,60 +293,54 @@ def compile_with_findings(request: CompileRequest) -> Compilation:
 
 
 def compile_stages(request: CompileRequest) -> Compilation:
-    """Trace, lower and compile what is requested, and capture each step.
-
-    Raises:
-        ArgumentsError: The arguments don't fit the function's signature.
-        ExploreError: A step failed; `.capture` has the steps before it.
-    """
+    """Trace, lower and compile, and capture each step; raise ArgumentsError or ExploreError."""
     __tracebackhide__ = True
     request.check_arguments()
-    titles = ("trace", "lower", "XLA")
-    with step_progress(f"{request.name} is compiled", titles) as begin, steps_done() as events:
-        return _compile_stages(request, CompileSteps(request, events), begin)
-
-
-def _compile_stages(request: CompileRequest, steps: CompileSteps, begin: StepCallback) -> Compilation:
-    __tracebackhide__ = True
     backend, options = request.backend, request.options
+    titles = ("trace", "lower", "XLA")
+    with steps_done() as events, step_progress(f"{request.name} is compiled", titles) as begin:
+        begin("trace")
+        steps = CompileSteps(request, events)
+        trace = steps.run("trace", request.trace)
+        # Not of the request: a stage that held it would keep what was compiled alive.
+        jaxpr, notes = trace.shown.jaxpr, request.notes
+        steps.add_stage("jaxpr", lambda: read_jaxpr(jaxpr, notes))
+        steps.fields |= {
+            "findings": request.lint(trace.shown),
+            "signature": _signature(jaxpr),
+            "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
+        }
 
-    begin("trace")
-    trace = steps.run("trace", request.trace)
-    jaxpr, notes = trace.shown.jaxpr, request.notes  # a stage that held the request would keep what was compiled alive
-    steps.add_stage("jaxpr", lambda: read_jaxpr(jaxpr, notes))
-    steps.fields |= {
-        "findings": request.lint(trace.shown),
-        "signature": _signature(jaxpr),
-        "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
-    }
+        begin("lower")
+        lowered = steps.run("lower", partial(backend.lower, trace.plain))
+        # A numbered copy is compiled in place of the program: the traced jaxpr itself stays without numbers.
+        numbered = numbered_program(trace.shown, lowered, backend, options) if request.record else None
+        if numbered is not None:
+            program = RecordedProgram(numbered, lowered)
+        else:
+            program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
+        steps.add_stage("stablehlo", program.read_stablehlo)
 
-    begin("lower")
-    lowered = steps.run("lower", partial(backend.lower, trace.plain))
-    numbered = numbered_program(trace.shown, lowered, backend, options) if request.record else None
-    if numbered is not None:
-        program = RecordedProgram(numbered, lowered)
-    else:
-        program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
-    steps.add_stage("stablehlo", program.read_stablehlo)
+        def so_far() -> Capture:
+            # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
+            _ = program.stablehlo_text
+            return steps.capture()
 
-    def so_far() -> Capture:
-        # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
-        _ = program.stablehlo_text
-        return steps.capture()
+        begin("XLA", so_far)
+        compile_program = program.compile
+        if request.meanwhile is not None:
+            compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))
+        compiled = steps.run("compile", compile_program)
 
-    begin("XLA", so_far)
-    compile_program = program.compile
-    if request.meanwhile is not None:
-        compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))
-    compiled = steps.run("compile", compile_program)
-    hlo = steps.add_stage("hlo", program.read_hlo)
-    capture = steps.capture(
-        cost=compiled.cost,
-        memory=compiled.memory,
-        write_code=code_writer(lowered, hlo, backend, options),
-        **program.capture_fields(),
-    )
-    return Compilation(trace.shown, lowered, compiled.compiled, capture)
+        # Read at the first access.
+        hlo = steps.add_stage("hlo", program.read_hlo)
+        capture = steps.capture(
+            cost=compiled.cost,
+            memory=compiled.memory,
+            write_code=code_writer(lowered, hlo, backend, options),
+            **program.capture_fields(),
+        )
+        return Compilation(trace.shown, lowered, compiled.compiled, capture)
 
 
 def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:
@@ -384,13 +367,7 @@ def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: C
 class CompileSteps:
     """The steps of a compilation; an error in a step carries the capture of the steps before it.
 
-    Args:
-        request: The request.
-        events: The set that `steps_done` yields.
-
-    Attributes:
-        durations: Seconds of the steps so far.
-        stages, fields: Of the capture, so far.
+    The set `events` is the one that `steps_done` yields.
     """
 
     def __init__(self, request: CompileRequest, events: set[str]) -> None:
@@ -410,11 +387,7 @@ class CompileSteps:
         )
 
     def run(self, name: str, run: Callable[[], Any]) -> Any:
-        """Run `trace`, `lower` or `compile`, note its seconds, and return its result.
-
-        Raises:
-            ExploreError: The step failed; a `TracedValueError` where the function needs the value of a traced array.
-        """
+        """Run `trace`, `lower` or `compile`, note its seconds, return its result; raise ExploreError if it fails."""
         __tracebackhide__ = True
         self._events.clear()
         start = perf_counter()
@@ -423,7 +396,7 @@ class CompileSteps:
         except KeyboardInterrupt as interrupt:
             capture = self.capture()
             kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
-            note = f"{self._request.name}: interrupted in {name}; kept in `sys.last_value.capture`: {kept}"
+            note = f"{self._request.name}: interrupted in {name}; `sys.last_value.capture` has: {kept}"
             interrupt.add_note(note)
             interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
             raise

@@ -9,8 +9,7 @@ from typing import Any, cast
 from explorer.capture.call import Call
 from explorer.capture.explore import explore
 from explorer.errors import ArgumentsError, ExploreError, OptionError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item
+from explorer.executors import Item, distribution
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.stage import Durations

@@ -12,10 +12,10 @@ from explorer.model.graph import Graph, Node
 from explorer.model.types import parse_type
 
 # Without operands: cheaper to compute again than to pass.
-_GIVEN_BY_ITSELF = ("constant", "iota")
-_NAMES = "control-predecessors={"
+_WITHOUT_OPERANDS = ("constant", "iota")
+_PREDECESSORS = "control-predecessors={"
 # Module attributes of a program for several devices.
-_KEPT = ("replica_count", "num_partitions")
+_MODULE_ATTRIBUTES = ("replica_count", "num_partitions")
 
 
 def extract(capture: Capture, node: Node, height: int = 0) -> str:
@@ -25,16 +25,14 @@ def extract(capture: Capture, node: Node, height: int = 0) -> str:
     stage = next((stage for stage in capture.stages if stage.graph is node.graph), None)
     if stage is None or stage.name not in ("hlo", "before"):
         raise ForeignNodeError(
-            f"{node.name} is no instruction of this capture's HLO: only that can be extracted. "
-            "Hint: cap.hlo.graph has them, cap.links leads there from another stage."
+            f"{node.name} is not an instruction of this capture's HLO; only instructions can be extracted. "
+            "Hint: cap.hlo.graph has them; cap.links finds them from another stage."
         )
     module = _module(stage.graph, stage.text.split("\n"), node.index, height)
     try:
         printed_again(module, is_hlo=True)
     except ValueError as error:
-        raise UnreadableTextError(
-            f"{node.name} can't be extracted: XLA doesn't parse the text that it stands in."
-        ) from error
+        raise UnreadableTextError(f"{node.name} can't be extracted: XLA can't parse the capture's text.") from error
     return module
 
 
@@ -44,14 +42,13 @@ def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
     parameters = 0
     for node in sorted(inside | {operand for at in inside for operand in _operands(graph, at)}):
         if node in inside and graph.ops[int(graph.op[node])] != "parameter":
-            text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
-            body.append(_rooted(text, node == root))
+            body.append(_instruction(graph, lines, node, node == root))
         else:
             made = list(_parameter(graph, node, parameters))
             parameters += max(len(made) - 1, 1)
             body += [f"  {'ROOT ' * (node == root and line is made[-1])}{line}" for line in made]
     called = [_computation(graph, lines, group) for group in _called(graph, inside)]
-    kept = "".join(f", {key}={graph.attributes[key]}" for key in _KEPT if key in graph.attributes)
+    kept = "".join(f", {key}={graph.attributes[key]}" for key in _MODULE_ATTRIBUTES if key in graph.attributes)
     name = "".join(letter if letter.isalnum() else "_" for letter in graph.names[root])
     return "\n\n".join([f"HloModule extract_{name}{kept}", *called, "\n".join(["ENTRY %extract {", *body, "}"])]) + "\n"
 
@@ -71,7 +68,7 @@ def _within(graph: Graph, root: int, height: int) -> set[int]:
         node = todo.pop()
         is_second_half = graph.ops[int(graph.op[node])].endswith(("-done", "-update"))
         for operand in _operands(graph, node):
-            alone = graph.ops[int(graph.op[operand])] in _GIVEN_BY_ITSELF
+            alone = graph.ops[int(graph.op[operand])] in _WITHOUT_OPERANDS
             if operand not in inside and (alone or is_second_half):
                 inside.add(operand)
                 todo.append(operand)
@@ -92,18 +89,13 @@ def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
     yield f"%{name} = {text} tuple({operands})"
 
 
-def _instruction(lines: Sequence[str], at: int) -> str:
-    """Return the instruction on a line, without `ROOT`."""
-    return lines[at].strip().removeprefix("ROOT ").lstrip()
-
-
 def _recompilable(graph: Graph, node: int, text: str) -> str:
     """Return an instruction without control predecessors, in a form that a compiler takes as input.
 
     XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): a fusion becomes a
     call, which is fused again. A bitcast depends on layouts, which MLIR loses: it becomes a reshape.
     """
-    start = text.find(f", {_NAMES}")
+    start = text.find(f", {_PREDECESSORS}")
     text = text if start < 0 else text[:start] + text[text.find("}", start) + 1 :]
     called, op = graph.attribute_table.get(node, "calls"), graph.ops[int(graph.op[node])]
     if op == "bitcast":
@@ -147,11 +139,11 @@ def _reshaped(graph: Graph, node: int) -> str:
     return "\n  ".join([*rows, f"%{name} = {after} transpose(%{name}.reshaped), dimensions={{{back}}}"])
 
 
-def _rooted(text: str, is_root: bool) -> str:
-    """Return the indented line of an instruction, with `ROOT` if it is the root; of several lines the last."""
-    *before, last = text.split("\n")
-    marked = f"  {'ROOT ' * is_root}{last.strip()}"
-    return "\n".join([*(f"  {line.strip()}" for line in before), marked])
+def _instruction(graph: Graph, lines: Sequence[str], node: int, is_root: bool) -> str:
+    """Return the indented text of an instruction for a new module; the last line of a root has `ROOT`."""
+    text = lines[int(graph.line[node])].strip().removeprefix("ROOT ").lstrip()
+    *before, last = _recompilable(graph, node, text).split("\n")
+    return "\n".join([*(f"  {line.strip()}" for line in before), f"  {'ROOT ' * is_root}{last.strip()}"])
 
 
 def _metadata(text: str) -> str:
@@ -176,6 +168,5 @@ def _computation(graph: Graph, lines: Sequence[str], group: int) -> str:
     rows = [f"%{graph.groups[group].name} {{"]
     roots = graph.is_root
     for node in (graph.group == group).nonzero()[0].tolist():
-        text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
-        rows.append(_rooted(text, bool(roots[node])))
+        rows.append(_instruction(graph, lines, node, bool(roots[node])))
     return "\n".join([*rows, "}"])

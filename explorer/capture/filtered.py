@@ -31,12 +31,14 @@ def is_filtered(function: Any) -> bool:
 def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
     """Return a function for `jax.jit` that takes `arrays_of` these arguments and holds the others itself."""
 
-    def whole(given: Any, array: Any) -> Any:
-        return given if array is None else array
-
     @functools.wraps(function.__wrapped__)
     def call(*arrays: Any, **named: Any) -> Any:
-        all_args, all_kwargs = jax.tree.map(whole, (tuple(args), kwargs), (arrays, named), is_leaf=_is_none)
+        all_args, all_kwargs = jax.tree.map(
+            lambda given, array: given if array is None else array,
+            (tuple(args), kwargs),
+            (arrays, named),
+            is_leaf=lambda leaf: leaf is None,
+        )
         return arrays_of(function(*all_args, **all_kwargs))
 
     return call
@@ -44,11 +46,7 @@ def filtered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call
 
 def arrays_of(tree: Any) -> Any:
     """Return the tree with None in place of each leaf that is no array."""
-
-    def array(leaf: Any) -> Any:
-        return leaf if issubclass(type(leaf), _ARRAYS) else None
-
-    return jax.tree.map(array, tree)
+    return jax.tree.map(lambda leaf: leaf if issubclass(type(leaf), _ARRAYS) else None, tree)
 
 
 def inner_jit(wrapper: Any) -> Any:
@@ -77,12 +75,8 @@ def inner_call(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
     def see(tracers: Sequence[Any]) -> None:  # Equinox treats a tracer as an array, and a struct as static
         described = {id(tracer): leaves[i] for i, tracer in zip(at, tracers, strict=True)}
         given = dict(zip(at, tracers, strict=True))
-
-        def describe(leaf: Any) -> Any:
-            return described.get(id(leaf), leaf)
-
         call = _seen_call(wrapper, *rebuild([given.get(i, leaf) for i, leaf in enumerate(leaves)]))
-        seen.append(jax.tree.map(describe, call))
+        seen.append(jax.tree.map(lambda leaf: described.get(id(leaf), leaf), call))
 
     jax.eval_shape(see, [leaves[i] for i in at])
     return seen[0]
@@ -103,10 +97,7 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
     """Trace the `jax.jit` function that `equinox.filter_jit` or `jax.pmap` calls, where a call of theirs finds the
     trace.
 
-    Returns:
-        The `jax.stages.Traced`, and the user's names of the arrays that it takes, empty where unknown. None for any
-            other
-        function.
+    Return also the user's names of its arrays, empty where unknown; None for any other function.
     """
     if is_filtered(wrapper):
         inner = inner_jit(wrapper)
@@ -114,7 +105,7 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
             return None
         inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
         given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
-    elif not hasattr(wrapper, "trace") and (call := pmapped_call(wrapper, args, kwargs)) is not None:
+    elif hasattr(wrapper, "lower") and (call := pmapped_call(wrapper, args, kwargs)) is not None:
         inner, given = call
         inner_args, inner_kwargs = tuple(given), dict[str, Any]()
     else:
@@ -155,8 +146,6 @@ def _flattened(values: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 class _SeenError(Exception):
-    """Exception that ends a wrapper's call once its arguments are known."""
-
     def __init__(self, *call: Any) -> None:
         super().__init__("seen")
         self.call = call
@@ -164,7 +153,3 @@ class _SeenError(Exception):
 
 def _inner_attributes(wrapper: Any) -> list[str]:
     return [name for name, value in cast("dict[str, Any]", vars(wrapper)).items() if is_jitted(value)]
-
-
-def _is_none(leaf: Any) -> bool:
-    return leaf is None

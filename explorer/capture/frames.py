@@ -1,9 +1,10 @@
-"""The user's live frames that an error went through, with the expression and the values in each."""
+"""The user's frames: those that an error went through, with their values, and those on a stack."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,18 +14,14 @@ from typing import Any, cast
 import jax
 import jax.core
 
-from explorer.capture.sources import Span
+from explorer.capture.sources import Span, label
+from explorer.model.events.event import Place
 from explorer.model.stage import is_library_file
 
 
 @dataclass(frozen=True)
 class Step:
-    """A line that an error went through.
-
-    Args:
-        frame: Its live frame.
-        span: The expression that was evaluated; only a line where Python doesn't know more.
-    """
+    """A line that an error went through: its live frame, and the span of the expression, or a line without columns."""
 
     frame: FrameType
     span: Span
@@ -43,13 +40,11 @@ class Step:
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
     def value_of(self, name: str) -> Any:
-        """Return the value of a name in the frame; None if missing."""
         frame = self.frame
         spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
         return next((space[name] for space in spaces if name in space), None)
 
     def traced_names(self, node: ast.AST) -> list[ast.Name]:
-        """Return the names in an expression whose values hold tracers."""
         return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
     def callee_name(self, function: ast.expr) -> str:
@@ -78,7 +73,6 @@ class Step:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the function's parameters, including `*args` and `**kwargs`."""
         args, varargs, varkw = inspect.getargs(self.frame.f_code)
         return [name for name in (*args, varargs, varkw) if name]
 
@@ -126,14 +120,7 @@ class Argument:
 def users_arguments(
     error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
 ) -> list[Argument]:
-    """Return the arguments at some paths of a traced function under the user's names; empty if unknown.
-
-    Args:
-        error: The error while tracing.
-        steps: The user's steps of the error.
-        name, file: Of the function; a callable object has no file.
-        paths: Into its own arguments.
-    """
+    """Return the arguments at `paths` of the traced function `name` in `file`, under the user's names, if known."""
     traced = next((step for step in steps[::-1] if (step.code_name, step.file) == (name, file)), None)
     traced = steps[-1] if file is None else traced
     if traced is not None:
@@ -170,3 +157,71 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return getattr(_value(inner, names), name)
         case _:
             raise LookupError(ast.dump(node))
+
+
+# The user's lines on a stack when something compiles ------------------------------------------------------------------
+
+# Packages that run the user's code: their frames and callers are not the user's.
+_RUNNERS = frozenset(
+    ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
+)
+# Between the user's line and what it calls.
+_OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
+_MAX_DEPTH = 200  # frames: deeper ones of a recursion repeat
+_MAX_ENTRIES = 4_096
+
+_kinds: dict[str, str] = {}
+_places: dict[tuple[str, int, str, str], Place] = {}
+
+
+def user_places(frame: FrameType | None) -> tuple[Place, ...]:
+    """Return the user's frames on a stack, innermost first; those of libraries only if there are no others."""
+    users: list[Place] = []
+    libraries: list[Place] = []
+    for _ in range(_MAX_DEPTH):
+        if frame is None:
+            break
+        kind = _kinds.get(frame.f_code.co_filename) or _kind(frame)
+        if kind == "runner" and users:  # a runner that the user's code called, as in `thread.join()`
+            break
+        if kind == "users":
+            users.append(_place_at(frame))
+        elif kind == "library" and not users:
+            libraries.append(_place_at(frame))
+        frame = frame.f_back
+    return tuple(users or libraries)
+
+
+def place_of(file: str, line: int, function: str = "") -> Place:
+    """Return a line of a file with its label and its current text. Equal places are one object."""
+    key = (file, line, label(file), function)
+    place = _places.get(key)
+    if place is None:
+        if len(_places) >= _MAX_ENTRIES:
+            _places.clear()
+        text = linecache.getline(file, line).strip()
+        place = _places[key] = Place(file, line, key[2], text, function)
+    return place
+
+
+def _place_at(frame: FrameType) -> Place:
+    code = frame.f_code
+    function = "" if code.co_name == "<module>" else code.co_qualname.rpartition("<locals>.")[2]
+    return place_of(code.co_filename, frame.f_lineno or code.co_firstlineno, function)
+
+
+def _kind(frame: FrameType) -> str:
+    file = frame.f_code.co_filename
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    if package in _OURS:
+        kind = "ours"
+    elif package in _RUNNERS:
+        kind = "runner"
+    else:
+        kind = "library" if is_library_file(file) else "users"
+    if file.startswith("<"):  # code that was made from a string has no name of its own
+        return kind
+    if len(_kinds) >= _MAX_ENTRIES:
+        _kinds.clear()
+    _kinds[file] = kind
+    return kind

@@ -11,12 +11,7 @@ from explorer.model.results.hot_paths import HotRow
 
 @dataclass(frozen=True, slots=True)
 class HotStatus:
-    """The state of a hot function.
-
-    Args:
-        row: How it was called, and why it stays eager if it does.
-        is_on: True if hot paths are on now: what it reads is guarded.
-    """
+    """The calls of a function, why it stays eager if it does, and True if hot paths guard what it reads now."""
 
     row: HotRow
     is_on: bool

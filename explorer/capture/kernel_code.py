@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,8 +59,8 @@ def _write_machine_code(lowered: Any, graph: Graph, backend: Backend, options: M
         again = read_hlo(compiled.text())
         if again.names != graph.names or not _have_equal_types(again, graph):
             raise NotRecordedError(
-                "compiled once more for its code, this is another program: its kernels would not be those of the "
-                "capture.\n  Hint: explore it anew, and look at `.machine_code` then."
+                "compiled once more for its code, the program differs: its kernels are not the capture's.\n"
+                "  Hint: explore it again, and read `.machine_code` then."
             )
         return read_machine_code(folder, backend.environment()["backend"], graph, backend.gpu_limits)
 
@@ -71,8 +72,6 @@ def _have_equal_types(one: Graph, other: Graph) -> bool:
 
 @dataclass
 class _Code:
-    """The code of each function, by its symbol."""
-
     texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     facts: dict[str, KernelCode] = field(default_factory=dict[str, KernelCode])
     kernels: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -84,20 +83,15 @@ class _Code:
 
 
 def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimits | None = None) -> MachineCode:
-    """Return the code of the kernels of a program.
-
-    Args:
-        folder: The compiler's output.
-        platform: `cuda`, `tpu`, `cpu`, …
-        graph: The optimized program, whose instructions the kernels are.
-        limits: Of a multiprocessor of the GPU; None where unknown.
-    """
+    """Return the code of the kernels of `graph`, from the compiler's output in `folder`; `limits` are of a GPU."""
     code = _Code()
-    files = _files(folder)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    if dumps := dumps_in(folder):  # the largest is the program; the others are constants and candidates
+        files = [path for path in files if path.name.startswith(f"{dumps[0].prefix}.")]
     if platform in _READERS:
         _READERS[platform](code, folder, files)
     else:
-        code.notes.append("What this compiler writes below HLO is not known here.")
+        code.notes.append("Explorer can't read this compiler's output below HLO.")
     kernels = _kernels_of(code, graph, shares=platform == "cpu")
     rows: list[KernelCode] = []
     for function, texts in code.texts.items():
@@ -110,18 +104,10 @@ def read_machine_code(folder: Path, platform: str, graph: Graph, limits: GpuLimi
     return MachineCode(platform, tuple(rows), (*code.notes, *_without(graph, rows)))
 
 
-def _files(folder: Path) -> Sequence[Path]:
-    """Return the files of the program's own module, without smaller modules of constants and candidates."""
-    dumps = dumps_in(folder)
-    paths = sorted(path for path in folder.iterdir() if path.is_file())
-    return [path for path in paths if path.name.startswith(f"{dumps[0].prefix}.")] if dumps else paths
-
-
 def _kernels_of(code: _Code, graph: Graph, shares: bool) -> Mapping[str, tuple[str, ...]]:
     """Return the instructions that run each function: from its launches, else from its symbol's name.
 
-    Args:
-        shares: True if the compiler makes code for one of several equal kernels, and doesn't say for which others.
+    With `shares` the compiler makes code for one of several equal kernels, and doesn't say for which others.
     """
     running = {graph.names[int(node)] for node in running_nodes(graph)}
     symbols = _symbols(graph)
@@ -208,7 +194,7 @@ def _add_resources(code: _Code, executable: Path) -> None:
         if name in of:
             code.facts[name] = replace(row, registers=of[name].registers, stack=of[name].stack)
     if any(row.registers is None for row in code.facts.values()):
-        code.notes.append("registers: what the assembler gave some kernels is not known; PTX has any number of them.")
+        code.notes.append("registers: unknown for some kernels; PTX has an unlimited number.")
 
 
 def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
@@ -216,7 +202,7 @@ def _read_cpu(code: _Code, folder: Path, files: Sequence[Path]) -> None:
     for name, texts in code.texts.items():
         row, text = code.facts[name], texts["llvm"]
         code.facts[name] = replace(row, vector_bits=vector_bits(text), calls=llvm_calls(text))
-    if not binaries.can_disassemble():
+    if find_spec("capstone") is None:
         code.notes.append(_NO_CAPSTONE)
         return
     for path in files:
@@ -273,7 +259,6 @@ _READERS: Mapping[str, Callable[[_Code, Path, Sequence[Path]], None]] = {
 
 
 def _without(graph: Graph, rows: Sequence[KernelCode]) -> list[str]:
-    """Return notes on the kernels that have no code here."""
     having = {name for row in rows for name in row.kernels}
     missing: dict[str, int] = {}
     for node in running_nodes(graph).tolist():
@@ -290,7 +275,7 @@ def _library(node: Node) -> str:
     if kind := re.search(r"__(\w+?)_fusion", node.attributes.get("backend_config", "")):
         return f"the library {kind[1].upper()}: no code here"
     if node.op == "fusion":
-        return "kind fusion: which of several codes they run, nobody says"
+        return "kind fusion: it is unknown which of several codes they run"
     return f"kind {node.op}: no code of their own"
 
 
@@ -370,7 +355,6 @@ def ptx_matrix_instructions(text: str) -> tuple[str, ...]:
 
 
 def ptx_calls(text: str) -> tuple[str, ...]:
-    """Return the functions that are called."""
     return tuple(sorted(set(_PTX_CALL.findall(text))))
 
 
@@ -422,14 +406,7 @@ _METADATA = re.compile(r'profile_annotation: "(?P<name>[^"]+)"\s*thunk_id: (?P<i
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel.
-
-    Args:
-        function: The kernel's symbol.
-        kernel: The instruction of the optimized program; empty where unknown.
-        grid, block: Blocks, and threads of a block, by axis.
-        shared: Bytes of shared memory of a block.
-    """
+    """One launch: the kernel's symbol, its instruction if known, blocks and threads by axis, bytes of shared memory."""
 
     function: str
     kernel: str

@@ -35,7 +35,7 @@ _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
     re.M,
 )
-_LONGEST_BY_HAND = 1_000_000  # characters; a longer text is a compiler's
+_MAX_HANDWRITTEN = 1_000_000  # characters; a longer text is a compiler's
 _FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instructions
 _BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
 
@@ -100,9 +100,14 @@ def _text_of(data: bytes, what: str) -> str:
     if not data.strip():
         raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_GZIP):
-        data = _unpacked(data, what)
+        try:
+            data = Unpacker(len(data)).unpack(data, GZIP)
+        except UnpackingError as error:
+            raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
+        if not data.strip():
+            raise OpenError(f"{what}: nothing is in there.")
     if data.startswith(_CAPTURE):
-        raise OpenError(f"{what}: this is a capture that was saved. Hint: explorer.load(path).")
+        raise OpenError(f"{what}: this is a saved capture. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):
         return _convert(mlir_text, data, what, "")
     if b"\0" not in data[:4096]:
@@ -125,20 +130,8 @@ def _convert(convert: Callable[[bytes], str], data: bytes, what: str, hint: str)
         raise OpenError(f"{what}: {error}{hint}") from error.__cause__
 
 
-def _unpacked(data: bytes, what: str) -> bytes:
-    try:
-        unpacked = Unpacker(len(data)).unpack(data, GZIP)
-    except UnpackingError as error:
-        raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
-    if not unpacked.strip():
-        raise OpenError(f"{what}: nothing is in there.")
-    return unpacked
-
-
 @dataclass(frozen=True)
 class _ParsedText:
-    """A text and its graph, as far as it can be read."""
-
     stage: str
     text: str
     graph: Graph
@@ -149,7 +142,7 @@ class _ParsedText:
 def _read(text: str) -> _ParsedText:
     """Read a module's text; if lines are unread, read it as its compiler prints it."""
     read = _read_lines(text)
-    if not read.failure or len(text) > _LONGEST_BY_HAND or "=" not in text:
+    if not read.failure or len(text) > _MAX_HANDWRITTEN or "=" not in text:
         return read
     try:
         again = _read_lines(printed_again(text, is_hlo=read.stage == "hlo"))
@@ -185,9 +178,8 @@ def _starts_as_mlir(text: str) -> bool:
 
 def _capture_of_text(text: str, name: str, origin: str, sources: ForeignSources) -> Capture:
     if not text.strip():
-        raise OpenError("there is nothing to open: the text is empty.")
-    read = _read(text)
-    return _capture([read], name, {"opened from": origin}, sources)
+        raise OpenError("the text is empty.")
+    return _capture([_read(text)], name, {"opened from": origin}, sources)
 
 
 def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> Capture:
@@ -226,7 +218,6 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
 
 
 def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
-    """Return the capture of the stages that were read, named by the last."""
     last = reads[-1]
     _check_types(reads)
     header = _MODULE.search(last.text, 0, 100_000)
@@ -258,7 +249,7 @@ def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
     """Return notes on text that was printed again, and on sources that exist and are not shown."""
     notes: dict[str, str] = {}
     if any(read.is_printed_again for read in reads):
-        notes["text"] = "as the compiler prints it; other spellings than its own were in what was opened"
+        notes["text"] = "as the compiler prints it; the opened text was in another spelling"
     files = dict.fromkeys(frame.file for read in reads for frame in read.graph.frames)
     left_out = sources.left_out(file for file in files if not is_library_file(file))
     if not left_out:
@@ -268,7 +259,6 @@ def _notes(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
 
 
 def _users_file(graph: Graph) -> str:
-    """Return the file that most operations come from, except libraries."""
     used = np.bincount(graph.frame[graph.frame >= 0], minlength=len(graph.frames)) if graph.frames else ()
     files: Counter[str] = Counter()
     for frame, count in zip(graph.frames, used, strict=True):

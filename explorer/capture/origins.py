@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -22,17 +21,9 @@ from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.results.timing import EARLIER, Samples
 
-
-@dataclass(frozen=True)
-class Origin:
-    """A function, and the descriptions of its arguments."""
-
-    function: Callable[[], Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-_origins: weakref.WeakKeyDictionary[Capture, Origin] = weakref.WeakKeyDictionary()
+# The function's reference, and the descriptions of its arguments.
+_origins: weakref.WeakKeyDictionary[Capture, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]]
+_origins = weakref.WeakKeyDictionary()
 # By id(), each with a weak reference to test that the id is still that object's.
 _times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 
@@ -40,35 +31,32 @@ _times: dict[int, tuple[weakref.ref[Any], dict[Hashable, Samples | None]]] = {}
 def keep_origin(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Keep the function of a capture, and the types of its arguments."""
     leaves, rebuild = flatten((args, kwargs))
-    _origins[capture] = Origin(_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
+    _origins[capture] = (_reference(function), *rebuild([_described(leaf) for leaf in leaves]))
     if not is_explored(function, args, kwargs):
         _keep_time(function, args, kwargs, None)
 
 
 def origin_of(capture: Capture) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the function of a capture, and the descriptions of its arguments.
-
-    Raises:
-        NotRecordedError: The capture is from a file or another program, or the function is gone.
-    """
+    """Return a capture's function, and the descriptions of its arguments; raise NotRecordedError if unknown or gone."""
     origin = _origins.get(capture)
     if origin is None:
         raise NotRecordedError(
-            f"what {capture.function} was compiled from isn't known in this session.\n"
-            "  Hint: explore the function here; of a module from elsewhere there is only its text."
+            f"the source of {capture.function} isn't known in this session.\n"
+            "  Hint: explore the function here; a module from elsewhere has only its text."
         )
-    function = origin.function()
+    reference, args, kwargs = origin
+    function = reference()
     if function is None:
         raise NotRecordedError(
             f"{capture.function} is gone: nothing holds the function any more.\n  Hint: keep it under a name."
         )
-    return function, origin.args, origin.kwargs
+    return function, args, kwargs
 
 
 def has_origin(capture: Capture) -> bool:
     """Return True if the same function can be compiled with something changed."""
     origin = _origins.get(capture)
-    return origin is not None and origin.function() is not None
+    return origin is not None and origin[0]() is not None
 
 
 def steady_of(capture: Capture) -> Samples | None:
@@ -93,15 +81,9 @@ def is_explored(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def agree_on_time(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], now: Samples, *, is_latest: bool = False
 ) -> tuple[Samples, str]:
-    """Compare a measurement of a program's call with the earlier one, and keep the time to show from now on.
+    """Compare a measurement of a program's call with the earlier one; return the time to show from now on, and a note.
 
-    Args:
-        function, args, kwargs: The program.
-        now: The measurement.
-        is_latest: Show `now` even if both agree, as in `time()`.
-
-    Returns:
-        The time to show (of two that agree the earlier one, else the new one), and a note if they disagree.
+    Of two that agree it is the earlier one (the new one if `is_latest`), else the new one, with a note.
     """
     earlier = call_time(function, args, kwargs)
     is_alike = earlier is not None and (earlier.low <= now.high and now.low <= earlier.high)
@@ -120,7 +102,6 @@ def _keep_time(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tim
 
 
 def _times_of(function: Any) -> dict[Hashable, Samples | None]:
-    """Return the times of a function's programs; empty for an unknown function."""
     entry = _times.get(id(_owner(function)))
     return entry[1] if entry is not None and entry[0]() is _owner(function) else {}
 
@@ -153,7 +134,6 @@ def _type_of(leaf: Any) -> Hashable:
 
 
 def _described(leaf: Any) -> Any:
-    """Return a struct for an array; any other argument as it is."""
     if isinstance(leaf, jax.Array):
         sharding = leaf.sharding if leaf.committed else None
         is_weak = getattr(leaf, "weak_type", False)  # which random keys don't have

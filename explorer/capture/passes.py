@@ -41,12 +41,7 @@ def modules_in(folder: str | Path) -> tuple[str, ...]:
 def read_passes(folder: str | Path, module: str | None = None) -> Passes:
     """Return the passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
-    Args:
-        folder: The dump.
-        module: The start of its files' names, `module_0006.jit_f`; by default the module with the most text.
-
-    Raises:
-        NotRecordedError: The folder has no snapshot of it.
+    A module is named by the start of its files' names, `module_0006.jit_f`; the default is the one with the most text.
     """
     folder = Path(folder)
     there = modules_in(folder)
@@ -67,22 +62,32 @@ def read_pass_texts(
     paths: EquationPaths | None = None,
     rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None = None,
 ) -> Passes:
-    """Return the passes of a module from its snapshots.
+    """Return the passes of a module from its snapshots, in order.
 
-    Args:
-        texts: Each snapshot, in order.
-        runs: The passes that ran, with their times, if known.
-        paths: The equations by their numbers, for a numbered program.
-        rename: Takes the names of all instructions and computations, and those that are taken; returns new names for
-            some.
+    `runs` are the passes that ran, `paths` the equations of a numbered program. `rename` takes the names of all
+    instructions and computations, and those that are taken; it returns new names for some.
     """
-    return _Reading(texts, paths).read(runs, rename)
+    versions = VersionsBuilder(paths)
+    steps: list[tuple[Run, int]] = []  # each with the snapshot after it
+    left_out, before = 0, ""
+    for file, text in texts:
+        if len(versions) > MOST_LINES:
+            left_out += 1
+            continue
+        is_new = text != before and versions.add(text)
+        name = _outside(before, text) if file.name == START and is_new else file.name
+        if before:
+            steps.append((Run(name, file.pipeline), versions.snapshots - 1))
+        before = text
+    names = versions.all_names() if rename is not None else set[str]()
+    built = versions.build(rename(names, names) if rename is not None else None)
+    ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, steps)]
+    omitted = f"the last {left_out:,} snapshots are left out: the program is too large" * (left_out > 0)
+    return Passes(built, measured(built, ran), is_complete=bool(runs), omitted=omitted)
 
 
 @dataclass(frozen=True, slots=True)
 class PassFile:
-    """A module's text after a pass."""
-
     path: Path
     pipeline: str
     name: str
@@ -90,13 +95,12 @@ class PassFile:
 
 def pass_files(folder: Path, module: str | None = None) -> list[PassFile]:
     """Return the module's snapshots in order; by default of the module with the most text."""
-    name = module or next(iter(modules_in(folder)), "")
-    files = _of_module(folder, name)
+    files = _snapshots(folder, module or next(iter(modules_in(folder)), ""))
     # A program from JAX's persistent cache runs no pass.
     return files if any(file.pipeline for file in files) else []
 
 
-def _of_module(folder: Path, module: str) -> list[PassFile]:
+def _snapshots(folder: Path, module: str) -> list[PassFile]:
     first: list[PassFile] = []
     last: list[PassFile] = []
     numbered: list[tuple[int, PassFile]] = []
@@ -111,38 +115,6 @@ def _of_module(folder: Path, module: str) -> list[PassFile]:
     return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
 
 
-class _Reading:
-    """Snapshots of one module, read in order; of each only the new lines are kept."""
-
-    def __init__(self, texts: Iterable[tuple[PassFile, str]], paths: EquationPaths | None) -> None:
-        self.texts = texts
-        self.versions = VersionsBuilder(paths)
-        self.steps: list[tuple[Run, int]] = []  # each with the snapshot after it
-        self.left_out = 0
-
-    def read(self, runs: Sequence[Run], rename: Callable[[Set[str], Set[str]], Mapping[str, str]] | None) -> Passes:
-        before = ""
-        for file, text in self.texts:
-            if len(self.versions) > MOST_LINES:
-                self.left_out += 1
-                continue
-            is_new = text != before and self.versions.add(text)
-            name = _outside(before, text) if file.name == START and is_new else file.name
-            if before:
-                self.steps.append((Run(name, file.pipeline), self.versions.snapshots - 1))
-            before = text
-        names = self.versions.all_names() if rename is not None else set[str]()
-        versions = self.versions.build(rename(names, names) if rename is not None else None)
-        ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, self.steps)]
-        omitted = f"the last {self.left_out:,} snapshots are left out: the program is too large"
-        return Passes(
-            versions,
-            measured(versions, ran),
-            is_complete=bool(runs),
-            omitted=omitted if self.left_out else "",
-        )
-
-
 def _outside(before: str, text: str) -> str:
     """Name a change that no pass made: the scheduler is no pass, and shows in the module's header."""
     scheduled = "is_scheduled=true"
@@ -151,7 +123,7 @@ def _outside(before: str, text: str) -> str:
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
     """Return all runs in order, each with its snapshot, and the steps that are no run of their own."""
-    written = [(_in_file_name(run.name), _in_file_name(run.pipeline)) for run in runs]
+    written = [(_NOT_IN_FILES.sub("_", run.name), _NOT_IN_FILES.sub("_", run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
     shot = at = 0
     for step, after in steps:
@@ -170,11 +142,6 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
     return [(run, after) for run, after in merged if run.name != START]
 
 
-def _in_file_name(text: str) -> str:
-    """Return a pass's or a pipeline's name as a file's name has it."""
-    return _NOT_IN_FILES.sub("_", text)
-
-
 # The folder that --xla_dump_to wrote ----------------------------------------------------------------------------------
 
 # module_0006.jit_f.before_optimizations.txt, module_0006.jit_f.sm_9.0_gpu_after_optimizations.txt, ….hlo.pb; the files
@@ -190,14 +157,7 @@ _SUFFIXES = (".hlo", ".mlir", ".mlirbc", ".stablehlo", ".pb", ".hlo.txt", ".hlo.
 
 @dataclass
 class Dump:
-    """One module of a dump.
-
-    Args:
-        prefix: The start of its files' names, `module_0006.jit_f`.
-        files: Its text `before` and `after` optimization, or one file, `only`.
-        size: Of the files, in bytes.
-        has_passes: True if there are files of its passes.
-    """
+    """One module of a dump: its files' prefix, and its text `before` and `after` optimization, or `only` one."""
 
     prefix: str
     files: dict[str, Path] = field(default_factory=dict[str, Path])
@@ -206,7 +166,6 @@ class Dump:
 
     @property
     def name(self) -> str:
-        """The module's name, `jit_f`."""
         return _NUMBER.sub("", self.prefix)
 
 
@@ -270,49 +229,36 @@ class Run:
     seconds: float | None = None
 
 
-@dataclass
-class Recording:
-    """The runs of a recording once it is over; empty where the profiler was busy or reported nothing."""
-
-    runs: list[Run] = field(default_factory=list[Run])
-
-
 @contextmanager
-def timed() -> Generator[Recording]:
-    """Record the passes that run within; none where JAX's profiler, one per process, is busy or unusable."""
-    recording = Recording()
+def timed() -> Generator[list[Run]]:
+    """Yield a list that gets the passes that run within; none if JAX's profiler, one per process, can't be used."""
+    runs: list[Run] = []
     if not may_profile():
-        yield recording
+        yield runs
         return
     session = ExitStack()
     try:
         profile = session.enter_context(profiling())
     except ProfilerBusyError:  # the user profiles something
-        yield recording
+        yield runs
         return
     try:
-        yield recording
+        yield runs
     finally:
         with suppress(ProfilerBusyError, RuntimeError, OSError):  # a full disk, where the profile goes through files
             session.close()
     with suppress(RuntimeError):  # cut short
-        recording.runs += _runs(read_profile(profile.data)) if profile.data else []
+        planes = read_profile(profile.data).planes if profile.data else []
+        threads = [_runs_of(line.events) for plane in planes for line in plane.lines]
+        # Of the thread that compiled most: other threads may compile at the same time.
+        runs += max(threads, key=len, default=list[Run]())
 
 
 @dataclass(slots=True)
 class _Open:
-    """An event that contains the following ones, up to `end`."""
-
     end: float
     pipeline: str
     run: int  # its index among the runs, or -1
-
-
-def _runs(profile: Any) -> Iterable[Run]:
-    """Return the runs of the thread that compiled most: other threads may compile at the same time."""
-    lines = [line for plane in profile.planes for line in plane.lines]
-    runs: list[list[Run]] = [_runs_of(line.events) for line in lines]
-    return max(runs, key=len, default=list[Run]())
 
 
 def _runs_of(events: Iterable[Any]) -> list[Run]:

@@ -10,14 +10,10 @@ from typing import Any
 
 
 class Prints:
-    """A stand-in for `sys.stdout` that passes on what is written, or counts its lines.
+    """A stand-in for `sys.stdout` that passes on what is written, or counts the lines if muted.
 
     It always passes on what the user's other threads write. The runtime's threads, which run callbacks such as
     `jax.debug.print`, are not Python's own, and count as the measured function's.
-
-    Attributes:
-        is_muted: True if lines are counted in place of shown.
-        lines: The number of lines that were not shown.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -27,7 +23,9 @@ class Prints:
         self._owner = threading.get_ident()
 
     def write(self, text: str) -> int:
-        if not self.is_muted or self._is_of_others():
+        thread = threading.current_thread()
+        is_users = thread.ident != self._owner and not isinstance(thread, threading._DummyThread)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public tells a thread that Python didn't start
+        if not self.is_muted or is_users:
             return self.stream.write(text)
         self.lines += text.count("\n")
         return len(text)
@@ -40,7 +38,6 @@ class Prints:
 
     @contextmanager
     def muted(self) -> Generator[None]:
-        """Count within."""
         before, self.is_muted = self.is_muted, True
         try:
             yield
@@ -49,17 +46,12 @@ class Prints:
 
     @property
     def notes(self) -> list[str]:
-        """A note for the reader if lines were muted."""
         if not self.lines:
             return []
         return [
             f"it prints: shown for the first call, then {self.lines:,} line{'s' * (self.lines != 1)} muted; to print "
             "takes time too, which is among what was measured"
         ]
-
-    def _is_of_others(self) -> bool:
-        thread = threading.current_thread()
-        return thread.ident != self._owner and not isinstance(thread, threading._DummyThread)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public tells a thread that Python didn't start
 
 
 @contextmanager

@@ -43,33 +43,24 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.passes import Passes
 
-_PATIENCE = 2.0  # seconds
+_SETTLE_SECONDS = 2.0  # seconds
 DUMP_PREFIX = "explorer-passes-"
-_ABANDONED = 3600.0  # seconds since anything was written to a folder
+_ABANDONED_SECONDS = 3600.0  # seconds since anything was written to a folder
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _BYTES_OF_EQUATION = 40_000  # of a dump: 4,000 to 7,000 for each of some six instructions that an equation becomes
 _READ_IN_A_SECOND = 48_000_000  # bytes of a dump
-_KEPT = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
-_PACKED_AT_ONCE = 4_000_000  # bytes of a dump: about 25 ms
-_PACKED_IN_MEMORY = 64_000_000  # bytes of a packed dump; a larger one goes to a file
+_MAX_KEPT_BYTES = 16_000_000  # bytes of a dump: a smaller one stays as long as JAX keeps the program
+_MAX_SYNCHRONOUS_BYTES = 4_000_000  # bytes of a dump: about 25 ms
+_MAX_MEMORY_BYTES = 64_000_000  # bytes of a packed dump; a larger one goes to a file
 
 
 @dataclass(eq=False)
 class NumberedProgram:
-    """A program lowered with its equations numbered, and the result of its one compile.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        paths: Equations by their numbers.
-        backend: Lowered the program, and compiles it.
-        options: XLA's compiler options.
-    """
-
     lowered: Any
     paths: EquationPaths
     backend: Backend
@@ -79,21 +70,17 @@ class NumberedProgram:
     _lock: Any = field(default_factory=RLock)
 
     def compile(self, plain: Any) -> tuple[CompiledProgram, PassDump | None]:
-        """Compile once with a dump of the passes, and let the user's own call run the result.
-
-        Args:
-            plain: The same program lowered without numbers, where JAX keeps the executable of the user's call.
-        """
+        """Compile once with a dump of the passes, and let the user's call, which finds `plain`, run the result."""
         __tracebackhide__ = True
         with self._lock:  # two threads may explore one function
             dump = self._dump()
             if self._program is None:
-                with _dumped(self.paths.count, self.options) as dumped:
-                    with metadata_in_cache_key(), timed() as recording:
-                        self._program = self.backend.compile(self.lowered, dumped.options)
-                    dump = dumped.packed(recording.runs)
+                with _dumped(self.paths.count, self.options) as (options, pack):
+                    with metadata_in_cache_key(), timed() as runs:
+                        self._program = self.backend.compile(self.lowered, options)
+                    dump = pack(runs)
                 if dump is not None:  # a large one goes with the last capture, a small one when JAX forgets the program
-                    self._dump = weakref.ref(dump) if dump.size > _KEPT else lambda: dump
+                    self._dump = weakref.ref(dump) if dump.size > _MAX_KEPT_BYTES else lambda: dump
                 if not self.options:
                     keep_executable(plain, self._program.compiled)
             return self._program, dump
@@ -101,13 +88,13 @@ class NumberedProgram:
     def dump_again(self) -> PassDump:
         """Compile once more for the passes alone; raise NotRecordedError if the compiler wrote nothing."""
         options = {**self.backend.light_options, **(self.options or {})}
-        with suppress_recording(), _dumped(self.paths.count, options, always=True) as dumped:
-            with nothing_cached(), timed() as timing:
-                self.backend.compile(self.lowered, dumped.options)
-            dump = dumped.packed(timing.runs)
+        with suppress_recording(), _dumped(self.paths.count, options, always=True) as (dump_options, pack):
+            with nothing_cached(), timed() as runs:
+                self.backend.compile(self.lowered, dump_options)
+            dump = pack(runs)
         if dump is None:
             raise NotRecordedError(
-                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
+                "the compiler wrote no passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
                 'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
             )
         return dump
@@ -121,13 +108,7 @@ _lock = RLock()
 def numbered_program(
     traced: Any, plain: Any, backend: Backend, options: Mapping[str, Any] | None
 ) -> NumberedProgram | None:
-    """Lower a program with its equations numbered, once; return None where this JAX's equations can't be numbered.
-
-    Args:
-        traced: The `jax.stages.Traced`.
-        plain: The `jax.stages.Lowered` without numbers.
-        backend, options: As of `NumberedProgram`.
-    """
+    """Lower a program with numbered equations, once per `plain` lowering; None where this JAX can't number them."""
     key = None if options or not backend.is_here else kept_lowering(plain)
     with _lock:
         if key is not None and key in _numbered:
@@ -149,12 +130,7 @@ def numbered_program(
 
 
 class RecordedProgram:
-    """The stages and passes of a numbered program without the numbers, each read at its first use.
-
-    Args:
-        numbered: The program.
-        plain: The `jax.stages.Lowered` without numbers.
-    """
+    """The stages and passes of a numbered program without the numbers, each read at its first use."""
 
     def __init__(self, numbered: NumberedProgram, plain: Any) -> None:
         self._numbered, self._plain = numbered, plain
@@ -169,7 +145,6 @@ class RecordedProgram:
 
     @cached_property
     def stablehlo_text(self) -> str:
-        """The lowered program as text, with the numbers."""
         return self._numbered.lowered.as_text(debug_info=True)
 
     def read_stablehlo(self) -> tuple[str, Graph]:
@@ -206,13 +181,7 @@ class RecordedProgram:
 
 
 class UnnumberedProgram:
-    """The stages of a program as JAX makes it.
-
-    Args:
-        lowered: The `jax.stages.Lowered`.
-        backend, options: As of `NumberedProgram`.
-        reason: Why the capture has no exact links.
-    """
+    """The stages of a program as JAX makes it, with the reason against exact links."""
 
     def __init__(self, lowered: Any, backend: Backend, options: Mapping[str, Any] | None, reason: str) -> None:
         self._lowered, self._backend, self._options, self._reason = lowered, backend, options, reason
@@ -257,24 +226,18 @@ class LazySets(Mapping[str, EquationSets]):
 
 
 class PassDump:
-    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large.
-
-    Args:
-        folder: XLA's output; removed after compression.
-        files: Of the module, in the order of the passes.
-        runs: The passes that ran, with their times.
-    """
+    """The modules that XLA wrote after its passes, compressed in memory, or in a file if they are too large."""
 
     def __init__(self, folder: TemporaryDirectory[str], files: Sequence[PassFile], runs: Sequence[Run]) -> None:
         self.runs = runs
         self.size = sum(file.path.stat().st_size for file in files)
         self._files = files
         self._lengths: list[int | None] = []  # None if a module equals the previous one
-        self._packed: Any = SpooledTemporaryFile(_PACKED_IN_MEMORY)  # noqa: SIM115 - closed with the dump
+        self._packed: Any = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 - closed with the dump
         weakref.finalize(self, self._packed.close)
         self._failure: OSError | None = None
         self._thread: Thread | None = None
-        if self.size <= _PACKED_AT_ONCE or not main_thread().is_alive():  # at its end a process starts no thread
+        if self.size <= _MAX_SYNCHRONOUS_BYTES or not main_thread().is_alive():  # at its end a process starts no thread
             self._pack(folder)
         else:
             # Not a daemon: the interpreter may not end under it, nor remove its folder.
@@ -323,51 +286,32 @@ class PassDump:
             folder.cleanup()
 
 
-@dataclass
-class _Dumped:
-    """A compile whose passes are dumped.
-
-    Args:
-        options: For the compiler.
-        temporary: The folder of the dump, or None.
-    """
-
-    options: Mapping[str, Any] | None
-    temporary: TemporaryDirectory[str] | None = None
-    is_packed: bool = False
-
-    @property
-    def folder(self) -> str:
-        return self.temporary.name if self.temporary is not None else ""
-
-    def packed(self, runs: Sequence[Run]) -> PassDump | None:
-        """Return what the compiler wrote; None if it wrote nothing."""
-        if self.temporary is None:
-            return None
-        settle(Path(self.folder))
-        files = pass_files(Path(self.folder))
-        self.is_packed = bool(files)
-        return PassDump(self.temporary, files, runs) if files else None
-
-
 @contextmanager
-def _dumped(equations: int, options: Mapping[str, Any] | None, *, always: bool = False) -> Generator[_Dumped]:
-    """Yield the options for a compile that dumps its passes, unless the dump would be too large.
+def _dumped(
+    equations: int, options: Mapping[str, Any] | None, *, always: bool = False
+) -> Generator[tuple[Mapping[str, Any] | None, Callable[[Sequence[Run]], PassDump | None]]]:
+    """Yield the options for a compile that dumps its passes, unless too large, and a function that packs the dump.
 
-    A dump that the user requested from XLA stays untouched.
+    The function returns None if the compiler wrote nothing. A dump that the user requested from XLA stays untouched.
     """
     place = dump_place(equations * _BYTES_OF_EQUATION, always=always)
     is_users = "xla_dump_to" in {*(options or ())} or "xla_dump_to" in os.environ.get("XLA_FLAGS", "")
     folder = None if place is None or is_users else _folder_in(place)
     if folder is None:
-        yield _Dumped(options)
+        yield options, lambda _: None
         return
+    files: list[PassFile] = []
+
+    def pack(runs: Sequence[Run]) -> PassDump | None:
+        settle(Path(folder.name))
+        files.extend(pass_files(Path(folder.name)))
+        return PassDump(folder, files, runs) if files else None
+
     dump = {"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
-    dumped = _Dumped({**(options or {}), **dump}, folder)
     try:
-        yield dumped
+        yield {**(options or {}), **dump}, pack
     finally:
-        if not dumped.is_packed:
+        if not files:
             folder.cleanup()
 
 
@@ -386,17 +330,15 @@ def _remove_abandoned(place: Path) -> None:
         with suppress(OSError):
             status = folder.lstat()
             is_own = S_ISDIR(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()
-            if is_own and time() - status.st_mtime > _ABANDONED:
+            if is_own and time() - status.st_mtime > _ABANDONED_SECONDS:
                 rmtree(folder, ignore_errors=True)
 
 
 def dump_place(size: int, *, always: bool = True) -> str | None:
     """Return the folder for a dump of about `size` bytes: in memory if there is room for four of it, else on disk.
 
-    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
-
-    Returns:
-        Empty for the folder of temporary files; None if the dump is too large for both, unless `always`.
+    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation. Empty
+    stands for the folder of temporary files, None for a dump too large for both, unless `always`.
     """
     with suppress(OSError):
         if os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > 4 * size:
@@ -409,7 +351,7 @@ def dump_place(size: int, *, always: bool = True) -> str | None:
 
 def settle(folder: Path) -> None:
     """Wait until nothing more is written to a folder: newer compilers dump on threads of their own."""
-    until, before = monotonic() + _PATIENCE, None
+    until, before = monotonic() + _SETTLE_SECONDS, None
     while monotonic() < until:
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         if sizes == before and all(sizes.values()):

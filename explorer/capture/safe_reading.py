@@ -179,11 +179,8 @@ def _builtin_name(callee: Any) -> tuple[str, Any]:
         return f"{_text(callee.__module__) or _text(member(owner, '__name__'))}.{callee.__qualname__}", None
     if is_a(owner, type):  # of a class method: datetime.now
         return f"{_text(_MODULE(owner))}.{callee.__qualname__}", owner
-    return f"{_text(_MODULE(_defining(kind_of(owner), callee.__name__)))}.{callee.__qualname__}", owner
-
-
-def _defining(kind: type[Any], name: str) -> type[Any]:
-    return next((base for base in _MRO(kind) if name in _VARS(base)), kind)
+    defining = next((base for base in mro(owner) if callee.__name__ in _VARS(base)), kind_of(owner))
+    return f"{_text(_MODULE(defining))}.{callee.__qualname__}", owner
 
 
 def _text(value: Any) -> str:
@@ -225,9 +222,9 @@ def is_users_class(kind: type[Any]) -> bool:
 
 def is_users_object(value: Any) -> bool:
     """Return True if the user wrote the object's class, or it holds arrays as model libraries' do."""
-    return _MODULE(kind_of(value)) != "builtins" and any(map(_is_theirs, mro(value)))
-
-
-def _is_theirs(base: type[Any]) -> bool:
-    package = _text(_MODULE(base)).partition(".")[0]
-    return package in ("flax", "equinox") or "__dataclass_fields__" in _VARS(base) or is_users_class(base)
+    return _MODULE(kind_of(value)) != "builtins" and any(
+        _text(_MODULE(base)).partition(".")[0] in ("flax", "equinox")
+        or "__dataclass_fields__" in _VARS(base)
+        or is_users_class(base)
+        for base in mro(value)
+    )

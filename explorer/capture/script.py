@@ -23,21 +23,13 @@ def read_script(script: str) -> bytes:
 
 
 def compile_script(text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
-    """Return the code of a script, as Python compiles it."""
     return compile(text, file, "exec", dont_inherit=True)
 
 
 def run_script(
     script: str, arguments: Sequence[str], text: bytes | None, compile_text: Compile = compile_script
 ) -> int:
-    """Run a script of that text, or a module, as Python would; return the exit status, and print a traceback to stderr.
-
-    Args:
-        script: Its path; the name of a module if there is no text.
-        arguments: The rest of `sys.argv`.
-        text: Its bytes.
-        compile_text: Returns its code, given its text, its path and the namespace that it runs in.
-    """
+    """Run a script's text, or a module, as Python would; return the exit status, and print a traceback to stderr."""
     sys.argv[:] = [script, *arguments]
     try:
         if text is None:
@@ -70,14 +62,11 @@ def _its_own(traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback without frames of this file, of runpy, and of hot functions' wrappers."""
     own: list[TracebackType] = []
     while traceback is not None:
-        if not _is_ours(traceback):
+        file = traceback.tb_frame.f_code.co_filename
+        is_runpy = traceback.tb_frame.f_globals.get("__name__") == "runpy"
+        if file != __file__ and not file.startswith(_HOT) and not is_runpy:
             own.append(traceback)
         traceback = traceback.tb_next
     for frame, inner in zip(own, [*own[1:], None], strict=False):
         frame.tb_next = inner
     return own[0] if own else None
-
-
-def _is_ours(traceback: TracebackType) -> bool:
-    file = traceback.tb_frame.f_code.co_filename
-    return file == __file__ or file.startswith(_HOT) or traceback.tb_frame.f_globals.get("__name__") == "runpy"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from explorer.model.stage import Source, is_library_file
 
-_LARGEST = 2_000_000  # characters: a generated file larger than this is not kept in every capture
+_MAX_CHARACTERS = 2_000_000  # characters: a generated file larger than this is not kept in every capture
 
 
 def read_source(file: str) -> Source | None:
@@ -26,7 +26,7 @@ def read_source(file: str) -> Source | None:
         return None
     linecache.checkcache(file)  # a module that was edited and loaded again has other lines than before
     text = _typed(file) or "".join(linecache.getlines(file))
-    return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
+    return Source(file, label(file), text) if text and len(text) <= _MAX_CHARACTERS else None
 
 
 _compiled: dict[str, str] = {}  # what cells were compiled from, where that is neither typed nor IPython's own
@@ -40,7 +40,7 @@ def compiled_text(file: str) -> str:
     if "\0" in file:
         return ""
     text = _compiled.get(file) or "".join(linecache.getlines(file))
-    return text if len(text) <= _LARGEST else ""
+    return text if len(text) <= _MAX_CHARACTERS else ""
 
 
 def keep_compiled_text(file: str, text: str) -> None:
@@ -49,24 +49,16 @@ def keep_compiled_text(file: str, text: str) -> None:
 
 
 class ForeignSources:
-    """The sources that a foreign module names. Its author chose the names, so only expected files may be shown.
-
-    These are Python files below a folder, after resolving links, and this session's cells.
-
-    Args:
-        folder: The folder of the files; None is the working folder.
-    """
+    """The sources that a foreign module names, if allowed: Python files below a folder, links resolved, and cells."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = os.path.realpath(os.curdir if folder is None else folder)
         self._above = self.folder.rstrip(os.sep) + os.sep
 
     def read(self, file: str) -> Source | None:
-        """Return the source of a file; None if it doesn't exist or may not be shown."""
         return read_source(file) if self._is_session(file) or (self._is_there(file) and self._is_below(file)) else None
 
     def left_out(self, files: Iterable[str]) -> list[str]:
-        """Return the files that exist and may not be shown."""
         return [file for file in files if self._is_there(file) and not self._is_below(file)]
 
     def _is_session(self, file: str) -> bool:
@@ -176,15 +168,15 @@ class Span(NamedTuple):
 def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
     """Return the syntax nodes from the whole file down to a span; empty if the text can't be read."""
     text = "".join(linecache.getlines(file))
-    tree = parse(text) if 0 < len(text) <= _LARGEST else None
+    tree = parse(text) if 0 < len(text) <= _MAX_CHARACTERS else None
     if tree is None:
         return ()
-    way: list[ast.AST] = [tree]
-    while inner := next((node for node in _parts(way[-1]) if span in Span.of(node)), None):
-        way.append(inner)
+    path: list[ast.AST] = [tree]
+    while inner := next((node for node in _parts(path[-1]) if span in Span.of(node)), None):
+        path.append(inner)
     # A file that was edited since it was loaded has other code there. The start of a call over several lines is
     # given as the start of its last name.
-    return tuple(way) if len(way) > 1 and Span.of(way[-1])[2:] == span[2:] else ()
+    return tuple(path) if len(path) > 1 and Span.of(path[-1])[2:] == span[2:] else ()
 
 
 _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
@@ -214,23 +206,23 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Module)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Statements whose later parts may have run before, in another iteration.
-_WINDING = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
-_COMPOUND = (*_WINDING, ast.If, ast.With, ast.AsyncWith)
+_NONLINEAR = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+_COMPOUND = (*_NONLINEAR, ast.If, ast.With, ast.AsyncWith)
 
 
-def bound_at(way: Sequence[ast.AST], name: str) -> int | None:
+def bound_at(path: Sequence[ast.AST], name: str) -> int | None:
     """Return the line that gave a name its value at the end of a path of `syntax_at`.
 
     0: no line of the function, so it is a parameter or comes from outside. None: it depends on how the code ran.
     """
-    for outer, inner in reversed(list(pairwise(way))):
+    for outer, inner in reversed(list(pairwise(path))):
         for statement in reversed(_above(outer, inner)):
             if _binds(statement, name):
                 return None if isinstance(statement, _COMPOUND) else statement.lineno
         if any(_binds(head, name) for head in _heads(outer)):
             return cast(ast.stmt | ast.expr, outer).lineno
         # Inside an expression `:=` binds. The iterable of a `for` is evaluated once, before.
-        is_winding = isinstance(outer, (*_WINDING, ast.expr)) and inner is not getattr(outer, "iter", None)
+        is_winding = isinstance(outer, (*_NONLINEAR, ast.expr)) and inner is not getattr(outer, "iter", None)
         if is_winding and _binds(outer, name):
             return None
         if isinstance(outer, _SCOPES):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, cast
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from explorer.capture.concretization_site import ConcretizationSite, find_site, is_count, is_refusal, type_of
 from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, names_in, users_arguments, users_steps
 from explorer.capture.readers.graph_builder import is_runner
-from explorer.capture.sources import Span, label, place, place_with_carets, syntax_at
-from explorer.errors import ExploreError, TracedValueError
+from explorer.capture.sources import Span, called_at, label, place, place_with_carets, syntax_at
+from explorer.errors import DonatedInputError, ExploreError, ExplorerError, TracedValueError
 from explorer.model.text import list_names
 
 _TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
@@ -30,8 +32,8 @@ _BOILERPLATE = re.compile(
 )
 _ADDRESS = re.compile(r"<(?:function|bound method) ([^<>]*(?:<\w+>[^<>]*)*) at 0x[0-9a-f]+>")
 _FILE = re.compile(r"((?:[A-Za-z]:)?[/\\][^\s:]+):(\d+)")
-_LONGEST = 6  # lines of JAX's or the user's own words
-_MOST_STEPS = 5
+_MAX_MESSAGE_LINES = 6  # lines of JAX's or the user's own words
+_MAX_STEPS = 5
 
 
 def explain_trace_error(
@@ -73,17 +75,7 @@ def users_place(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An expression that needs the value of a traced array.
-
-    Args:
-        text: The expression; empty if unknown.
-        problem: One sentence without its end.
-        hint: The code to write instead.
-        origins: The lines that made the value: `from  argument `n` of f`.
-        counts: Arguments that should perhaps be static.
-        step: The user's line, if known.
-        span: The piece of that line.
-    """
+    """An expression that needs the value of a traced array: problem, hint, origins, arguments to make static."""
 
     text: str
     problem: str
@@ -119,7 +111,7 @@ def _traced_value(refused: Refusal, steps: Sequence[Step]) -> list[str]:
     names = " and ".join(f"`{path}`" for path in refused.counts)
     return [
         f"{refused.problem}.",
-        *_way(steps, refused.span),
+        *_location_lines(steps, refused.span),
         *refused.origins,
         "  Hint: " + refused.hint.replace("\n", "\n        ") + ".",
         *([f"        Or make {names} {_CONSTANT}"] if names else ()),
@@ -135,7 +127,7 @@ def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
     named = f"`{error.names[0]}`, " if isinstance(error, LeakedTracer) and error.names[0] != "a value" else ""
     return [
         f"it uses {named}a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
-        *_way(steps),
+        *_location_lines(steps),
         *_origins(error, steps),
         "  Hint: return it from there; what a list, a global or an attribute keeps of a trace is never an array.",
     ]
@@ -146,7 +138,7 @@ def _failure(error: Exception, steps: Sequence[Step], step: str) -> list[str]:
     return [
         f"{step} failed: {type(error).__name__}" + (f": {words[0]}" if words else "."),
         *(f"  {line}" for line in words[1:]),
-        *_way(steps),
+        *_location_lines(steps),
         *(_operands(steps[0]) if steps else ()),
     ]
 
@@ -156,7 +148,7 @@ def _words(error: Exception) -> list[str]:
     text = _BOILERPLATE.split(str(error).strip(), maxsplit=1)[0]
     text = _FILE.sub(lambda at: f"{label(at[1])}, line {at[2]}", _ADDRESS.sub(r"\1", text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[:_LONGEST] + (["…"] if len(lines) > _LONGEST else [])
+    return lines[:_MAX_MESSAGE_LINES] + (["…"] if len(lines) > _MAX_MESSAGE_LINES else [])
 
 
 def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
@@ -164,26 +156,25 @@ def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
     return match[1] if match else ""
 
 
-# Lines on the way -----------------------------------------------------------------------------------------------------
+# Lines on the path ---------------------------------------------------------------------------------------------------
 
 
-def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
+def _location_lines(steps: Sequence[Step], span: Span | None = None) -> list[str]:
     """Return the user's lines from the failing one outwards."""
     if not steps:
         return []
     # A lambda or a comprehension is on its caller's line: list it once.
     others = [step for inner, step in pairwise(steps) if (step.file, step.span.line) != (inner.file, inner.span.line)]
     lines = [f"  in  {step.function}, {place(step.file, step.span.line)}" for step in others]
-    if len(lines) > _MOST_STEPS:
+    if len(lines) > _MAX_STEPS:
         lines[2:-2] = [f"  …   {len(lines) - 4} more"]
     return place_with_carets("  at  ", steps[0].file, span or steps[0].span) + lines
 
 
 def _operands(step: Step) -> list[str]:
-    """Return a line with the types of the arrays that the failing expression names."""
-    way = syntax_at(step.file, step.span)
+    path = syntax_at(step.file, step.span)
     operands: dict[str, str] = {}
-    for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():
+    for name in names_in(path[-1]) if path and isinstance(path[-1], ast.expr) else ():
         value = step.value_of(name.id)
         if isinstance(value, (jax.Array, np.ndarray)):
             operands[name.id] = f"`{name.id}` is {type_of(value, short_dtypes=True)}"
@@ -223,3 +214,44 @@ def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, 
     """Return the arguments' paths if all are integers."""
     counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
     return tuple(counts) if len(counts) == len(arguments) else ()
+
+
+# Arrays that were donated before --------------------------------------------------------------------------------------
+
+
+def explain_donated(name: str, given: Mapping[str, Any]) -> DonatedInputError | None:
+    """Return the error for a call that XLA refused for a deleted input of `given`; None without such an input."""
+    gone = next((path for parameter, value in given.items() for path in _deleted(parameter, value)), None)
+    if gone is None:
+        return None
+    return DonatedInputError(
+        f"input `{gone}` of {name} was donated to an earlier call, which may have overwritten it.\n{called_at()}"
+        f"  Hint: use what that call returned, or donate a copy: {gone}.copy()."
+    )
+
+
+def _deleted(parameter: str, value: Any) -> Iterator[str]:
+    leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+    for path, leaf in leaves:
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted():
+            yield parameter + jax.tree_util.keystr(path)
+
+
+def guarded(call: Callable[..., Any], explain: Callable[[tuple[Any, ...], dict[str, Any]], Exception | None]) -> Any:
+    """Return a function that calls `call`, and on failure raises the error that `explain` returns for its arguments, if
+    any.
+
+    For errors that C++ raises without asking Python. The wrapper costs a call 0.3 µs.
+    """
+
+    def guarded_call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            return call(*args, **kwargs)
+        except (ValueError, RuntimeError) as error:
+            explained = None if isinstance(error, ExplorerError) else explain(args, kwargs)
+            if explained is None:
+                raise
+            raise explained from error
+
+    return guarded_call

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")
 _OP_NAME = 'op_name="'
-_MOST_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
+_MAX_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
 _LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 
 
@@ -39,9 +40,6 @@ class VersionsBuilder:
 
     New lines are read together with those of the next snapshots, as long as the tables of frames are the same: a module
     has hundreds of snapshots, and most add a few lines.
-
-    Args:
-        paths: The equations by their numbers, if the metadata has numbers.
     """
 
     def __init__(self, paths: EquationPaths | None = None) -> None:
@@ -81,7 +79,7 @@ class VersionsBuilder:
         rows, new_lines = self._rows_of(body, first)
         if rows == self._rows:
             return False
-        if tables != self._tables or len(self._changes) * len(rows) > _MOST_PENDING:
+        if tables != self._tables or len(self._changes) * len(rows) > _MAX_PENDING:
             self._flush()
             self._tables = tables
         self._new_lines += new_lines
@@ -136,7 +134,6 @@ class VersionsBuilder:
         return self._op_names.setdefault(line[start : line.find('"', start)], len(self._op_names))
 
     def _relabel(self, row: int, line: str) -> None:
-        """Note that a line's metadata changed."""
         op_name = self._op_name(line)
         if op_name != self._op_name_of_row[row]:
             self._op_name_of_row[row] = op_name
@@ -145,7 +142,9 @@ class VersionsBuilder:
     def _flush(self) -> None:
         """Read the new lines as a module of their own, and note how the snapshots follow from each other."""
         text, row_at = self._module_of_new_lines()
-        graph = _graph("\n".join([*text, "}", ""])) if row_at else None
+        graph = None
+        with suppress(UnreadableTextError):
+            graph = read_hlo("\n".join([*text, "}", ""])) if row_at else None
         if graph is None:
             for _ in self._new_lines:
                 self._append(-1, -1, -1, -1, ())
@@ -260,7 +259,6 @@ def _renamed_instruction(names: Mapping[str, str], name: str) -> str:
 
 
 def _renamed(names: Mapping[str, str], line: str) -> str:
-    """Return a line with each name replaced: after a `%`, or as a parameter in a computation's signature."""
     return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
 
 
@@ -276,13 +274,6 @@ def _split_tables(text: str) -> tuple[list[str], list[str]]:
         return [], lines
     body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
     return lines[tables:body], [*lines[:tables], *lines[body:]]
-
-
-def _graph(text: str) -> Graph | None:
-    try:
-        return read_hlo(text)
-    except UnreadableTextError:
-        return None
 
 
 def _operands(line: str, op: str) -> list[str]:

@@ -93,7 +93,7 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
             is_format = 3 if "keys" not in stage else 2 if "measures" in stage else 1
             if version != is_format:
                 raise CaptureFileError(
-                    f"this capture was altered: it says format {version}, and has what format {is_format} has."
+                    f"this capture was altered: it claims format {version}, but has the content of format {is_format}."
                 )
         return Capture(
             function=text(header["function"]),
@@ -110,7 +110,7 @@ def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
             cost=floats(header["cost"]),
             memory=integers(header["memory"]),
             constants=tuple(dataclass_from(Constant, constant) for constant in header["constants"]),
-            # Captures from before there were rules have none.
+            # The first captures have no findings.
             findings=Findings.from_dict(header["findings"]) if "findings" in header else Findings(()),
             read_source=sources.get,
             read_passes=_read_passes(header.get("passes"), blobs, header["stages"]),
@@ -142,7 +142,7 @@ def _read_passes(
 
 
 def _read_node_attributes(header: dict[str, Any], blobs: BlobReader) -> Attributes | None:
-    """Return the nodes' attributes; None for a file of version 0.1.0, which has none."""
+    """Return the nodes' attributes; None for a file of version 0.1.0, which lacks them."""
     if "attribute_columns" not in header:
         return None
     places = header["attribute_columns"]

@@ -178,7 +178,7 @@ class _Attribute:
 
 @cache
 def _meanings(kind: type) -> Mapping[str, str]:
-    """Return what a class's docstring says about each of its arguments."""
+    """Return the description of each argument in a class's docstring."""
     arguments = cleandoc(kind.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^    (\w[\w, ]*): ((?:.|\n(?!    \S))*)", arguments, re.MULTILINE)
     return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}

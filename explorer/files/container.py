@@ -79,7 +79,7 @@ class Unpacker:
         if claimed is None:
             self._check(len(unpacked))
         elif len(unpacked) != claimed:
-            raise UnpackingError("it unpacks to another size than it says")
+            raise UnpackingError("its unpacked size differs from the stated one")
         if not stream.eof:
             raise UnpackingError("it is truncated")
         self.left -= len(unpacked)

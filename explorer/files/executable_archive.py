@@ -157,7 +157,7 @@ def _read(data: bytes, path: str | PathLike[str]) -> Archive:
         _check_layout(data, file, sizes)
         about = manifest["about"]
         if set(manifest) != {"format", "version", "members", "about"} or type(about) is not dict:
-            _refuse("its manifest says other things than one of this version")
+            _refuse("its manifest has other entries than this version's")
     except ArchiveError:
         raise
     except Exception as error:  # zipfile and json raise many kinds; the bytes are in memory, so it is never the disk
@@ -224,7 +224,7 @@ def _finite(text: str) -> float:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has a key twice")
     return entries
 
 
@@ -253,7 +253,7 @@ def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dic
     total = sum(sizes.values())
     if total > most:
         raise ArchiveError(
-            f"says that it unpacks to {total:,} bytes; at most {most:,} are read, {_RATIO} for each of its own.\n"
+            f"unpacks to {total:,} bytes by its manifest; at most {most:,} are read, {_RATIO} for each of its own.\n"
             "  Hint: save it again; weights that shrink so much are then kept as they are."
         )
     return sizes, digests

@@ -39,7 +39,7 @@ def from_dict(values: dict[str, Any]) -> Findings:
     for finding in findings:
         if finding.severity not in SEVERITIES:
             raise ValueError(f"{brief(finding.severity)} is no severity")
-    # Captures of the first versions have neither `failure` nor `asked`.
+    # Captures of the first versions lack `failure` and `asked`.
     failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
     target = text(values.get("target") or "")
     return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules, target=target)
@@ -99,8 +99,8 @@ def _rule(code: str, finding: Finding) -> dict[str, Any]:
 def _result(finding: Finding, index: int) -> dict[str, Any]:
     parts = [
         finding.message,
-        finding.evidence and f"Seen: {finding.evidence}",
-        finding.fix.text and f"Cure: {finding.fix.text}",
+        finding.evidence and f"Evidence: {finding.evidence}",
+        finding.fix.text and f"Fix: {finding.fix.text}",
     ]
     result: dict[str, Any] = {
         "ruleId": _id(finding),
@@ -185,4 +185,4 @@ def verdict(result: CheckResult) -> str:
     worse, better = count_text(len(result.regressions), "regression"), count_text(len(result.gains), "gain")
     if result.regressions:
         return f"{worse}, {better}" if result.gains else worse
-    return f"{better}: record it anew to keep what was gained" if result.gains else "as recorded"
+    return f"{better}: update the golden file to keep them" if result.gains else "as recorded"

@@ -36,7 +36,7 @@ from explorer.model.results.timing import STEPS, Comparison, Ratio, Samples, Tim
 if TYPE_CHECKING:
     import pandas as pd
 
-# What was measured --------------------------------------------------------------------------------------------------
+# Measurements ------------------------------------------------------------------------------------------------------
 
 _TIMES = own(Samples, "median", "low", "high", "fastest", "spread")
 _COUNTS = own(Samples, "calls", samples="count")[::-1]
@@ -114,7 +114,7 @@ def sweep_frame(sweep: Sweep) -> pd.DataFrame:
 
 
 def _of(part: str, name: str) -> Callable[[Any], Any]:
-    """Return the getter of an attribute of a row's part; NaN if the part is None."""
+    """Return a getter of an attribute of a row's part, or NaN for a missing part."""
     return lambda row: nan if getattr(row, part) is None else getattr(getattr(row, part), name)
 
 
@@ -193,7 +193,7 @@ HOT: Columns = (
 )
 
 
-# What was compiled --------------------------------------------------------------------------------------------------
+# Programs ----------------------------------------------------------------------------------------------------------
 
 
 def node_frame(capture: Capture, stage: str = "hlo") -> pd.DataFrame:
@@ -294,7 +294,7 @@ EVENT: Columns = (
     ),
     Column("id", attrgetter("id"), "string", "number of the compile in its function: [step/3]; empty for a miss"),
     Column("kind", attrgetter("kind"), "string", "trace, lower, compile, cache-hit or miss"),
-    Column("function", attrgetter("function"), "string", "name of what was compiled"),
+    Column("function", attrgetter("function"), "string", "name of the compiled function or operation"),
     Column("eager", _of_function("eager", False), "bool", "whether it is a single operation, outside of any jit"),
     Column("file", _of_function("file", ""), "string", "file where the function is defined; empty if unseen"),
     Column("line", _of_function("line", 0), "int64", "line where the function is defined; 0 if unseen"),

@@ -20,8 +20,8 @@ from explorer.model.text import brief, did_you_mean
 
 _FORMAT = 1
 _HEAD = """\
-# What the compiler makes of a function, as `python -m explorer record` wrote it. `python -m explorer check` compares:
-# what grows by more than its tolerance fails. With --update it is written anew; commit that, and a reviewer sees it.
+# Facts about a compiled function, written by `python -m explorer record`. `python -m explorer check` compares them:
+# growth beyond a tolerance fails. --update rewrites this file; commit it, and a reviewer sees the change.
 """
 _PLAIN = ("function", "place", "arguments", "jax")
 
@@ -94,7 +94,7 @@ def from_toml(text: str) -> Golden:
         raise GoldenFileError(f"it is no TOML: {error!s:.300}") from None
     if table.pop("format", None) != _FORMAT:
         raise GoldenFileError(
-            f"it says no `format = {_FORMAT}`.\n  Hint: `python -m explorer record module:function -o FILE` writes one."
+            f"it has no `format = {_FORMAT}`.\n  Hint: `python -m explorer record module:function -o FILE` writes one."
         )
     try:
         return _golden(table)

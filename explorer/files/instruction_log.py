@@ -217,7 +217,7 @@ def _threads(runs: list[LogLine], start: float, end: float) -> tuple[ThreadOpera
 
 
 def _compiles(lines: Iterable[LogLine]) -> Iterable[LoggedCompile]:
-    """Yield each completed compile of a hot function, and of JAX unless it is part of one of those."""
+    """Yield the completed compiles of hot functions, and JAX's other completed compiles."""
     begun: dict[tuple[str, str, bool], float] = {}
     for line in lines:
         if line.kind != "COMPILE":

@@ -48,7 +48,7 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
 
 
 def _args(op: Op, row: OpTime | None) -> dict[str, Any]:
-    """Return what Perfetto shows about a clicked instruction; `row` is None if it has no time of its own."""
+    """Return the facts about an instruction for Perfetto; `row` is None if the instruction has no time."""
     if row is None or not row.stack:
         return {"module": op.module}
     line = f"{row.stack[0].file}:{row.stack[0].line}"

@@ -47,7 +47,7 @@ class Report:
 
 
 def _summary(of: Callable[[Any], Sequence[str]]) -> Column:
-    return Column("summary", of, list[str], "What it says in short, a sentence each, the most important first.")
+    return Column("summary", of, list[str], "Summary sentences, the most important first.")
 
 
 def _rows(name: str, of: Callable[[Any], Iterable[Any]], columns: Columns, meaning: str = "") -> Column:
@@ -55,7 +55,7 @@ def _rows(name: str, of: Callable[[Any], Iterable[Any]], columns: Columns, meani
 
 
 _MAX_HOTTEST_LINES = 3  # named in a summary
-_NOTES = Column("notes", attrgetter("notes"), list[str], "What a reader should know before trusting the figures.")
+_NOTES = Column("notes", attrgetter("notes"), list[str], "Caveats of the figures.")
 _FINDINGS = (
     *own(Finding, "rule"),
     Column("severity", attrgetter("severity"), Literal["error", "warning", "note"]),
@@ -115,7 +115,7 @@ def _profile_summary(profile: Profile) -> list[str]:
         f"line {line.line}, {line.share:.0%} of the device's time: {line.text}" for line in lines[:_MAX_HOTTEST_LINES]
     ]
     if len(lines) > 1:
-        each.insert(0, f"No line stands out; {len(lines):,} can't be told apart, the first of them:")
+        each.insert(0, f"No single hottest line: {len(lines):,} lines can't be distinguished. The first are:")
     return [repr(profile).partition("\n")[0], *each]
 
 
@@ -146,7 +146,7 @@ def _process_rows(rows: str, columns: Columns, meaning: str = "") -> Column:
 
 REPORTS: Mapping[str, Report] = {
     "explore": Report(
-        "What the compiler made of a function, or what was opened.",
+        "A compiled function or an opened module, with costs by line.",
         (
             *own(Capture, "function", "signature", "file", "line", "failure", "environment", "memory"),
             _summary(_capture_summary),
@@ -154,9 +154,9 @@ REPORTS: Mapping[str, Report] = {
                 "stages",
                 attrgetter("stages"),
                 (Column("name", attrgetter("name")), Column("nodes", lambda stage: len(stage.graph), int)),
-                "Those that worked, in the compiler's order.",
+                "Stages without a failure, in the compiler's order.",
             ),
-            Column("seconds", attrgetter("durations"), own(Durations, *STEPS[:3]), "Of each step."),
+            Column("seconds", attrgetter("durations"), own(Durations, *STEPS[:3]), "Duration of each step."),
             Column(
                 "kernels",
                 _of_hlo(lambda capture: len(running_nodes(capture.hlo.graph))),
@@ -172,17 +172,17 @@ REPORTS: Mapping[str, Report] = {
                 int,
                 "Bytes of arrays that are baked in.",
             ),
-            _rows("findings", attrgetter("findings"), _FINDINGS, "What the trace alone shows; `lint` looks closer."),
+            _rows("findings", attrgetter("findings"), _FINDINGS, "Findings from the trace alone; `lint` finds more."),
             replace(_NOTES, value=_line_notes),
         ),
     ),
     "diff": Report(
-        "What the compiler made of one function and not of the other.",
+        "Differences between two compiled functions.",
         (
             Column("functions", lambda diff: [f"{side.function}{side.signature}" for side in (diff.a, diff.b)],
                    list[str], "Both, with their signatures."),
             _summary(_diff_summary),
-            Column("same", attrgetter("is_empty"), bool, "Nothing differs but times and numbers in names."),
+            Column("same", attrgetter("is_empty"), bool, "True if only times and numbers in names differ."),
             _rows("values", attrgetter("values"), own(Value)),
             Column("fusions", lambda diff: diff, (
                 _rows("gained", attrgetter("fusions_gained"), _FUSION),
@@ -193,7 +193,7 @@ REPORTS: Mapping[str, Report] = {
         ),
     ),
     "recompiles": Report(
-        "What was compiled, and why again: a ledger.",
+        "A ledger: compiles, and the reasons for recompiles.",
         (
             _summary(_ledger_summary),
             Column("totals", attrgetter("totals"),
@@ -202,18 +202,18 @@ REPORTS: Mapping[str, Report] = {
                 *own(Summary, "name", "file", "line", "process", "eager", "compiles", "cache_hits", "recompiles"),
                 *own(Summary, "seconds", "share"),
                 Column("reasons", lambda row: dict(row.reasons), dict[str, int], "By kind."),
-                Column("varying", lambda row: dict(row.varying), dict[str, int], "What changed, how often."),
+                Column("varying", lambda row: dict(row.varying), dict[str, int], "Number of changes of each property."),
             ), "The most expensive first."),
             _rows("recompiles", lambda ledger: ledger.recompiles(eager=True), (
                 *own(Event, "function", "id", "kind", "seconds", "process"),
-                Column("reason", attrgetter("reason"), own(Reason), "Why it was built again."),
+                Column("reason", attrgetter("reason"), own(Reason), "Reason for the recompile."),
                 Column("call_site", attrgetter("call_site"), own(Place, "file", "line", "text"),
-                       "Null where no line of the user's was on the stack.", is_optional=True),
+                       "Null if no line of the user's code was on the stack.", is_optional=True),
             )),
             _rows("storms", attrgetter("storms"),
                   own(Storm, "function", "compiles", "seconds", "changes", "leaf", "cure", "text"),
-                  "Functions that are compiled too often."),
-            Column("dropped", attrgetter("dropped"), int, "Events that are not kept any more."),
+                  "Functions compiled too often."),
+            Column("dropped", attrgetter("dropped"), int, "Number of events no longer kept."),
             Column("spilled", attrgetter("spilled"), int),
             Column("note", attrgetter("note")),
         ),
@@ -230,42 +230,42 @@ REPORTS: Mapping[str, Report] = {
             )),
             _process_rows("differences",
                           own(ProcessDifference, "line", "what", "usual", "here", "is_shared", "text"),
-                          "Who compiled another program than most."),
+                          "Processes whose program differs from most."),
             _NOTES,
         ),
     ),
     "lint": Report(
-        "What may go wrong with a function.",
+        "Pitfalls of a function.",
         (
-            Column("explorer_findings", lambda _: FINDINGS_FORMAT, int, "The form that Findings.from_json reads."),
+            Column("explorer_findings", lambda _: FINDINGS_FORMAT, int, "Format version for Findings.from_json."),
             _summary(_lint_summary),
             Column("function", attrgetter("function")),
             _rows("findings", iter, _FINDINGS),
             Column("faults", attrgetter("faults"), list[str], "Rules that failed themselves."),
-            Column("failure", attrgetter("failure"), str, "Why it could not be traced; empty if it could."),
+            Column("failure", attrgetter("failure"), str, "Why the trace failed; empty if it succeeded."),
             Column("asked", attrgetter("rules"), list[str], "The rules that ran."),
             Column("target", lambda findings: findings.target or None, str | None,
-                   "Which hardware it was compiled for, as --target names it; null without one."),
+                   "Hardware of the compile, as --target names it; null without one."),
         ),
         has_files=False,
     ),
     "padding": Report(
-        "Whether one binary can serve every size.",
+        "Proof that one binary can serve every size, or the reasons against it.",
         (
             *own(DynamicReport, "function", "verdict", "why", "dimensions", "buckets", "masks", "rules"),
             _summary(lambda report: [report.headline]),
-            _rows("refusals", attrgetter("refusals"), own(PaddingRefusal), "What prevents it."),
+            _rows("refusals", attrgetter("refusals"), own(PaddingRefusal), "Equations that prevent padding."),
             _rows("binaries", attrgetter("binaries"), own(DynamicBinary)),
             *own(DynamicReport, "faults"),
         ),
     ),
     "time": Report(
-        "How long a function takes.",
+        "Timing of a function.",
         (
             *own(Timing, "function", "signature"),
             _summary(lambda timing: [timing.headline]),
             Column("too_noisy", attrgetter("steady.is_too_noisy"), bool,
-                   "The samples say what happened, and their interval claims nothing."),
+                   "True if the samples are too noisy for a confidence interval."),
             *own(Timing, "speedup", "speedup_interval", "break_even"),
             _rows("figures", figures, FIGURE),
             _NOTES,
@@ -273,13 +273,13 @@ REPORTS: Mapping[str, Report] = {
         ),
     ),
     "profile": Report(
-        "Where a function's time goes; seconds are of one call.",
+        "A function's time by line and instruction; seconds are per call.",
         (
             *own(Profile, "function", "signature", "runs"),
             _summary(_profile_summary),
             *own(Profile, "seconds", "wall_seconds", "device_seconds", "gap_seconds", "unattributed"),
             _rows("hottest", attrgetter("hottest"), own(LineTime, "file", "line"),
-                  "The line that takes most, and those that can't be told from it."),
+                  "The line with the most time, and lines that can't be distinguished from it."),
             _rows("lines", attrgetter("lines"), own(LineTime)),
             _rows("ops", attrgetter("ops"), own(OpTime, *OP, "scope")),
             *own(Profile, "host"),
@@ -288,7 +288,7 @@ REPORTS: Mapping[str, Report] = {
         ),
     ),
     "hot": Report(
-        "What became of functions that were called often.",
+        "Functions called often, and what happened to each.",
         (
             _summary(lambda paths: [paths.headline]),
             _rows("functions", attrgetter("functions"), HOT),
@@ -298,7 +298,7 @@ REPORTS: Mapping[str, Report] = {
         ),
     ),
     "timeline": Report(
-        "What an instruction log says: `trace` and `visualize`.",
+        "Timeline of an instruction log, for `trace` and `visualize`.",
         (
             *own(OperationTimeline, "name", "start", "end"),
             _summary(lambda timeline: [timeline.headline]),
@@ -322,7 +322,7 @@ REPORTS: Mapping[str, Report] = {
         ),
     ),
     "record": Report(
-        "What a golden file has of a function.",
+        "Recorded facts about a compiled function.",
         (
             *own(Golden, "function", "place", "arguments", "jax"),
             _summary(_record_summary),
@@ -331,15 +331,15 @@ REPORTS: Mapping[str, Report] = {
         ),
     ),
     "check": Report(
-        "Functions beside what was recorded of them.",
+        "Comparison of functions with their records.",
         (
             _summary(lambda results: [f"{result.name}: {verdict(result)}" for result in results]),
-            Column("passed", lambda results: all(each.passed for each in results), bool, "All of them did."),
+            Column("passed", lambda results: all(each.passed for each in results), bool, "True if all checks passed."),
             _rows("checks", iter, (
                 Column("golden", attrgetter("name")),
                 Column("function", attrgetter("now.function")),
                 Column("passed", attrgetter("passed"), bool),
-                _rows("regressions", attrgetter("regressions"), own(Change), "What grew beyond its tolerance."),
+                _rows("regressions", attrgetter("regressions"), own(Change), "Growth beyond the tolerance."),
                 _rows("gains", attrgetter("gains"), own(Change)),
                 Column("notes", attrgetter("notes"), list[str]),
             ), "One for each golden file."),
@@ -347,14 +347,14 @@ REPORTS: Mapping[str, Report] = {
         has_files=False,
     ),
     "bisect": Report(
-        "Which commit, or release of JAX, made a check fail.",
+        "The commit, or the release of JAX, from which on a check fails.",
         (
             _summary(lambda each: each.to_text().splitlines()[: 1 + bool(each.between)]),
             Column("first_failing", attrgetter("first"), _VERDICT),
             Column("last_passing", attrgetter("last")),
             Column("not_checked", attrgetter("between"), list[str],
-                   "Those between the two that can't be checked: it may be one of them."),
-            _rows("tried", attrgetter("tried"), _VERDICT, "In the order in which they were."),
+                   "Candidates between the two that can't be checked; each may be the first failing one."),
+            _rows("tried", attrgetter("tried"), _VERDICT, "In order of the checks."),
         ),
     ),
     "error": Report(

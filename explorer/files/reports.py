@@ -24,9 +24,7 @@ _VERSIONS = {
     **{"hot": 1, "timeline": 1, "targets": 1, "record": 1, "check": 1, "bisect": 1, "error": 1},
 }
 KINDS = tuple(_VERSIONS)
-_FILES = Column(
-    "files", iter, [(Column("path", str), Column("bytes", int, int))], "What was written, as -o and the like say."
-)
+_FILES = Column("files", iter, [(Column("path", str), Column("bytes", int, int))], "Written files.")
 
 
 def schema_name(kind: str) -> str:
@@ -57,7 +55,7 @@ def report_json(kind: str, value: object, **besides: object) -> str:
     Args:
         kind: One of `KINDS`.
         value: Object of the report.
-        besides: Fields that replace those of `value`, or come in addition.
+        besides: Fields that replace those of `value`, and additional ones.
 
     Example:
         >>> print(report_json("error", ValueError("--runs is 0")))
@@ -103,7 +101,7 @@ def present(
         show: Prints the text for a person.
         files: Files written: printed as lines, or listed as the report's `files`.
         to: Stream for these lines; standard output if None.
-        besides: Fields that replace those of `value`, or come in addition.
+        besides: Further fields, which replace those of `value`.
     """
     sizes = [(path, path.stat().st_size) for path in files]
     if is_json(given):

@@ -41,8 +41,8 @@ from explorer.files import capture as capture_file
 from explorer.files.columns import as_json
 from explorer.files.container import LARGEST, ZLIB, Unpacker, boolean, integer, json_list, json_object, number, text
 from explorer.files.disk import parse_json, read_bytes, write_whole
-from explorer.model.attached import Saved
 from explorer.model.capture import Capture
+from explorer.model.declared import Saved
 from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.hot_paths import HotPaths
@@ -66,6 +66,7 @@ _KINDS: Mapping[str, type[Saved]] = {
         *(Sweep, Timing, WhatIf),
     )
 }
+_TOP_LEVEL = ("HotPaths", "Peaks", "Profile", "Sweep", "Timing")  # others are in `explorer.types`
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
 
@@ -127,7 +128,8 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
             "Hint: upgrade explorer."
         )
     if content["kind"] != kind.__name__:
-        hint = f" Hint: explorer.{content['kind']}.load(path)." if content["kind"] in _KINDS else ""
+        place = "explorer" if content["kind"] in _TOP_LEVEL else "explorer.types"
+        hint = f" Hint: {place}.{content['kind']}.load(path)." if content["kind"] in _KINDS else ""
         raise ResultFileError(f"this file holds a {content['kind']}, not a {kind.__name__}.{hint}")
     read = _reader(kind)  # outside of `try`: an unsupported field type is a bug, not a bad file
     try:

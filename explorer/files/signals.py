@@ -118,7 +118,7 @@ class _Reader:
                 hint = did_you_mean(key, names) if isinstance(key, str) else ""
                 self._refuse(at, f"there is no {brief(key)}; allowed are {', '.join(names) or 'names'}", hint)
             if key in seen:
-                self._refuse(at, f"{brief(key)} stands here twice")
+                self._refuse(at, f"{brief(key)} is given twice")
             seen.add(key)
             yield key, key_node, value_node
 
@@ -134,6 +134,6 @@ class _Reader:
 
 
 _DONATE = (
-    "donate is true, and can't be: whoever calls a function may use its arguments afterwards, and that nobody does "
-    "isn't proven.\n  Hint: jax.jit(f, donate_argnums=…) around a function of which you know"
+    "donate can't be true: a caller may use an argument after the call, and Explorer can't prove that none does.\n"
+    "  Hint: use jax.jit(f, donate_argnums=…) where you know that none does"
 )

@@ -49,7 +49,7 @@ def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisect
             )
     unknown: set[int] = set()
     while open_ := [at for at in range(low + 1, high) if at not in unknown]:
-        at = min(open_, key=lambda number: abs(number - (low + high) / 2))
+        at = _nearest(open_, (low + high) / 2)
         middle = verdict(at)
         if middle.outcome == PASSES:
             low = at
@@ -59,6 +59,10 @@ def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisect
             unknown.add(at)
     between = [candidates[at] for at in range(low + 1, high)]
     return Bisection(last, candidates[low], between, tried)
+
+
+def _nearest(numbers: Sequence[int], to: float) -> int:
+    return min(numbers, key=lambda number: abs(number - to))
 
 
 def bisect_golden(path: Path, start: str, end: str) -> Bisection:

@@ -55,7 +55,7 @@ def record(
         @cache
         def lint_trace() -> tuple[Observation, Findings]:
             observation = observe(call.function, call.args, call.kwargs, LintOptions())
-            evidence.callback(observation.evidence.close)
+            evidence.callback(observation.evidence.program.close)
             return observation, observation.findings_of_trace()
 
         def look_ahead(so_far: Capture) -> None:

@@ -156,7 +156,7 @@ class Compiler:
 
 
 def compiler_of(platform: str) -> Compiler:
-    """Return the compiler of a platform that fits this jaxlib; MissingCompilerError if there is none."""
+    """Return the compiler of a platform that fits this jaxlib, or raise MissingCompilerError."""
     jaxlib = version("jaxlib")
     match platform:
         case "cuda":

@@ -94,7 +94,7 @@ def _fraction() -> float:
 
 @dataclass(frozen=True)
 class Overflow:
-    """Bytes that a program needs, at least, and that the device has, as a compiler's error says."""
+    """Least bytes of a program, and bytes of the device, from a compiler's error."""
 
     needed: int
     available: int

@@ -258,12 +258,12 @@ class _Process:
             return f"its compiler ended {by}, perhaps at its limit of {bytes_text(limits.memory)}.{_MORE}"
         return (
             f"its compiler crashed, and ended {by}{f': {reason}' if reason else '.'}\n"
-            "  Hint: nothing of this session is lost, and the next compile starts another; without part of the "
-            "function it may say what it can't do."
+            "  Hint: your session is unaffected, and the next compile starts a new process. Compile parts of the "
+            "function to find the one that fails."
         )
 
     def _crash_reason(self) -> str:
-        """Return the line of the log that says why the process crashed; a table of addresses may follow it."""
+        """Return the log's line about the crash; a table of addresses may follow it."""
         self._log.seek(0)
         lines = [_NOISE.sub("", line).strip() for line in self._log.read().decode(errors="replace").splitlines()]
         lines = [line for line in lines if line]
@@ -281,7 +281,7 @@ class _Process:
 
 _NO_MEMORY = "(?i:bad_alloc|out of memory|cannot allocate|MemoryError|RESOURCE_EXHAUSTED)"
 _MORE = (
-    "\n  Hint: explorer.target(…, compile_seconds=, compile_memory=) says how much a compile may take, and so do "
+    "\n  Hint: explorer.target(…, compile_seconds=, compile_memory=) sets the limits of a compile, and so do "
     "EXPLORER_TARGET_SECONDS and EXPLORER_TARGET_MEMORY."
 )
 _processes: dict[str, _Process] = {}

@@ -26,8 +26,8 @@ import jax.core
 from jax import tree_util
 
 from explorer._jax.calls import suppress_recording
-from explorer.capture.call_sites import user_places
 from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.frames import user_places
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.arguments import Assembly, Call, assembly_of
 from explorer.hotpath.guards import Guards, guards_of

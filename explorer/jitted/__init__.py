@@ -1,4 +1,4 @@
-"""Compile at call time, with captured state: jit, and the switch that turns compilation off."""
+"""Compilation at call time, with captured state: jit, and the switch that turns compilation off."""
 
 from explorer.errors import LeakedStateError, RecompilationWarning, StateError, UnwrittenStateWarning
 from explorer.jitted.jit import Jitted, jit, registry

@@ -1,4 +1,4 @@
-"""jit(): compile a function at its first call, with the state it reads and changes; and the programs by function."""
+"""`jit()`: compile a function at its first call, with the state it reads and changes; and the registry of programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from threading import RLock
 from types import MethodType
@@ -18,12 +19,13 @@ from explorer.capture.explore import CompileRequest, HoldsState, compile_with_fi
 from explorer.errors import OptionError, RecompilationWarning
 from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.state import Method, Reference, Same, check_root, is_dead, name_of, reference
-from explorer.jitted.surface import JaxSurface, Passed, check_function, copy_names
+from explorer.jitted.surface import Passed, StatefulLowered, check_function, copy_names
 from explorer.jitted.switch import on_change
 from explorer.jitted.traces import users_line, warn_user
 from explorer.model.capture import Capture
 from explorer.model.events.family_counts import warned_functions
 from explorer.model.results.dynamic_report import Specialization
+from explorer.runtime.table import Table
 
 
 def jit(
@@ -50,33 +52,34 @@ def jit(
     Also a decorator: `@jit`, `@jit(outputs=state)`, `@partial(jit, inputs=state)`.
 
     Args:
-        function: Any callable. What it reads from elsewhere is a constant of the program, as of the first call.
+        function: Any callable. Values that it reads from elsewhere are constants of the program, as of the first call.
         inputs: A container whose arrays are read at each call: a list, a dict, an object with attributes, a flax nnx or
-            equinox module; nested as you like, with tuples and other pytrees inside. What is no array in it is a
-            constant: when one changes, the function is traced anew.
-        outputs: A container into which each call writes what the function left there, in place. It is read at each call
-            too. May be the same as `inputs`, or share parts with it.
+            equinox module; with any nesting, also of tuples and other pytrees. Everything else in it is a constant: if
+            one changes, the function is traced again.
+        outputs: A container into which each call writes, in place, what the function left there. It is also read at
+            each call. May be the same as `inputs`, or share parts with it.
         static_argnums, static_argnames, donate_argnums, donate_argnames: As of `jax.jit`.
         in_shardings, out_shardings, keep_unused, inline, device, backend, compiler_options: As of `jax.jit`; shardings
-            are of the arguments and of the result, without the captured state.
-        max_specializations: How many variants are kept; past it all are let go, with a warning.
-        shapeless: Run the function's Python once for each rank and dtype of its arguments, not for each shape; what it
-            read from elsewhere is the same for all of them. From the second shape on, where that is proven to change
-            no result but for the order of sums, calls are padded to powers of two, and one binary serves all shapes
-            below; one that is called often gets its own. Else XLA compiles for each shape. Dimensions that are of one
-            size may have to stay equal, and those of size 1 to stay so, where the function wants that: then other
-            shapes are traced anew. A function that asks for a size as no symbol can answer (`if x.shape[0] > 4`) is
-            traced for each shape, with a `RecompilationWarning` that names the line. Captured state has its shapes.
+            apply to the arguments and the result, without the captured state.
+        max_specializations: Maximum number of variants; beyond it all are dropped, with a warning.
+        shapeless: Run the function's Python once for each rank and dtype of its arguments, not for each shape. Values
+            that it reads from elsewhere are then the same for all shapes. From the second shape on, if padding is
+            proven to change results only by the order of sums, calls are padded to powers of two, and one binary serves
+            all smaller shapes; a shape that is called often gets its own. Otherwise XLA compiles for each shape. Equal
+            dimensions may have to stay equal, and dimensions of size 1 may have to stay 1, if the function requires
+                that: other shapes
+            are then traced again. A function that tests a size in a way that no symbol can answer
+            (`if x.shape[0] > 4`) is traced for each shape, with a `RecompilationWarning` that names the line. Captured
+            state keeps its shapes.
 
     Returns:
         A `Jitted`, called like the function; without a function, a decorator.
 
     Raises:
-        NotCallableError: `function` can't be called, or is a generator, or a method before it is bound.
-        StateError: `inputs` or `outputs` is nothing that could be captured.
-        OptionError: `max_specializations` is no int of at least 1; a static or donated argument is none of the
-            function's; one sharding is given for all arguments of a function with captured state, which takes a
-            varying number of them.
+        NotCallableError: `function` isn't callable, is a generator function, or is an unbound static or class method.
+        StateError: `inputs` or `outputs` can't be captured.
+        OptionError: `max_specializations` isn't an int of at least 1; the function lacks a static or donated argument;
+            or one sharding is given for all arguments of a function with captured state and a varying number of them.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -122,13 +125,12 @@ def _several(value: Any, of: type) -> tuple[Any, ...] | None:
     return None if value is None else (value,) if isinstance(value, of) else tuple(value)
 
 
-class Jitted(JaxSurface, HoldsState):
-    """A function that is compiled when it is called. `jit` makes it.
+class Jitted(HoldsState):
+    """A function that is compiled when it is called; made by `jit`.
 
-    Several threads may call it. Calls of functions with captured state run one after another, also those of different
-    functions, because these may share it: each reads the state, runs and writes it before the next. Who reads the state
-    otherwise while a function is traced sees traced values. If the function raises, its state is as before, with the
-    same arrays.
+    Several threads may call it. Calls of functions with captured state run one after another, even of different
+    functions, because they may share it: each reads the state, runs, and writes it. Other code that reads the state
+    while a function is traced sees traced values. If the function raises, the state keeps its arrays from before.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -143,7 +145,7 @@ class Jitted(JaxSurface, HoldsState):
         1
     """
 
-    # Where Python looks for the call: of each object its own, for the compiled one is C++ and stands there by itself.
+    # Python looks for the call here. Each object stores its own, as the compiled one is a C++ function.
     __slots__ = ("__call__",)
 
     if TYPE_CHECKING:
@@ -162,7 +164,7 @@ class Jitted(JaxSurface, HoldsState):
         _all.add(self)
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
-        """As a method: `self` is an argument if it is static or a pytree, else a constant of the program."""
+        """Bind to an object: `self` is an argument if it is static or a pytree, else a constant of the program."""
         if owner is None:
             return self
         parameters = list(inspect.signature(self.__wrapped__).parameters)[:1]
@@ -174,12 +176,12 @@ class Jitted(JaxSurface, HoldsState):
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
-        """What was traced, in order: for which shapes, why, and what it took up to the end of its compilation."""
+        """The traces, in order: shapes, reason, and seconds up to the end of the compilation."""
         return tuple(trace.to_specialization() for trace in self._program.traces)
 
     @property
     def padded_specializations(self) -> tuple[Specialization, ...]:
-        """Of a `shapeless` function the binaries that serve smaller shapes too, with the shapes they are compiled for.
+        """Binaries of a `shapeless` function that also serve smaller shapes, with the shapes they are compiled for.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -194,7 +196,7 @@ class Jitted(JaxSurface, HoldsState):
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """The containers that `inputs` and `outputs` named.
+        """The containers passed as `inputs` and `outputs`.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -207,7 +209,7 @@ class Jitted(JaxSurface, HoldsState):
         return tuple(root for root in (self._inputs, self._outputs) if root is not None)
 
     def clear(self) -> None:
-        """The same as `clear_cache`.
+        """Drop all compiled variants; the same as `clear_cache`.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -220,12 +222,41 @@ class Jitted(JaxSurface, HoldsState):
         """
         self.clear_cache()
 
+    def clear_cache(self) -> None:
+        """Drop all compiled variants, as the `clear_cache` of a `jax.jit` function does."""
+        self._program.clear()
+
     def trace(self, /, *args: Any, **kwargs: Any) -> Any:
-        """As of a `jax.jit` function: a `jax.stages.Traced`. The captured state comes as a first argument."""
+        """Return a `jax.stages.Traced`, as a `jax.jit` function does. The captured state is its first argument."""
         return self._program.trace(*args, **kwargs)
 
+    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Return a `jax.stages.Lowered`, as a `jax.jit` function does.
+
+        With captured state, the result of its `compile()` reads and writes that state at each call.
+        """
+        lowered = self._program.trace(*args, **kwargs).lower()
+        return StatefulLowered(self._program, lowered) if self._program.has_state else lowered
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the shapes and dtypes of a call's result; nothing runs, and the state doesn't change."""
+        out = self._program.trace(*args, **kwargs).out_info
+        return out[0] if self._program.has_state else out
+
+    def _cache_size(self) -> int:
+        return self._program.dispatch._cache_size()  # as of `jax.jit`: libraries that count compiles read it
+
+    def __getattr__(self, name: str) -> Any:
+        # Attributes that were set on the function (`step.version = 2`) are read there and not copied: if a module is
+        # the function, copies would go out of date.
+        wrapped = self.__dict__.get("__wrapped__")
+        try:
+            return vars(wrapped)[name]
+        except (TypeError, KeyError):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
+
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
-        """What the compiler does for a call, without running it; the captured state stays as it is.
+        """Return the capture of a call's compile, without running it; the captured state doesn't change.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -238,17 +269,17 @@ class Jitted(JaxSurface, HoldsState):
         return compile_with_findings(CompileRequest(self, (), {})).capture
 
     def __getstate__(self) -> dict[str, Any]:
-        """As of a `jax.jit` function: what it was made of. Whoever unpickles it compiles for himself."""
+        """Return the function and the options, as a `jax.jit` function does."""
         own = {name: value for name, value in vars(self._options).items() if name != "passed"}
         options = {**own, **self._options.passed.values, "inputs": self._inputs, "outputs": self._outputs}
         return {"function_name": self.__name__, "fun": self.__wrapped__, "options": options}
 
     def __reduce__(self) -> Any:
         state = self.__getstate__()
-        return _jit_again, (state["fun"], state["options"])
+        return partial(jit, state["fun"], **state["options"]), ()
 
     def __deepcopy__(self, memo: Any) -> Jitted:
-        return self  # it belongs to its function, which is copied by nobody either
+        return self  # as functions, which aren't copied either
 
     def __repr__(self) -> str:
         options = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]
@@ -257,10 +288,6 @@ class Jitted(JaxSurface, HoldsState):
         passed = own.pop("passed", Passed()).values
         options += [f"{name}={value!r}" for name, value in {**own, **passed}.items()]
         return f"jit({', '.join([self._program.name, *options])})"
-
-
-def _jit_again(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    return jit(function, **options)
 
 
 def _without_self(options: Options) -> Options:
@@ -283,30 +310,29 @@ def _switch_all() -> None:
 on_change(_switch_all)
 
 
-_Site = tuple[str, int, str, int]  # where a function is defined, and where it was jitted
+_Site = tuple[str, int, str, int]  # file and line of a function's definition and of its jit call
 _Key = tuple[Reference, Reference | None, Reference | None, Options]
 
 
 class Registry:
-    """A bounded table of programs. It keeps no function alive; an entry goes with its function.
+    """Bounded table of programs, least recently used dropped first. It keeps no function alive.
 
     Args:
-        limit: How many programs are kept; past it the least recently asked for goes.
+        limit: Maximum number of programs.
     """
 
     def __init__(self, limit: int = 256) -> None:
         self.limit = limit
-        self._programs: dict[_Key, Program] = {}
-        self._dropped: dict[_Key, None] = {}  # to make room; a dead one equals no other, and goes in its turn
-        self._returns = 0  # of those
-        self._died: dict[_Site, int] = {}  # how many functions from there are gone
-        self._sites: dict[Reference, _Site] = {}
-        self._lock = RLock()  # a collection of garbage, and so a callback, can come at any point
+        self._programs = Table[_Key, Program](limit, 4 * limit)
+        self._returns = 0  # programs that were dropped and made again
+        self._died = Table[_Site, int](limit)  # number of dead functions by site
+        self._sites = Table[Reference, _Site](4 * limit)
+        self._lock = RLock()  # garbage collection, and so the callback `_forget`, can happen at any point
 
     def program(
         self, function: Callable[..., Any], inputs: Any, outputs: Any, options: Options, names: tuple[str, str]
     ) -> Program:
-        """The program of a function, new or known."""
+        """Return the program of a function, made if it is new."""
         key = (
             reference(function, self._forget),
             None if inputs is None else reference(inputs, self._forget),
@@ -314,27 +340,21 @@ class Registry:
             options,
         )
         with self._lock:
-            program = self._programs.pop(key, None)
-            if program is None:
-                program = Program(*key, names=names)
-                self._watch_site(key[0], function)
-                if key in self._dropped:
-                    self._note_return(key)
-            self._programs[key] = program
-            while len(self._programs) > self.limit:
-                self._drop(next(iter(self._programs)))
+            program = self._programs.used(key)
+            if program is not None:
+                return program
+            program = Program(*key, names=names)
+            self._watch_site(key[0], function)
+            if key in self._programs.dropped:
+                del self._programs.dropped[key]
+                self._note_return()
+            for dropped in self._programs.put(key, program):
+                if any(isinstance(reference, Same) for reference in dropped[:3]):  # the key would keep it alive
+                    self._programs.dropped.pop(dropped, None)
             return program
 
-    def _drop(self, key: _Key) -> None:
-        self._programs.pop(key, None)
-        if not any(isinstance(reference, Same) for reference in key[:3]):  # that would keep it alive
-            self._dropped[key] = None
-        while len(self._dropped) > 4 * self.limit:
-            self._dropped.pop(next(iter(self._dropped)))
-
-    def _note_return(self, key: _Key) -> None:
-        """One or the other may come back by chance; several are a rotation."""
-        self._dropped.pop(key)
+    def _note_return(self) -> None:
+        # A few programs may return by chance; several are a rotation.
         self._returns += 1
         if self._returns == STORM:
             warn_user(
@@ -346,13 +366,11 @@ class Registry:
 
     def _watch_site(self, program: Reference, function: Any) -> None:
         code = getattr(function, "__code__", None)
-        # A `def` with variables from around it is a factory's: each is another function, and meant so.
+        # A `def` with a closure comes from a factory, which makes different functions on purpose.
         if code is None or isinstance(program, Method) or (function.__closure__ and function.__name__ != "<lambda>"):
             return
         site = (code.co_filename, code.co_firstlineno, *users_line())
-        while len(self._sites) >= 4 * self.limit:
-            self._sites.pop(next(iter(self._sites)))
-        self._sites[program] = site
+        self._sites.put(program, site)
         if self._died.get(site, 0) == STORM:
             self._died[site] += 1
             if not warned_functions.add(function.__name__, *site[:2]):
@@ -365,21 +383,19 @@ class Registry:
             )
 
     def _forget(self, dead: Any, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_finalizing():  # what this needs may be gone before it, this module's own names among it
+        if is_finalizing():  # globals of this module may already be gone
             return
         with self._lock:
             site = self._sites.pop(dead, None)
             if site is not None:
-                self._died[site] = self._died.get(site, 0) + 1
-                while len(self._died) > self.limit:
-                    self._died.pop(next(iter(self._died)))
+                self._died.put(site, self._died.get(site, 0) + 1)
             for key in [key for key in self._programs if any(map(is_dead, filter(None, key[:3])))]:
                 self._programs.pop(key, None)
 
     def clear(self) -> None:
         with self._lock:
             self._programs.clear()
-            self._dropped.clear()
+            self._programs.dropped.clear()
 
     def __len__(self) -> int:
         return len(self._programs)

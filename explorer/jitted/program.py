@@ -1,4 +1,4 @@
-"""What all jit() of one function share: the compiled variants, the state they capture, and the record of the traces."""
+"""State shared by all `jit()` of one function: compiled variants, captured state, and the record of traces."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnkn
 
 from explorer._jax import is_in_jaxpr_trace, is_top_level
 from explorer._jax.dispatch import with_explained_misses
-from explorer.capture.donated import guarded
 from explorer.capture.explore import CompileRequest
-from explorer.capture.trace_errors import explain_trace_error
+from explorer.capture.trace_errors import explain_trace_error, guarded
 from explorer.errors import ExplorerError, TracedValueError
-from explorer.jitted.readers import make_reader
-from explorer.jitted.shapeless import PaddedShapes, Shapeless, alike
+from explorer.jitted.shapeless import Shapeless, alike
 from explorer.jitted.state import JAX_ARRAY, Reference, Same, paths, read
 from explorer.jitted.surface import Passed, also_jax_error, check_positions, name_of_function
 from explorer.jitted.switch import is_enabled
@@ -38,22 +36,23 @@ from explorer.jitted.traces import (
     warn_unwritten,
     why,
 )
-from explorer.jitted.trial import Captured, Plan, Structure, Trial
+from explorer.jitted.trial import Captured, Plan, Structure, Trial, make_reader
 from explorer.model.events.family_counts import warned_functions
+from explorer.runtime.generated import never
 
-_CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
-_TIMES = 2  # that a state is read the long way before a short one is made: many a structure comes but once
-# What C++ and the end of a trace raise: a user's own errors come out of the trace as they are.
+_CONVENTION = "nnx"  # the only convention of `get_opaque_trace_state`, which identifies a trace
+_READS = 2  # slow reads of a structure before a reader is generated: many structures come only once
+# Errors from C++ and from the end of a trace. The user's own errors leave the trace unchanged.
 _EXPLAINED = (ValueError, RuntimeError, jax.errors.UnexpectedTracerError)
-STORM = 8  # traces of one function, or functions from one line, past which something is wrong
+STORM = 8  # traces of one function, or functions from one line, beyond which something is wrong
 
-# One call with captured state at a time, whichever the function: several may capture the same state, and while
-# one is traced its state holds traced values.
+# One call with captured state at a time, for all functions: several may capture the same state, which holds traced
+# values while one of them is traced.
 _lock = RLock()
 
 
 class _Tracing(local):
-    """The holders that ongoing traces of this thread will put back, by address, and which trace; innermost last."""
+    """Holders that this thread's ongoing traces will restore, by address, with the trace; innermost last."""
 
     def __init__(self) -> None:
         self.placed: list[tuple[Mapping[int, int], Any]] = []
@@ -64,8 +63,6 @@ _tracing = _Tracing()
 
 @dataclass(frozen=True)
 class Options:
-    """What jax.jit is told, and how many variants are kept."""
-
     static_argnums: tuple[int, ...] | None = None
     static_argnames: tuple[str, ...] | None = None
     donate_argnums: tuple[int, ...] | None = None
@@ -75,7 +72,7 @@ class Options:
     passed: Passed = field(default_factory=Passed)
 
     def for_jax(self, shift: int) -> dict[str, Any]:
-        """With the positions moved; one from the end stays. What is passed on as it is isn't among them."""
+        """Return static and donated arguments with positions moved by `shift`. Positions from the end don't move."""
         given = {name: value for name, value in vars(self).items() if name.startswith(("static", "donate"))}
         for name in ("static_argnums", "donate_argnums"):
             if given[name] is not None:
@@ -84,7 +81,7 @@ class Options:
 
 
 class Program:
-    """The variants of one function."""
+    """Compiled variants of one function."""
 
     def __init__(
         self,
@@ -95,20 +92,20 @@ class Program:
         names: tuple[str, str] = ("inputs", "outputs"),
     ) -> None:
         self.function, self.inputs, self.outputs, self.options = function, inputs, outputs, options
-        # By reference, each once, and beside it what messages call it.
+        # A root that is both inputs and outputs is kept once; messages use its name.
         named = {root: name for root, name in zip((inputs, outputs), names, strict=True) if root is not None}
         self.root_references, self.names = tuple(named), tuple(named.values())
         self.has_state = bool(named)
-        # Containers that can't be referred to weakly are kept anyway.
+        # Containers without weak references are kept alive anyway.
         is_kept = all(isinstance(root, Same) for root in named)
         self.kept = tuple(root() for root in named) if is_kept else ()
         self.traces: list[Trace] = []
         self.structures: dict[tuple[Any, ...], Structure] = {}
-        self.current: Structure | None = None  # of the last call
+        self.current: Structure | None = None  # structure of the last call
         self.has_warned = False
         self.has_warned_full = False
         self.was_full = False
-        self.users: WeakSet[Any] = WeakSet()  # the functions that run it
+        self.users: WeakSet[Any] = WeakSet()  # the `Jitted` objects that run it
         original = function()
         self.name = name_of_function(original)
         self.signature = _signature(original)
@@ -116,18 +113,28 @@ class Program:
         passed = options.passed
         also = passed.behind_state(self.signature, self.static_names) if self.has_state else passed.values
         run = self._run()
-        self.shapeless = self._shapeless(run) if options.shapeless else None
-        run = run if self.shapeless is None else alike(run, self.shapeless)
+        self.shapeless: Shapeless | None = None
+        answer: Any = None
+        if options.shapeless:
+            program = ref(self)
+
+            def refuse(reason: str) -> None:
+                warn_shapes(_living(program()).name, reason)
+
+            self.shapeless = Shapeless(run, self.traces, refuse)
+            run = alike(run, self.shapeless)
+            # With donation, shardings or compiler options, JAX alone places the arrays.
+            if not (options.donate_argnums or options.donate_argnames or passed.values):
+                answer = self.shapeless.answer
         self.jitted: Any = jax.jit(run, **options.for_jax(1 if self.has_state else 0), **also)
-        self.padded_shapes = self._padded_shapes()
-        self.dispatch, self.later_call = self._later_call()
+        self.dispatch, self.later_call = self._later_call(answer)
 
     def _run(self) -> Callable[..., Any]:
-        """What jax.jit traces. It doesn't keep this program alive, which keeps it: no collector is needed for them."""
+        """Return the function that jax.jit traces. It refers to this program weakly, to avoid a reference cycle."""
         program = ref(self)
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+            __tracebackhide__ = True  # IPython hides such a frame in a traceback
             self = _living(program())
             trace = self.begin(self.names_of(args, kwargs))
             try:
@@ -152,7 +159,7 @@ class Program:
                 plan, outputs, outside = trial.changes(() if self.outputs is None else (self.outputs(),))
                 if outside:
                     warn_unwritten(self.name, outside)
-                # A container that the function returns is emptied of its traced values below: JAX gets another.
+                # Below, containers get their own values back. JAX gets copies of those that the function returns.
                 return _copy_containers(result), Captured(plan, outputs)
             finally:
                 trial.restore()
@@ -160,7 +167,7 @@ class Program:
         run = run_with_state if self.has_state else run
         run.__name__ = run.__qualname__ = self.name
         code = getattr(self.function(), "__code__", None)
-        if code is not None:  # JAX names the place of what is wrapped; the function itself must not be kept alive
+        if code is not None:  # JAX reads the function's place here; the function itself must not be kept alive
             run.__dict__["__wrapped__"] = SimpleNamespace(__name__=self.name, __code__=code)
         if self.signature is not None:
             given = self.signature.parameters
@@ -168,16 +175,6 @@ class Program:
             captured = inspect.Parameter(name + "_" * (name in given), inspect.Parameter.POSITIONAL_ONLY)
             run.__signature__ = inspect.Signature([captured, *given.values()] if self.has_state else [*given.values()])
         return run
-
-    def _shapeless(self, run: Callable[..., Any]) -> Shapeless:
-        program = ref(self)
-        return Shapeless(run, self.traces, lambda reason: warn_shapes(_living(program()).name, reason))
-
-    def _padded_shapes(self) -> PaddedShapes | None:
-        """What answers calls of a shapeless function at new shapes; where JAX is told more about arrays, JAX does."""
-        options = self.options
-        is_plain = not (options.donate_argnums or options.donate_argnames or options.passed.values)
-        return PaddedShapes(self.shapeless) if self.shapeless is not None and is_plain else None
 
     def run_users(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
@@ -189,18 +186,18 @@ class Program:
             raise
 
     def raise_call_error(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Raise what a call failed of in the user's terms, if that is known; else it stays as it is."""
+        """Raise the error of a failed call in the user's terms, if it is a known one; otherwise return."""
         __tracebackhide__ = True
-        if isinstance(error, ExplorerError):  # it is told already
+        if isinstance(error, ExplorerError):  # already explained
             return
-        if isinstance(error, jax.errors.UnexpectedTracerError):  # it comes at the end of a trace, after the function
+        if isinstance(error, jax.errors.UnexpectedTracerError):  # raised at the end of a trace, after the function
             self.raise_traced_value_error(error)
         explained = explain_call_error(self.name, self.signature, self.static_names, args, kwargs)
         if explained is not None:
             raise explained from error
 
     def raise_traced_value_error(self, error: Exception) -> None:
-        """Raise a TracedValueError if `error` is about a traced value; other errors are the user's own, and stay."""
+        """Raise a TracedValueError if `error` is about a traced value; otherwise return."""
         __tracebackhide__ = True
         kind, message = explain_trace_error(error, self.name, "compiled")
         if kind is TracedValueError:
@@ -212,7 +209,6 @@ class Program:
         return self.kept or tuple(root() for root in self.root_references)
 
     def structure(self, key: tuple[Any, ...]) -> Structure:
-        """What stands for a key in jax.jit's own cache."""
         structure = self.structures.get(key)
         if structure is None:
             if len(self.structures) >= self.options.max_specializations:
@@ -222,19 +218,19 @@ class Program:
         return structure
 
     def names_of_state(self) -> list[str]:
-        """The paths of the captured arrays, below the name of the parameter that stands for them."""
+        """Return the paths of the captured arrays, below the name of the parameter that holds them."""
         roots = dict(zip(self.names, self.roots(), strict=True))
         return paths(roots.items() if len(roots) > 1 else [("", *roots.values())])
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """A call with captured state: read it, run, write it."""
+        """Make a call with captured state: read it, run, write it."""
         __tracebackhide__ = True
         with _lock:
             roots = self.kept or self.roots()
             structure = self.current
             state = None if structure is None or structure.reader is None else structure.reader(*roots)
             if structure is None or state is None:
-                structure, state = self.read_the_long_way(roots)
+                structure, state = self.read_state(roots)
             arrays, holders = state
             is_nested = not is_top_level()
             if is_nested:
@@ -245,31 +241,29 @@ class Program:
                 self.raise_call_error(error, args, kwargs)
                 raise
             plan: Plan = written.form
-            if plan.writes:
+            if plan.written:
                 outputs = written.arrays
                 if is_nested and not JAX_ARRAY.issuperset(map(type, outputs)):
                     self.check_leaks(plan, holders, outputs)
                 plan.write(holders, arrays, outputs)
             return result
 
-    def read_the_long_way(self, roots: Sequence[Any]) -> tuple[Structure, tuple[list[Any], Sequence[Any]]]:
-        """The state, value by value. If it comes by here again as it is, there will be a shorter way."""
+    def read_state(self, roots: Sequence[Any]) -> tuple[Structure, tuple[list[Any], Sequence[Any]]]:
+        """Read the state value by value, and generate a reader for a structure that repeats."""
         key, arrays, holders = read(roots)
         structure = self.current = self.structures.get(key) or self.structure(key)
         structure.times_read += 1
-        if structure.times_read == _TIMES and structure.reader is None:
+        if structure.times_read == _READS and structure.reader is None:
             structure.reader = make_reader(roots)
         return structure, (arrays, holders)
 
-    def _later_call(self) -> tuple[Any, Callable[..., Any]]:
-        """jax.jit's dispatcher, and what a call calls that isn't the first: without state the same, as a rule.
+    def _later_call(self, answer: Callable[..., Any] | None) -> tuple[Any, Callable[..., Any]]:
+        """Return jax.jit's dispatcher, and the function that answers every call but the first.
 
-        What fails is told in the user's terms where Python takes part, in tracing; and where C++ refuses a donated
-        array.
+        Errors are explained in the user's terms if Python takes part (tracing), and if C++ refuses a donated array.
         """
-        answer = None if self.padded_shapes is None else self.padded_shapes.answer
-        if self.has_state:  # what fails is told where the state is read
-            dispatch = self.jitted if answer is None else with_explained_misses(self.jitted, _as_it_is, answer)
+        if self.has_state:  # `call` explains errors
+            dispatch = self.jitted if answer is None else with_explained_misses(self.jitted, never, answer)
             return dispatch, dispatch
         program = ref(self)
 
@@ -285,10 +279,7 @@ class Program:
         return dispatch, guarded(dispatch, partial(explain_call_error, *names))
 
     def first_call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """A call without captured state that is the first: it alone is told all in the user's terms.
-
-        The later ones are jax.jit's C++, with nothing around it.
-        """
+        """Make the first call without captured state, explaining all errors. Later calls are jax.jit's C++ alone."""
         __tracebackhide__ = True
         try:
             result = self.dispatch(*args, **kwargs)
@@ -299,12 +290,11 @@ class Program:
         return result
 
     def switch(self) -> None:
-        """Give the functions that run this program the call that is due."""
         for user in list(self.users):
             user.__call__ = self.due(user.__wrapped__)
 
     def due(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What a call calls now: a method that calls jax.jit's C++ would cost a tenth of a small call."""
+        """Return what answers the next call: a method that forwards to C++ would cost a tenth of a small call."""
         if not is_enabled():
             return function
         return self.call if self.has_state else self.later_call if self.traces else self.first_call
@@ -316,7 +306,7 @@ class Program:
             with _lock:
                 key, arrays, _ = read(self.roots())
                 return self.jitted.trace(Captured(self.structure(key), arrays), *args, **kwargs)
-        except TracedValueError as error:  # who asks for a trace tells it in words of their own
+        except TracedValueError as error:  # the caller of `trace` explains JAX's own error
             raise error.__cause__ or error from None
 
     def clear(self) -> None:
@@ -326,12 +316,10 @@ class Program:
         self.current = None
         if self.shapeless is not None:
             self.shapeless.clear()
-        if self.padded_shapes is not None:
-            self.padded_shapes.clear()
         self.traces.clear()
 
     def begin(self, leaves: Iterable[tuple[str, Any]]) -> Trace:
-        """Note that a trace begins, and warn if it is one too many."""
+        """Record that a trace begins, and warn if there are too many."""
         trace = Trace.of(leaves)
         trace.reason = why(trace, self.traces)
         if len(self.traces) >= self.options.max_specializations:
@@ -339,7 +327,7 @@ class Program:
             self.was_full = True
         if self.was_full:
             self.was_full = False
-            trace.reason = f"evicted: {self.options.max_specializations} variants were kept, and all let go"
+            trace.reason = f"evicted: {self.options.max_specializations} variants were kept, and all were dropped"
             if not self.has_warned_full:
                 self.has_warned_full = True
                 warn_full(self.name, self.options.max_specializations)
@@ -352,7 +340,6 @@ class Program:
         return trace
 
     def names_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The leaves of a call's arguments, by path."""
         named: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
         if self.signature is not None:
             named = dict(self.signature.bind(*args, **kwargs).arguments)
@@ -368,37 +355,32 @@ class Program:
 
     @property
     def static_names(self) -> set[str]:
-        """The static parameters, however they were given."""
         parameters = list(self.signature.parameters) if self.signature is not None else []
         positions = [i for i in self.options.static_argnums or () if -len(parameters) <= i < len(parameters)]
         return {*(self.options.static_argnames or ()), *(parameters[i] for i in positions)}
 
     def check_frozen(self, arrays: Sequence[Any]) -> None:
-        """Refuse to read state that an outer trace doesn't capture: it would be a constant there."""
+        """Refuse to read state that an outer trace doesn't capture: it would become a constant there."""
         is_concrete = [not isinstance(array, jax.core.Tracer) for array in arrays]
         if any(is_concrete) and is_in_jaxpr_trace():
             refuse_frozen(self.name, self.names_of_state()[is_concrete.index(True)].lstrip("."))
 
     def check_leaks(self, plan: Plan, holders: Sequence[Any], values: Sequence[Any]) -> None:
-        """Refuse to leave values of an outer trace where that trace won't take them out."""
+        """Refuse to leave traced values of an outer trace in a holder that this trace won't restore."""
         if not any(isinstance(value, jax.core.Tracer) for value in values):
             return
         now = get_opaque_trace_state(convention=_CONVENTION)
-        for write in plan.writes:
-            holder = holders[write.holder]
+        for index, kind in plan.written:
+            holder = holders[index]
             traces = [trace for holders, trace in _tracing.placed if id(holder) in holders]
-            # What nobody captures but holds traced values already was made within that trace.
-            is_local = any(isinstance(item, jax.core.Tracer) for item in write.kind.open(holder)[1])
+            # A holder that no trace captured, but that already holds traced values, was made within that trace.
+            is_local = any(isinstance(item, jax.core.Tracer) for item in kind.open(holder)[1])
             if traces[-1] != now if traces else not is_local:
                 refuse_leak(self.name, holder)
 
 
-def _as_it_is(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """What a call fails of stays as it is."""
-
-
 def _living(program: Program | None) -> Program:
-    if program is None:  # only what was taken out of a jitted function outlives it
+    if program is None:  # the caller kept `lower()` or `trace()` results longer than the function
         raise ReferenceError("the function that was jitted is gone")
     return program
 
@@ -411,5 +393,5 @@ def _copy_containers(tree: Any) -> Any:
 def _signature(function: Any) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
-    except (TypeError, ValueError):  # some builtins have none
+    except (TypeError, ValueError):  # some builtins have no signature
         return None

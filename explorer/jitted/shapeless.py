@@ -1,14 +1,14 @@
-"""One run of a function's Python for all shapes of a rank and dtype, where the function allows it.
+"""One run of a function's Python for all shapes of a rank and dtype, if the function allows it.
 
-jax.jit compiles for the first shape. What it traces is not the user's Python but the jaxpr of one symbolic trace, with
-the sizes put in; which sizes are one symbol is tried from the general to the special (`padding/growing.py`). From the
-second shape on calls are padded, where that is proven to change no result; else jax.jit compiles for each shape, as
-ever. Shapes that no trace covers are traced anew. A function that asks for a size in a way that no symbol can answer is
+jax.jit compiles for the first shape. It traces the jaxpr of one symbolic trace, with concrete sizes substituted, in
+place of the user's Python. `padding/growing.py` tries which sizes are one symbol, from the general to the special.
+From the second shape on, calls are padded if that is proven to change no result; otherwise jax.jit compiles for each
+shape. Shapes that no trace covers are traced again. A function that tests a size in a way that no symbol can answer is
 traced for each shape, with a warning that names the line.
 
-jax.jit answers the shapes that it knows in C++; what it would trace and compile for comes by `PaddedShapes` first.
-Whether a call may be padded is decided within that trace, where the kind of its arguments is known (`Shapeless`), and
-raised out of it; the next call of the same kind, at whatever sizes, is answered without one.
+jax.jit answers known shapes in C++; a new one comes to `Shapeless.answer` before it is traced. The decision to pad is
+made inside the trace (`Shapeless.__call__`), where the kinds of the arguments are known, and raised out of it. Later
+calls of the same kind, at any sizes, need no trace.
 """
 
 from __future__ import annotations
@@ -26,37 +26,45 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax import at_sizes, foreign_tracers, is_top_level, undecided_equalities
+from explorer._jax import at_sizes, foreign_tracers, is_top_level
 from explorer._jax.arguments import trace_context
 from explorer._jax.calls import suppress_recording
 from explorer.capture.prints import printed_once
-from explorer.capture.sources import place
-from explorer.capture.trace_errors import users_place
 from explorer.jitted.state import constant
 from explorer.jitted.trial import Captured
 from explorer.model.events.event import CallLeft
 from explorer.model.results.dynamic_report import Specialization
 from explorer.padding import padded, prove
 from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns, varies
-from explorer.runtime.traces import derivatives_need_python, disagreement
+from explorer.runtime.traces import derivatives_need_python, disagreement, trace_with_symbols
 
-_KEPT = 1024  # kinds of calls that are known to be padded
-Answer = tuple[Any, Any, Any]  # of what jax.jit's dispatcher asks: the result, its entry for such calls, and a flag
+_MAX_KNOWN = 1024  # kinds of calls that are known to be padded
+_MAX_TRACES = 16  # of one rank and dtype; beyond it the oldest is dropped
+Answer = tuple[Any, Any, Any]  # for jax.jit's dispatcher: the result, its entry for such calls, and a flag
 
 
 @dataclass(eq=False)
-class Padding:
-    """The padded program of one symbolic trace."""
+class _Trace:
+    """Symbolic jaxpr of a call's arrays, and its padded program if one is proven."""
 
-    program: GrowingProgram  # in its buckets
-    pattern: Pattern  # what its sizes are of the arrays that vary
-    structure: Any  # of what comes out
+    pattern: Pattern  # symbols of the varying arrays
+    closed: Any
+    structure: Any  # of the result
+    needs_python: bool  # for derivatives
+    record: Any = None  # the `Trace` of this run of Python
+    program: GrowingProgram | None = None
+    is_tried: bool = False  # whether a proof for padding was attempted
 
-    @classmethod
-    def of(
-        cls, closed: Any, pattern: Pattern, structure: Any, run: Callable[..., Any], varying: Sequence[int]
-    ) -> Padding | None:
-        """None where it isn't proven that padding changes no result; it is called as `run` is."""
+    def pad(self, run: Callable[..., Any], varying: Sequence[int]) -> GrowingProgram | None:
+        """Return the padded program, which looks like `run`, if padding is proven to change no result."""
+        if not self.is_tried:
+            self.is_tried = True
+            with suppress_recording():
+                self.program = self._padded(run, varying)
+        return self.program
+
+    def _padded(self, run: Callable[..., Any], varying: Sequence[int]) -> GrowingProgram | None:
+        pattern, closed = self.pattern, self.closed
         symbols = dict.fromkeys(pattern.names, pattern.least)
         proof = prove(closed, symbols)
         if not proof.is_exact:
@@ -67,30 +75,36 @@ class Padding:
             return padded(closed, bucket or {}, fills=proof.fills)(sizes, *arrays)
 
         program.__name__ = program.__qualname__ = run.__name__
-        program.__dict__["__wrapped__"] = vars(run).get("__wrapped__")  # its place; it mustn't be kept alive
+        program.__dict__["__wrapped__"] = vars(run).get("__wrapped__")  # JAX reads name and place from it
         jitted: Any = jax.jit(program)
-        return cls(GrowingProgram(closed, symbols, lambda _: jitted, proof.fills), pattern, structure)
+        return GrowingProgram(closed, symbols, lambda _: jitted, proof.fills)
 
+    def run(self, sizes: Mapping[str, int], python: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+        def run(*arrays: Any) -> Any:
+            return tuple(cast("list[Any]", jaxpr_as_fun(at_sizes(self.closed, sizes))(*arrays)))
 
-@dataclass(frozen=True)
-class Places:
-    """Where the arrays of a call are among its leaves."""
+        if self.needs_python:
+            # Custom rules are the user's Python and hold symbols: derivatives come from a trace at these shapes.
+            run = jax.custom_jvp(run)
 
-    count: int  # of leaves
-    traced: tuple[int, ...]  # those that are arrays
-    varying: tuple[int, ...]  # of those, the ones whose shape may be another
+            @run.defjvp
+            def derivative(primals: Any, tangents: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
+                return jax.jvp(python, primals, tangents)
+
+        return jax.tree.unflatten(self.structure, run(*arrays))
 
 
 class ServePadded(CallLeft):
-    """Out of a trace that is about to be compiled: the call is to be padded."""
+    """Raised out of a trace that is about to be compiled, because the call is to be padded."""
 
-    def __init__(self, padding: Padding, places: Places) -> None:
+    def __init__(self, trace: _Trace, call: _Call) -> None:
         super().__init__("served by a padded binary")
-        self.padding, self.places = padding, places
+        self.trace, self.leaf_count = trace, len(call.leaves)
+        self.places = tuple(call.traced), tuple(call.varying)
 
 
 class _Offer(local):
-    """Which function's next trace on this thread may be left, for the call to be padded."""
+    """The `Shapeless` whose next trace on this thread may raise `ServePadded`."""
 
     to: Any = None
 
@@ -98,109 +112,264 @@ class _Offer(local):
 _offer = _Offer()
 
 
-def take_offer(whose: Any) -> bool:
-    """Whether the trace that begins may be left; it may be once."""
-    is_offered, _offer.to = _offer.to is whose, None
-    return is_offered
-
-
 @contextmanager
-def _offered(whose: Any) -> Any:
-    before, _offer.to = _offer.to, whose
+def _offered(to: Any) -> Any:
+    before, _offer.to = _offer.to, to
     try:
         yield
     finally:
         _offer.to = before
 
 
-class PaddedShapes:
-    """What stands between jax.jit's dispatcher and its trace."""
+@dataclass
+class _Call:
+    """A call that jax.jit traces: arrays and constants."""
 
-    def __init__(self, whose: Any) -> None:
-        self._whose = whose
-        self._places: dict[Any, Places] = {}  # by tree of a call
-        self._known: dict[Any, list[Padding]] = {}  # by all of a call but its sizes
+    run: Callable[..., Any]
+    leaves: list[Any]
+    structure: Any
+    traced: list[int]  # positions of arrays
+    varying: list[int]  # positions of arrays whose shape may vary
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [self.leaves[i] for i in self.traced]
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(self.leaves[i].shape) for i in self.varying]
+
+    @property
+    def key(self) -> Any:
+        """Return everything that selects a trace, except sizes."""
+        varying, traced = set(self.varying), set(self.traced)
+        parts: list[Any] = []
+        for i, leaf in enumerate(self.leaves):
+            if i in traced:
+                weak = getattr(leaf.aval, "weak_type", False)
+                parts.append((len(leaf.shape) if i in varying else tuple(leaf.shape), str(leaf.dtype), weak))
+            else:
+                parts.append((type(leaf), constant(leaf)))
+        return self.structure, tuple(parts), trace_context()
+
+    def python(self, structures: list[Any], *arrays: Any) -> tuple[Any, ...]:
+        """Run the function on these arrays; return the result's leaves and append its structure to `structures`."""
+        __tracebackhide__ = True
+        leaves = list(self.leaves)
+        for i, array in zip(self.traced, arrays, strict=True):
+            leaves[i] = array
+        args, kwargs = jax.tree.unflatten(self.structure, leaves)
+        flat = cast("tuple[list[Any], Any]", jax.tree.flatten(self.run(*args, **kwargs)))
+        structures.append(flat[1])
+        return tuple(flat[0])
+
+    def trace(self, shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
+        """Trace with these shapes of varying arrays; return the trace and the structure of the result."""
+        given = dict(zip(self.varying, shapes, strict=True))
+        structs = [
+            jax.ShapeDtypeStruct(given.get(i, leaf.shape), leaf.dtype, weak_type=getattr(leaf.aval, "weak_type", False))
+            for i, leaf in zip(self.traced, self.arrays, strict=True)
+        ]
+        structures: list[Any] = []
+        traced = jax.jit(partial(self.python, structures)).trace(*structs)
+        return traced, structures[-1]
+
+
+@dataclass
+class _Kind:
+    """State of calls whose arguments have the same ranks and dtypes."""
+
+    traces: list[_Trace] = field(default_factory=list["_Trace"])
+    history: list[Shapes] = field(default_factory=list["Shapes"])
+    failed: set[Pattern] = field(default_factory=set["Pattern"])
+    reason: str = ""  # why the last pattern failed
+    is_refused: bool = False
+
+
+class Shapeless:
+    """Function that jax.jit traces in place of the user's, and answer to calls that the dispatcher doesn't know."""
+
+    def __init__(self, run: Callable[..., Any], records: list[Any], on_refusal: Callable[[str], None]) -> None:
+        self.run, self.records, self.on_refusal = run, records, on_refusal
+        self.kinds: dict[Any, _Kind] = {}
+        self._places: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {}  # of arrays, by the call's tree
+        self._known: dict[Any, list[_Trace]] = {}  # by everything about a call but its sizes
 
     def clear(self) -> None:
-        self._places.clear()
-        self._known.clear()
+        for table in (self.kinds, self._places, self._known):
+            table.clear()
+
+    @property
+    def padded(self) -> list[Specialization]:
+        return [
+            _specialization(trace.record, bucket, seconds)
+            for kind in list(self.kinds.values())
+            for trace in kind.traces
+            if trace.program is not None
+            for bucket, seconds in trace.program.buckets
+        ]
+
+    # Calls that the dispatcher doesn't know --------------------------------------------------------------------------
 
     def answer(self, miss: Callable[..., Answer], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        """The answer to a call that the dispatcher doesn't know."""
+        """Answer a call by a padded program if possible, else by `miss`, which traces and compiles."""
         __tracebackhide__ = True
         leaves, tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
-        if not _may_be_padded(leaves):
-            with _offered(None):
-                return miss(*args, **kwargs)
-        result = self._served(leaves, tree)
-        if result is None:
-            try:
-                with _offered(self._whose):
-                    return miss(*args, **kwargs)
-            except ServePadded as decision:
-                self._learn(decision, leaves, tree)
-                result = self._served(leaves, tree)
+        result = None
+        if _may_be_padded(leaves):
+            result = self._served(leaves, tree)
+            if result is None:
+                try:
+                    with _offered(self):
+                        return miss(*args, **kwargs)
+                except ServePadded as decision:
+                    self._learn(decision, leaves, tree)
+                    result = self._served(leaves, tree)
         if result is None:
             with _offered(None):
                 return miss(*args, **kwargs)
         return result[0], None, False
 
     def _learn(self, decision: ServePadded, leaves: list[Any], tree: Any) -> None:
-        if decision.places.count != len(leaves):  # jax.jit took the call apart otherwise
+        if decision.leaf_count != len(leaves):  # jax.jit flattened the call differently
             return
-        if len(self._known) >= _KEPT:
-            self.clear()
+        if len(self._known) >= _MAX_KNOWN:
+            self._places.clear()
+            self._known.clear()
         self._places[tree] = decision.places
         key = self._key(leaves, tree)
         if key is not None:
-            self._known.setdefault(key, []).append(decision.padding)
+            self._known.setdefault(key, []).append(decision.trace)
 
     def _served(self, leaves: list[Any], tree: Any) -> tuple[Any] | None:
-        """The result of a call; None where jax.jit is to compile for its sizes alone, or to say what it is."""
-        places, key = self._places.get(tree), self._key(leaves, tree)
-        if places is None or key is None:
+        """Return a call's result in a tuple; None if jax.jit must compile for its sizes."""
+        key = self._key(leaves, tree)
+        if key is None:
             return None
-        for padding in self._known.get(key, ()):
-            sizes = padding.pattern.sizes([np.shape(leaves[i]) for i in places.varying])
-            if sizes is None or padding.program.is_worth_its_own(sizes):
+        traced, varying = self._places[tree]
+        for trace in self._known.get(key, ()):
+            sizes, program = trace.pattern.sizes([np.shape(leaves[i]) for i in varying]), trace.program
+            if sizes is None or program is None or program.is_worth_its_own(sizes):
                 continue
             try:
-                outputs = padding.program.call(sizes, [leaves[i] for i in places.traced])
-            except Exception:  # out of memory: the call by itself needs less, or says what is wrong with it
-                padding.program.give_up(sizes)
+                outputs = program.call(sizes, [leaves[i] for i in traced])
+            except Exception:  # out of memory, for example: the unpadded call needs less or gives a better error
+                program.give_up(sizes)
                 return None
-            return (jax.tree.unflatten(padding.structure, outputs),)
+            return (jax.tree.unflatten(trace.structure, outputs),)
         return None
 
     def _key(self, leaves: list[Any], tree: Any) -> Any:
-        """What calls that are padded alike have in common; None for a call of which nothing is known yet."""
+        """Return what calls that are padded alike have in common; None if nothing is known yet."""
         places = self._places.get(tree)
         if places is None:
             return None
-        kinds = [_kind(leaf, with_shape=True) for leaf in leaves]
-        for i in places.varying:
-            kinds[i] = _kind(leaves[i], with_shape=False)
-        for i in set(range(len(leaves))).difference(places.traced):
-            kinds[i] = type(leaves[i]), leaves[i]
+        traced, varying = map(set, places)
+        kinds: list[Any] = [
+            _kind(leaf, with_shape=i not in varying) if i in traced else (type(leaf), leaf)
+            for i, leaf in enumerate(leaves)
+        ]
         try:
             key = tree, tuple(kinds), trace_context()[1]
             hash(key)
-        except TypeError:  # a constant without a hash, which jax.jit refuses
+        except TypeError:  # an unhashable constant, which jax.jit refuses
             return None
         return key
+
+    # Traces ----------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        may_leave, _offer.to = _offer.to is self, None
+        call = self._call(args, kwargs)
+        if call is None or not any(call.shapes):
+            return self.run(*args, **kwargs)
+        kind = self.kinds.setdefault(call.key, _Kind())
+        for trace in kind.traces:
+            sizes = trace.pattern.sizes(call.shapes)
+            if sizes is not None:
+                program = trace.pad(self.run, [call.traced.index(i) for i in call.varying]) if may_leave else None
+                if program is not None and not program.is_worth_its_own(sizes):
+                    raise ServePadded(trace, call)
+                return trace.run(sizes, partial(call.python, []), call.arrays)
+        trace = None if kind.is_refused else self._trace(call, kind)
+        if trace is None:
+            return self.run(*args, **kwargs)
+        kind.traces.append(trace)
+        del kind.traces[:-_MAX_TRACES]
+        return trace.run(trace.pattern.sizes(call.shapes) or {}, partial(call.python, []), call.arrays)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
+        """Describe a call; None if an array has no shape that could vary, such as a mutable array."""
+        leaves, structure = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
+        of_state = len(args[0].arrays) if args and isinstance(args[0], Captured) else 0
+        traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
+        if any(not isinstance(leaves[i].aval, jax.core.ShapedArray) for i in traced):
+            return None
+        varying = [i for i in traced if i >= of_state and not jnp.issubdtype(leaves[i].dtype, jax.dtypes.extended)]
+        return _Call(self.run, leaves, structure, traced, varying)
+
+    def _trace(self, call: _Call, kind: _Kind) -> _Trace | None:
+        """Trace for more shapes than the call's; None if no pattern works."""
+        before = list(self.records)
+        kind.history = [*kind.history[1 - _MAX_TRACES :], call.shapes]
+        with ExitStack() as stack:
+            stack.enter_context(suppress_recording())
+            prints = stack.enter_context(printed_once())
+            for pattern in patterns(kind.history):
+                if pattern in kind.failed:
+                    continue
+                trace, reason = self._try(call, pattern, prints)
+                if trace is not None:
+                    trace.record = self.records[len(before)]
+                    del self.records[len(before) + 1 :]  # the concrete trace that it was compared with
+                    return trace
+                self.records[:] = before
+                if not reason:  # the call depends on another trace's values
+                    return None
+                kind.failed.add(pattern)
+                kind.reason = reason
+                stack.enter_context(prints.muted())
+        if kind.reason and varies(kind.history):
+            kind.is_refused = True
+            self.on_refusal(kind.reason)
+        return None
+
+    def _try(self, call: _Call, pattern: Pattern, prints: Any) -> tuple[_Trace | None, str]:
+        sizes = pattern.sizes(call.shapes) or {}
+        symbolic, reason, _ = trace_with_symbols(
+            lambda: call.trace(pattern.symbolic()), lambda traced: traced[0].jaxpr, sizes
+        )
+        if symbolic is None:
+            return None, reason.replace("  at  ", "\n  at  ")
+        traced, structure = symbolic
+        if foreign_tracers(traced):
+            return None, ""
+        given = at_sizes(traced.jaxpr, sizes)
+        try:
+            with prints.muted():
+                single, single_structure = call.trace(call.shapes)
+        except Exception as error:
+            return None, f"a trace for these sizes fails: {type(error).__name__}"
+        if structure.num_leaves != single_structure.num_leaves or disagreement(given, single.jaxpr):
+            return (
+                None,
+                "a trace for one shape computes something else: a size is read in a way that Explorer can't detect",
+            )
+        return _Trace(pattern, traced.jaxpr, structure, derivatives_need_python(traced.jaxpr)), ""
 
 
 def _kind(leaf: Any, *, with_shape: bool) -> Any:
     if not hasattr(leaf, "dtype"):
         return leaf.__class__
     shape = leaf.shape if with_shape else len(leaf.shape)
-    if not hasattr(leaf, "sharding"):  # NumPy's
+    if not hasattr(leaf, "sharding"):  # a NumPy array
         return shape, leaf.dtype
     return shape, leaf.dtype, jax.typeof(leaf).weak_type, leaf.sharding, leaf.committed
 
 
 def _may_be_padded(leaves: Sequence[Any]) -> bool:
-    """Whether a call is one of numbers that are there, each on one device, and JAX checks nothing in between."""
+    """Return True for a call of concrete arrays, each on one device, without JAX's debug checks."""
     config: Any = jax.config
     return (
         not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
@@ -213,223 +382,6 @@ def _may_be_padded(leaves: Sequence[Any]) -> bool:
     )
 
 
-_MOST = 16  # traces of one rank and dtype; past it the oldest goes
-
-
-@dataclass
-class _Trace:
-    """A jaxpr with symbols, of the arrays that vary and those that don't."""
-
-    pattern: Pattern
-    closed: Any
-    structure: Any  # of what comes out
-    needs_python: bool  # for its derivatives
-    record: Any = None  # of the run of Python that it is
-    padding: Padding | None = None
-    is_tried: bool = False  # whether padding was
-
-    def padded(self, run: Callable[..., Any], varying: Sequence[int]) -> Padding | None:
-        """The same in buckets, where that is proven to be exact."""
-        if not self.is_tried:
-            self.is_tried = True
-            with suppress_recording():
-                self.padding = Padding.of(self.closed, self.pattern, self.structure, run, varying)
-        return self.padding
-
-    def run(self, sizes: Mapping[str, int], python: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-        def run(*arrays: Any) -> Any:
-            return tuple(cast("list[Any]", jaxpr_as_fun(at_sizes(self.closed, sizes))(*arrays)))
-
-        if self.needs_python:
-            # Custom derivatives are the user's Python, and know the symbols: they are taken of a trace of these shapes.
-            run = jax.custom_jvp(run)
-
-            @run.defjvp
-            def derivative(primals: Any, tangents: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
-                return jax.jvp(python, primals, tangents)
-
-        return jax.tree.unflatten(self.structure, run(*arrays))
-
-
-@dataclass
-class _Call:
-    """What jax.jit gave to be traced: arrays that vary, arrays that don't, and constants."""
-
-    run: Callable[..., Any]
-    leaves: list[Any]
-    structure: Any
-    traced: list[int]  # the positions of arrays
-    varying: list[int]  # of those, the ones whose shape may be another
-
-    @property
-    def arrays(self) -> list[Any]:
-        return [self.leaves[i] for i in self.traced]
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(self.leaves[i].shape) for i in self.varying]
-
-    @property
-    def key(self) -> Any:
-        """What a trace is for, besides sizes."""
-        varying, traced = set(self.varying), set(self.traced)
-        parts: list[Any] = []
-        for i, leaf in enumerate(self.leaves):
-            if i in traced:
-                weak = getattr(leaf.aval, "weak_type", False)
-                parts.append((len(leaf.shape) if i in varying else tuple(leaf.shape), str(leaf.dtype), weak))
-            else:
-                parts.append((type(leaf), constant(leaf)))
-        return self.structure, tuple(parts), trace_context()
-
-    def structs(self, shapes: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Of all arrays, those that vary with these shapes."""
-        given = dict(zip(self.varying, shapes, strict=True))
-        return [
-            jax.ShapeDtypeStruct(
-                given.get(i, self.leaves[i].shape),
-                self.leaves[i].dtype,
-                weak_type=getattr(self.leaves[i].aval, "weak_type", False),
-            )
-            for i in self.traced
-        ]
-
-    def python(self, structures: list[Any], *arrays: Any) -> tuple[Any, ...]:
-        """The function on these arrays: the leaves of what it returns."""
-        __tracebackhide__ = True
-        leaves = list(self.leaves)
-        for i, array in zip(self.traced, arrays, strict=True):
-            leaves[i] = array
-        args, kwargs = jax.tree.unflatten(self.structure, leaves)
-        flat = cast("tuple[list[Any], Any]", jax.tree.flatten(self.run(*args, **kwargs)))
-        structures.append(flat[1])
-        return tuple(flat[0])
-
-    def trace(self, shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
-        """A trace at these shapes, and the structure of what comes out."""
-        structures: list[Any] = []
-        traced = jax.jit(partial(self.python, structures)).trace(*self.structs(shapes))
-        return traced, structures[-1]
-
-
-@dataclass
-class _Kind:
-    """What is known of calls whose arguments have the same ranks and dtypes."""
-
-    traces: list[_Trace] = field(default_factory=list["_Trace"])
-    history: list[Shapes] = field(default_factory=list["Shapes"])
-    failed: set[Pattern] = field(default_factory=set["Pattern"])
-    reason: str = ""  # why the last of them did
-    is_refused: bool = False
-
-
-class Shapeless:
-    """What jax.jit traces in place of a function, so that the function's own Python runs once for many shapes."""
-
-    def __init__(self, run: Callable[..., Any], records: list[Any], on_refusal: Callable[[str], None]) -> None:
-        self.run, self.records, self.on_refusal = run, records, on_refusal
-        self.kinds: dict[Any, _Kind] = {}
-
-    def clear(self) -> None:
-        self.kinds.clear()
-
-    @property
-    def padded(self) -> list[Specialization]:
-        """The padded binaries that there are."""
-        return [
-            _specialization(trace.record, bucket, seconds)
-            for kind in list(self.kinds.values())
-            for trace in kind.traces
-            if trace.padding is not None
-            for bucket, seconds in trace.padding.program.buckets
-        ]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        may_leave = take_offer(self)
-        call = self._call(args, kwargs)
-        if call is None or not any(call.shapes):
-            return self.run(*args, **kwargs)
-        kind = self.kinds.setdefault(call.key, _Kind())
-        for trace in kind.traces:
-            sizes = trace.pattern.sizes(call.shapes)
-            if sizes is not None:
-                if may_leave:
-                    self._leave(trace, sizes, call)
-                return trace.run(sizes, partial(call.python, []), call.arrays)
-        trace = None if kind.is_refused else self._trace(call, kind)
-        if trace is None:
-            return self.run(*args, **kwargs)
-        kind.traces.append(trace)
-        del kind.traces[:-_MOST]
-        return trace.run(trace.pattern.sizes(call.shapes) or {}, partial(call.python, []), call.arrays)
-
-    def _leave(self, trace: _Trace, sizes: Mapping[str, int], call: _Call) -> None:
-        """Leave the trace that is under way, if the call can be padded: sizes of a kind that there was a call of."""
-        padding = trace.padded(self.run, [call.traced.index(i) for i in call.varying])
-        if padding is not None and not padding.program.is_worth_its_own(sizes):
-            raise ServePadded(padding, Places(len(call.leaves), tuple(call.traced), tuple(call.varying)))
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
-        """None for what has no shape that could be left open, such as a mutable array."""
-        leaves, structure = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
-        of_state = len(args[0].arrays) if args and isinstance(args[0], Captured) else 0
-        traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
-        if any(not isinstance(leaves[i].aval, jax.core.ShapedArray) for i in traced):
-            return None
-        varying = [i for i in traced if i >= of_state and not jnp.issubdtype(leaves[i].dtype, jax.dtypes.extended)]
-        return _Call(self.run, leaves, structure, traced, varying)
-
-    def _trace(self, call: _Call, kind: _Kind) -> _Trace | None:
-        """A trace for more shapes than these."""
-        before = list(self.records)
-        kind.history = [*kind.history[1 - _MOST :], call.shapes]
-        with ExitStack() as stack:
-            stack.enter_context(suppress_recording())
-            prints = stack.enter_context(printed_once())
-            for pattern in patterns(kind.history):
-                if pattern in kind.failed:
-                    continue
-                trace, reason = self._try(call, pattern, prints)
-                if trace is not None:
-                    trace.record = self.records[len(before)]
-                    del self.records[len(before) + 1 :]  # the one at sizes, which it was held against
-                    return trace
-                self.records[:] = before
-                if not reason:  # it is part of another trace
-                    return None
-                kind.failed.add(pattern)
-                kind.reason = reason
-                stack.enter_context(prints.muted())
-        if kind.reason and varies(kind.history):
-            kind.is_refused = True
-            self.on_refusal(kind.reason)
-        return None
-
-    def _try(self, call: _Call, pattern: Pattern, prints: Any) -> tuple[_Trace | None, str]:
-        # Whatever is raised may be JAX's or the user's own: a trace with sizes, which follows, tells.
-        try:
-            with undecided_equalities() as undecided:
-                traced, structure = call.trace(pattern.symbolic())
-            if foreign_tracers(traced):
-                return None, ""
-            given = at_sizes(traced.jaxpr, pattern.sizes(call.shapes) or {})
-        except Exception as error:
-            first, where = str(error).strip().partition("\n")[0] or type(error).__name__, users_place(error)
-            return None, first + (f"\n  at  {where}" if where else "")
-        if undecided:
-            question = undecided[0]
-            return None, f"`{question.text}` holds for some sizes only\n  at  {place(question.file, question.line)}"
-        try:
-            with prints.muted():
-                single, single_structure = call.trace(call.shapes)
-        except Exception as error:
-            return None, f"a trace for these sizes fails: {type(error).__name__}"
-        if structure.num_leaves != single_structure.num_leaves or disagreement(given, single.jaxpr):
-            return None, "a trace for one shape computes something else: a size is asked in a way that can't be seen"
-        return _Trace(pattern, traced.jaxpr, structure, derivatives_need_python(traced.jaxpr)), ""
-
-
 def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> Specialization:
     shapes: dict[str, Any] = {
         name: tuple(bucket.get(size, size) for size in shape) for name, shape in record.shapes.items()
@@ -438,7 +390,7 @@ def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> S
 
 
 def alike(run: Callable[..., Any], shapeless: Shapeless) -> Callable[..., Any]:
-    """A function that calls `shapeless` and looks like `run`, for jax.jit."""
+    """Return a function that calls `shapeless` and has the names and attributes of `run`, for jax.jit."""
 
     def run_shapeless(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True

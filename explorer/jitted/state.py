@@ -1,8 +1,8 @@
-"""Captured state: what it is made of, and what it is at the moment of a call.
+"""Captured state: its kinds of values, and its key and arrays at the moment of a call.
 
-Three sorts of values. A *holder* can be changed (a list, a dict, an object with attributes) and keeps its identity. A
-*branch* can't (a tuple, a registered pytree without attributes of its own), so it is rebuilt. All else is a leaf: an
-array, or a constant. A state is its arrays, and all else as a key that says when to trace anew.
+There are three sorts of values. A *holder* can be changed (a list, a dict, an object with attributes) and keeps its
+identity. A *branch* can't (a tuple, a registered pytree without attributes), so it is rebuilt. Everything else is a
+leaf: an array or a constant. A state is its arrays, and a key of everything else that decides when to trace again.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from explorer.errors import StateError
 Labels = Sequence[Any]
 _LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "ml_dtypes", "explorer"}
 _ATOMS = (int, float, complex, str, bytes, set, frozenset, type, Enum, ModuleType, BaseException)
-_NO_NUMBERS = "OUSmM"  # NumPy's objects, texts and times: no arrays to JAX
+_NO_NUMBERS = "OUSmM"  # dtype kinds of NumPy that JAX has no arrays of: objects, texts, times
 
 
 class Holder:
-    """A kind of value that can be changed in place."""
+    """Kind of value that can be changed in place."""
 
     def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
-        """What it holds, and under which labels."""
+        """Return the labels and the items of a value."""
         raise NotImplementedError
 
     def fill(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        """Make it hold just this."""
+        """Replace the items of a value."""
         raise NotImplementedError
 
     def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        """The same, where it has these labels already."""
+        """Replace the items of a value that already has these labels."""
         self.fill(value, labels, items)
 
     def empty(self, value: Any) -> Any:
-        """A new one of its class that holds nothing."""
+        """Return a new value of the same class without items."""
         hollow = copy(value)
         hollow.clear()
         return hollow
@@ -57,8 +57,6 @@ class Holder:
 
 
 class Items(Holder):
-    """Lists and deques; the labels are positions."""
-
     def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
         return range(len(value)), value
 
@@ -72,13 +70,13 @@ class Items(Holder):
 
 
 class Entries(Holder):
-    """Dicts, and what is derived from them. As to JAX, the order of keys says nothing: jax.tree.map sorts them."""
+    """Dicts and their subclasses. As in JAX, the order of keys has no meaning: jax.tree.map sorts them."""
 
     def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
         entries: dict[Any, Any] = value
         try:
             labels = tuple(entries) if issubclass(type(value), OrderedDict) else tuple(sorted(entries))
-        except TypeError:  # keys of several types
+        except TypeError:  # keys of several types can't be sorted
             labels = tuple(entries)
         return labels, [entries[label] for label in labels]
 
@@ -91,14 +89,14 @@ class Entries(Holder):
         self.put(value, labels, items)
 
     def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        value.update(zip(labels, items))  # noqa: B905 - each call comes by here, and strict costs
+        value.update(zip(labels, items))  # noqa: B905 - runs in each call, and strict costs time
 
 
 class Attributes(Holder):
     """Objects of the user's own classes and of libraries for models, also frozen ones.
 
-    The attributes are written below `__setattr__`: a frozen object gets its traced values for the time of a trace, so
-    that everybody who refers to it sees them, and what guards attributes has checked them when the function ran.
+    Attributes are written below `__setattr__`. A frozen object gets its traced values while a trace lasts, so that all
+    code that refers to it sees them; guards of attributes have checked the values when the function ran.
     """
 
     def __init__(self, cls: type[Any]) -> None:
@@ -110,7 +108,7 @@ class Attributes(Holder):
         attributes: dict[str, Any] = {name: slot.__get__(value) for name, slot in slots if is_set(slot, value)}
         if self.has_dict:
             attributes.update(vars(value))
-        # In which order they were set says nothing, and libraries change it.
+        # The order in which attributes were set has no meaning, and libraries change it.
         labels = tuple(sorted(attributes))
         return labels, [attributes[name] for name in labels]
 
@@ -131,14 +129,14 @@ class Attributes(Holder):
         return object.__new__(type(value))
 
     def path(self, label: Any) -> str:
-        return "" if label == "_raw_value" else f".{label}"  # an nnx variable's value goes by the variable's name
+        return "" if label == "_raw_value" else f".{label}"  # an nnx variable's value is named like the variable
 
 
 class Branch:
-    """A kind of value that is put together anew when something in it changes."""
+    """Kind of value that is rebuilt when an item in it changes."""
 
     def open(self, value: Any) -> tuple[Any, Collection[Any]]:
-        """Its form, and what is in it."""
+        """Return the form, from which `build` rebuilds the value, and the items."""
         raise NotImplementedError
 
     def build(self, cls: type[Any], form: Any, items: Iterable[Any]) -> Any:
@@ -146,8 +144,6 @@ class Branch:
 
 
 class Tuples(Branch):
-    """Tuples, named or not."""
-
     def open(self, value: Any) -> tuple[Any, Collection[Any]]:
         return len(value), value
 
@@ -156,7 +152,7 @@ class Tuples(Branch):
 
 
 class Pytrees(Branch):
-    """What JAX knows how to take apart, and nobody else."""
+    """Values that only JAX can flatten."""
 
     def open(self, value: Any) -> tuple[Any, Collection[Any]]:
         flat = cast("tuple[Any, Any]", jax.tree.flatten(value, is_leaf=lambda inner: inner is not value))
@@ -167,17 +163,17 @@ class Pytrees(Branch):
 
 
 _ITEMS, _ENTRIES, _TUPLES, _PYTREES = Items(), Entries(), Tuples(), Pytrees()
-_MANY = 1024  # classes to remember: in a notebook a class may be defined again and again
+_MAX_KINDS = 1024  # cached classes: a notebook may define a class again and again
 _UNKNOWN: Any = object()
 _kinds: dict[type[Any], Holder | Branch | None] = {}
 
 
 def kind_of(value: object) -> Holder | Branch | None:
-    """How a value is opened; None for leaves."""
+    """Return the kind of a value; None for leaves."""
     cls = type(value)
     kind = _kinds.get(cls, _UNKNOWN)
     if kind is _UNKNOWN:
-        if len(_kinds) >= _MANY:
+        if len(_kinds) >= _MAX_KINDS:
             _kinds.clear()
         kind = _kinds[cls] = _classify(cls, value)
     return kind
@@ -199,23 +195,23 @@ def _classify(cls: type[Any], value: object) -> Holder | Branch | None:
 
 
 def is_array(value: Any) -> bool:
-    """Whether JAX takes it as an array; Python's own numbers count as constants here."""
+    """Return True if JAX takes the value as an array. Python's own numbers are constants here."""
     if isinstance(value, np.ndarray):
         return cast("np.ndarray[Any, Any]", value).dtype.kind not in _NO_NUMBERS
     return isinstance(value, (jax.Array, np.generic))
 
 
 def is_trace_state(cls: type[Any]) -> bool:
-    """Whether it is flax nnx's mark of the trace that made a module or variable.
+    """Return True for flax nnx's mark of the trace that made a module or variable.
 
-    Only code in that same trace may change them. So while a function is traced they carry a new mark, made by the
-    mark's own class, as flax itself does when it splits a module and merges it again inside.
+    Only code in the same trace may change them. While a function is traced they get a new mark, made by the mark's own
+    class, as flax itself does when it splits a module and merges it again inside a trace.
     """
     return cls.__name__ == "TraceState" and cls.__module__.startswith("flax.nnx")
 
 
 def _slots(cls: type[Any]) -> dict[str, Any]:
-    """The descriptors behind `__slots__`, the base's first."""
+    """Return the descriptors of `__slots__` by name, those of base classes first."""
     slots: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         names = vars(base).get("__slots__", ())
@@ -229,7 +225,6 @@ def _slots(cls: type[Any]) -> dict[str, Any]:
 
 
 def is_set(slot: Any, value: Any) -> bool:
-    """Whether an object has a value in a slot."""
     try:
         slot.__get__(value)
     except AttributeError:
@@ -239,12 +234,12 @@ def is_set(slot: Any, value: Any) -> bool:
 
 _ARRAY, _ARRAYS, _AGAIN, _MARK = "array", "arrays", "again", "mark"
 _PLAIN = frozenset((type(None), bool, int, str, bytes, FunctionType))
-# The class of the arrays that a call gives, once one has come by: jax.Array is abstract, and isinstance() of it slow.
+# Classes of concrete arrays that were seen: jax.Array is abstract, and isinstance() with it is slow.
 JAX_ARRAY: set[type[Any]] = set()
 
 
 class Same:
-    """Equal to itself only: for what can't be hashed, so that nothing is ever taken for another by its address."""
+    """Wrapper that equals only itself, for unhashable values. It keeps the value alive: its address isn't reused."""
 
     __slots__ = ("value",)
 
@@ -262,10 +257,9 @@ class Same:
 
 
 def read(roots: Sequence[object]) -> tuple[tuple[Any, ...], list[Any], Sequence[Any]]:
-    """The state below some roots: its key, its arrays, and the holders, in the order in which a trace meets them too.
+    """Return the key, the arrays and the holders of the state below some roots, in the order of a trace.
 
-    Each call of a function with captured state comes by here. A list or dict of arrays costs a look at its types, not a
-    step per array.
+    Each call with captured state runs this. A list or dict of arrays costs one check of types, not a step per array.
     """
     if len(roots) == 1:
         root = cast(Any, roots[0])
@@ -288,7 +282,7 @@ class _Reading:
         self.arrays: list[Any] = []
         self.holders: list[Any] = []
         self.key: list[Any] = []
-        self.seen: dict[int, int] = {}  # by address, while `holders` keeps each one alive
+        self.seen: dict[int, int] = {}  # by address; `holders` keeps each value alive
 
     def read(self, value: object) -> None:
         cls = type(value)
@@ -327,7 +321,6 @@ class _Reading:
 
 
 def paths(roots: Iterable[tuple[str, object]]) -> list[str]:
-    """The paths of the arrays, in the order of `read`."""
     array_paths: list[str] = []
     seen: set[int] = set()
 
@@ -356,9 +349,9 @@ def _is_concrete(value: Any) -> bool:
 
 
 def constant(value: object) -> Any:
-    """What a constant is compared by. Its class is compared beside it: True is not 1."""
+    """Return a key by which a constant is compared. Its class is compared separately: True is not 1."""
     if isinstance(value, (float, complex)):
-        return repr(value)  # nan is the same each time, and -0.0 is another than 0.0
+        return repr(value)  # nan must equal itself, and -0.0 must differ from 0.0
     if isinstance(value, (set, frozenset)):
         return frozenset((type(item), constant(item)) for item in cast("set[object]", value))
     try:
@@ -372,7 +365,7 @@ Reference = Callable[[], Any]
 
 
 class Ref(weakref.ref[Any]):
-    """A weak reference that equals another only if both mean the same living object."""
+    """Weak reference that equals another only if both refer to the same living object."""
 
     __slots__ = ("_hash",)
 
@@ -393,7 +386,7 @@ class Ref(weakref.ref[Any]):
 
 @dataclass(frozen=True)
 class Method:
-    """A bound method, which is a new object at each access: the same if its object and its function are."""
+    """Reference to a bound method, which is a new object at each access: equal if object and function are."""
 
     owner: Reference
     function: Reference
@@ -404,7 +397,7 @@ class Method:
 
 
 def reference(value: Any, on_death: Callable[[Any], None] | None = None) -> Reference:
-    """A function that gives the value while it lives. What can't be referred to weakly is kept alive."""
+    """Return a function that returns the value while it lives. A value without weak references is kept alive."""
     if isinstance(value, MethodType):
         return Method(reference(value.__self__, on_death), reference(value.__func__, on_death))
     try:
@@ -421,7 +414,7 @@ _ALLOWED = "a list, a dict, or an object with attributes, such as a module"
 
 
 def check_root(option: str, root: Any) -> None:
-    """Refuse what could not be read at each call or, as outputs, not be written."""
+    """Raise StateError if a root can't be read at each call or, as `outputs`, be written."""
     if root is None:
         return
     kind = kind_of(root)
@@ -461,7 +454,7 @@ def _has_holder(value: Any) -> bool:
 
 
 def _is_frozen(root: Any, kind: Holder) -> bool:
-    """Whether no attribute can be set, nor what is inside of one be changed."""
+    """Return True if no attribute can be set, and no value of an attribute be changed."""
     if not isinstance(kind, Attributes):
         return False
     labels, items = kind.open(root)
@@ -469,16 +462,16 @@ def _is_frozen(root: Any, kind: Holder) -> bool:
         return False
     name, value = next(zip(labels, items, strict=True))
     try:
-        setattr(root, name, value)  # to what it is: nothing changes
+        setattr(root, name, value)  # its present value, so that nothing changes
     except FrozenInstanceError:
         return True
-    except Exception:  # a check of the user's own may like another value
+    except Exception:  # the user's own check refuses the value
         return False
     return False
 
 
 def name_of(root: Any, function: Any, otherwise: str) -> str:
-    """The variable by which a function knows a container."""
+    """Return the variable by which a function refers to a container."""
     function = inspect.unwrap(getattr(function, "__func__", function))
     closure = getattr(function, "__closure__", None) or ()
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())

@@ -1,6 +1,4 @@
-"""What code around `jax.jit` asks of its result beside a call: names, `lower`, `eval_shape`, errors of JAX's kinds; and
-the options that go to `jax.jit`: compared, moved behind the captured state, refused where they can't be meant.
-"""
+"""Names and stages that a jitted function has like a `jax.jit` function, and the checks of its options."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from explorer.jitted.state import Same
 
 
 def name_of_function(function: Any) -> str:
-    """What the compiler, messages and records call a function: of a partial the name below, of an object its class."""
+    """Return the name for the compiler, messages and records: of a partial its function's, of an object its class's."""
     name: str | None = getattr(function, "__name__", None)
     if name is None and isinstance(function, partial):
         return name_of_function(cast("partial[Any]", function).func)
@@ -49,93 +47,51 @@ def _qualified_name(function: Any) -> str:
 
 
 def copy_names(function: Any, wrapper: Any) -> None:
-    """Give a wrapper the names, the documentation and the annotations of its function, as `jax.jit` does."""
+    """Give a wrapper its function's names, documentation and annotations, as `jax.jit` does."""
     functools.update_wrapper(wrapper, function, updated=())
     wrapper.__name__ = name_of_function(function)
     wrapper.__qualname__ = _qualified_name(function)
     wrapper.__annotations__ = getattr(function, "__annotations__", {})
 
 
-class JaxSurface:
-    """The parts of a `jax.jit` function that are no call."""
+class _Stage:
+    """Stage of JAX's for a function with captured state. Attributes that are missing here are the stage's own."""
 
-    _program: Any
-    __wrapped__: Callable[..., Any]
-
-    def __getattr__(self, name: str) -> Any:
-        # Attributes that the function was given (`step.version = 2`) are read where they are, and not copied: a module
-        # as the function would be kept in two worlds.
-        wrapped = self.__dict__.get("__wrapped__")
-        try:
-            return vars(wrapped)[name]
-        except (TypeError, KeyError):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
-
-    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
-        """As of a `jax.jit` function: a `jax.stages.Lowered`, whose `compile()` gives what can be called.
-
-        With captured state, what `compile()` gives reads and writes that state at each call.
-        """
-        lowered = self._program.trace(*args, **kwargs).lower()
-        return StatefulLowered(self._program, lowered) if self._program.has_state else lowered
-
-    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The shapes and dtypes of what a call would return; it runs on no device, and the state stays as it is."""
-        out = self._program.trace(*args, **kwargs).out_info
-        return out[0] if self._program.has_state else out
-
-    def clear_cache(self) -> None:
-        """Let go of all that was compiled, as a `jax.jit` function's `clear_cache` does."""
-        self._program.clear()
-
-    def _cache_size(self) -> int:
-        """How many kinds of calls the dispatcher has an answer to: what those who count compiles ask `jax.jit`."""
-        return self._program.dispatch._cache_size()
-
-
-class StatefulLowered:
-    """A `jax.stages.Lowered` of a function with captured state; whatever else is asked of it, that answers."""
-
-    def __init__(self, program: Any, lowered: Any) -> None:
-        self._program, self._lowered = program, lowered
-
-    def compile(self, *args: Any, **kwargs: Any) -> StatefulCompiled:
-        """As of a `jax.stages.Lowered`; the state is no argument of what it gives."""
-        return StatefulCompiled(self._program, self._lowered.compile(*args, **kwargs))
+    def __init__(self, program: Any, stage: Any) -> None:
+        self._program, self._stage = program, stage
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._lowered, name)
+        return getattr(self._stage, name)
 
 
-class StatefulCompiled:
-    """A `jax.stages.Compiled` of a function with captured state: a call reads the state, runs, and writes it."""
+class StatefulLowered(_Stage):
+    def compile(self, *args: Any, **kwargs: Any) -> StatefulCompiled:
+        return StatefulCompiled(self._program, self._stage.compile(*args, **kwargs))
+
+
+class StatefulCompiled(_Stage):
+    """`jax.stages.Compiled` of a function with captured state: a call reads the state, runs, and writes it."""
 
     def __init__(self, program: Any, compiled: Any) -> None:
-        self._compiled = compiled
-        # A program whose variants are this one: it reads and writes as the other does, with the same locks and checks.
-        self._program = copy.copy(program)
+        # A copy of the program with one variant: it reads and writes with the same locks and checks.
+        super().__init__(copy.copy(program), compiled)
         self._program.jitted = self._program.dispatch = compiled
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._program.call(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._compiled, name)
-
 
 @lru_cache(maxsize=64)
 def also_jax_error(kind: type[TracedValueError], error: type[Exception]) -> type[TracedValueError]:
-    """A class of errors that is Explorer's, and also the one that `jax.jit` would have raised.
+    """Return a class that is Explorer's error and also the error that `jax.jit` would have raised.
 
     So `except jax.errors.TracerBoolConversionError` around a call still catches it.
     """
 
     def init(self: Any, message: str, capture: Any) -> None:
-        Exception.__init__(self, message)  # JAX's own would take a tracer, and word the message itself
+        Exception.__init__(self, message)  # JAX's own `__init__` takes a tracer and writes the message
         self.capture = capture
 
     own = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__init__": init}
@@ -144,23 +100,19 @@ def also_jax_error(kind: type[TracedValueError], error: type[Exception]) -> type
 
 @dataclass(frozen=True)
 class Passed:
-    """Options that go to `jax.jit` as they are: shardings, XLA's options. Two are equal if they say the same."""
+    """Options that `jax.jit` gets unchanged, such as shardings and compiler options, comparable by value."""
 
-    key: tuple[Any, ...] = ()  # what is compared: each one's name, tree and leaves
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)  # by name
+    key: tuple[Any, ...] = ()  # name, tree and leaves of each option, for comparison
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @classmethod
     def of(cls, **options: Any) -> Passed:
-        """Those that are given: None and False are what `jax.jit` does without."""
+        """Collect the options that are given: None and False are the defaults of `jax.jit`."""
         given = {name: value for name, value in options.items() if value is not None and value is not False}
         return cls(tuple((name, *_comparable(value)) for name, value in given.items()), given)
 
     def behind_state(self, signature: inspect.Signature | None, static: Collection[str]) -> dict[str, Any]:
-        """The same for a function that takes its captured state before its arguments, and returns it after its result.
-
-        Raises:
-            OptionError: One sharding is given for all arguments, and how many there will be isn't known.
-        """
+        """Return the options for a function that takes captured state first, and returns it last."""
         values = dict(self.values)
         if "in_shardings" in values:
             given = values["in_shardings"]
@@ -210,8 +162,8 @@ def check_positions(
     if signature is None:
         if given["donate_argnames"]:
             raise OptionError(
-                f"donate_argnames has {given['donate_argnames'][0]!r}, but {name} has no signature that says which "
-                f"argument that is.\n{called_at()}  Hint: donate_argnums."
+                f"donate_argnames has {given['donate_argnames'][0]!r}, but {name} has no signature with argument "
+                f"names.\n{called_at()}  Hint: donate_argnums."
             )
         return
     for option, values in given.items():
@@ -222,7 +174,7 @@ def check_positions(
 
 
 def _positions(signature: inspect.Signature) -> tuple[Callable[[Any], bool], str]:
-    """Whether a position is one of a signature, and those that are."""
+    """Return a test for positions of a signature, and a list of them as text."""
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     is_open = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -231,7 +183,7 @@ def _positions(signature: inspect.Signature) -> tuple[Callable[[Any], bool], str
 
 
 def _names(signature: inspect.Signature) -> tuple[Callable[[Any], bool], str]:
-    """Whether a name is one that an argument can be given by, and those that are."""
+    """Return a test for names that an argument can be passed by, and a list of them as text."""
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,4 +1,4 @@
-"""Compilation on or off, for the whole process: off, a jitted function runs as the plain Python it was made of."""
+"""Switch of compilation for the whole process: off, a jitted function runs as plain Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _set(enabled: bool) -> None:
 
 
 class _Switch:
-    """Switches at once; as a context manager, it also puts back what was before."""
+    """Takes effect when it is made; as a context manager, it restores the previous setting at the end."""
 
     to: bool
 
@@ -52,7 +52,7 @@ class disable_compile(_Switch):
     """Run functions of `jit` as plain Python from now on, so that `print` shows values and a debugger stops in them.
 
     It takes effect at once, in the whole process. `with disable_compile():` ends it after the block. The environment
-    variable EXPLORER_DISABLE_COMPILE=1 starts a process so.
+    variable EXPLORER_DISABLE_COMPILE=1 starts a process with compilation off.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -69,7 +69,7 @@ class disable_compile(_Switch):
 
 
 class enable_compile(_Switch):
-    """Compile functions of `jit`, again: the reverse of `disable_compile`.
+    """Compile functions of `jit` again: the reverse of `disable_compile`.
 
     Example:
         >>> import explorer

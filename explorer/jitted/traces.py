@@ -1,4 +1,4 @@
-"""What was traced, when and why: the records behind `.specializations`, and what a program says to the user."""
+"""Records of traces behind `.specializations`, and the warnings and errors of a program."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import jax
 
 from explorer._jax.calls import STEP_EVENTS
-from explorer.capture.donated import explain_donated
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
+from explorer.capture.trace_errors import explain_donated
 from explorer.errors import (
     ExplorerError,
     LeakedStateError,
@@ -29,16 +29,13 @@ from explorer.errors import (
 from explorer.jitted.state import is_array
 from explorer.model.results.dynamic_report import Specialization
 
-_LONGEST = 40
+_MAX_TEXT = 40  # characters of a constant
 
 
 @dataclass
 class Trace:
-    """One run of a function's Python."""
-
-    # by path, what each argument's and the captured state's leaves were: a type, or a constant's value
-    leaves: dict[str, str]
-    shapes: dict[str, tuple[int | str, ...]]  # of the arrays among them
+    leaves: dict[str, str]  # arguments and captured state by path: an array's type, or a constant's value
+    shapes: dict[str, tuple[int | str, ...]]  # of the arrays among the leaves
     reason: str = "first call"
     start: float = field(default_factory=perf_counter)
     seconds: float = 0.0
@@ -58,7 +55,7 @@ class Trace:
 
 
 def _size(size: Any) -> int | str:
-    return size if isinstance(size, int) else str(size)  # a symbol, of a shapeless function
+    return size if isinstance(size, int) else str(size)  # a symbol of a shapeless function
 
 
 def _type(array: Any) -> str:
@@ -70,19 +67,19 @@ def _value(constant: Any) -> str:
         return constant.__qualname__
     try:
         text = re.sub(r" at 0x[0-9a-f]+", "", repr(constant))
-    except Exception:  # the user's own repr; a message can do without
+    except Exception:  # the user's own `__repr__` fails
         text = type(constant).__name__
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def why(new: Trace, earlier: Iterable[Trace]) -> str:
-    """What differs from the most similar earlier trace."""
+    """Return what differs from the most similar earlier trace."""
     differences = [_difference(old.leaves, new.leaves) for old in earlier]
     if not differences:
         return "first call"
     nearest = min(reversed(differences), key=len)
     if not nearest:
-        return "the structure, or what JAX was told besides the arguments, is another"
+        return "the structure, or a setting of JAX, changed"
     first = [f"{name}: {before or 'not there'} → {after or 'not there'}" for name, (before, after) in nearest.items()]
     return "; ".join(first[:2]) + (f"; and {len(first) - 2} more" if len(first) > 2 else "")
 
@@ -93,7 +90,7 @@ def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, tup
 
 
 def what_varies(traces: Iterable[Trace]) -> list[tuple[str, list[str]]]:
-    """The leaves that are not the same in all traces, with what they were; those that vary most first."""
+    """Return the leaves that differ between traces, with their values; those with most values first."""
     traces = list(traces)
     names = dict.fromkeys(name for trace in traces for name in trace.leaves)
     seen = {name: list(dict.fromkeys(t.leaves.get(name, "not there") for t in traces)) for name in names}
@@ -101,7 +98,7 @@ def what_varies(traces: Iterable[Trace]) -> list[tuple[str, list[str]]]:
 
 
 class _Pending(local):
-    """What this thread has traced and XLA has not compiled yet, by name."""
+    """Traces of this thread that XLA hasn't compiled yet, by name."""
 
     def __init__(self) -> None:
         self.traces: dict[str, Trace] = {}
@@ -112,10 +109,8 @@ _listening = False
 
 
 def measure(name: str, trace: Trace) -> None:
-    """Have a trace know what it took, up to the end of its compilation on this thread.
-
-    A call stays within JAX's C++, so nothing of ours comes after the compilation but JAX's own report of it.
-    """
+    """Set a trace's seconds, up to the end of its compilation on this thread."""
+    # A call stays within JAX's C++. JAX's own event is the only sign that the compilation has ended.
     global _listening
     if not _listening:
         _listening = True
@@ -147,7 +142,7 @@ def warn_storm(name: str, traces: Sequence[Trace]) -> None:
 
 def warn_full(name: str, limit: int) -> None:
     warn_user(
-        f"{name} had {limit} variants; all were let go, to bound the memory, and what comes again is compiled again.\n"
+        f"{name} had {limit} variants; all were dropped to limit memory, and are compiled again when needed.\n"
         f"  Hint: raise max_specializations={limit}, if there are that many in turn, or keep what varies the same.",
         RecompilationWarning,
     )
@@ -156,7 +151,7 @@ def warn_full(name: str, limit: int) -> None:
 def warn_shapes(name: str, reason: str) -> None:
     warn_user(
         f"{name} is traced for each shape, although it is shapeless: {reason}\n"
-        "  Hint: compute with the size where it is asked (x.shape[0] * 2), or jit it without shapeless=True.",
+        "  Hint: compute with the size (x.shape[0] * 2) instead of testing it, or jit it without shapeless=True.",
         RecompilationWarning,
     )
 
@@ -193,12 +188,12 @@ def explain_call_error(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> ExplorerError | None:
-    """The error to raise for a call that JAX refused; None if it says best itself what is wrong."""
+    """Return the error to raise for a call that JAX refused; None if JAX's own message is best."""
     given: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
     if signature is not None:
         try:
             given = dict(signature.bind(*args, **kwargs).arguments)
-        except TypeError:  # Python says that best
+        except TypeError:  # Python's message is clear
             return None
     for parameter, value in given.items():
         if parameter in static and (why := _why_not_static(value)):
@@ -214,7 +209,7 @@ def _why_not_static(value: Any) -> str:
         hash(value)
     except TypeError:
         return f"is {type(value).__name__}, which has no hash"
-    except Exception:  # the user's own, which says more
+    except Exception:  # the user's own `__hash__` raises a better error
         return ""
     try:
         _ = value == value
@@ -232,23 +227,22 @@ def _instead(parameter: str, value: Any) -> str:
     return f"give {type(value).__name__} __hash__ and __eq__, by @dataclass(frozen=True) for one"
 
 
-_PASSED = ("explorer", "jax", "jaxlib", "contextlib", "functools")
+_SKIPPED = ("explorer", "jax", "jaxlib", "contextlib", "functools")
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    depth, frame = 1, inspect.currentframe()
-    while frame is not None and _is_passed(frame):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=depth)
+    warnings.warn(message, category, stacklevel=_users_frame()[0])
 
 
 def users_line() -> tuple[str, int]:
-    """File and line of the innermost frame outside of Explorer and JAX."""
-    frame = inspect.currentframe()
-    while frame is not None and _is_passed(frame):
-        frame = frame.f_back
+    """Return file and line of the innermost frame outside of Explorer and JAX."""
+    frame = _users_frame()[1]
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def _is_passed(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in _PASSED
+def _users_frame() -> tuple[int, FrameType | None]:
+    """Return that frame, and its distance from the caller as a `stacklevel`."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _SKIPPED:
+        depth, frame = depth + 1, frame.f_back
+    return depth, frame

@@ -1,26 +1,87 @@
-"""One trace of a function with captured state, and how later calls write what it left there.
+"""One trace of a function with captured state, and the generated functions that read and write that state.
 
-Traced values go into the user's own containers, the function runs, and all is put back. What it changed is a `Plan`.
+Traced values are placed into the user's own containers, the function runs, and everything is restored. A `Plan` holds
+what the function changed.
+
+A state is walked value by value only if its structure is new (`state.read`). For a structure that came before, a
+generated function checks the same things in the same order, one line each: classes, labels, counts, constants, and
+which container is which. It returns the arrays, or None on any difference, which sends the call to `state.read`.
+Values are never compared by address or by a cached result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from types import FunctionType
 from typing import Any, cast
 
 import jax
+import jax.core
+import numpy as np
 
-from explorer.jitted.readers import Reader
-from explorer.jitted.state import Attributes, Branch, Holder, Labels, Tuples, is_array, is_trace_state, kind_of
-from explorer.runtime.generated import Generated, bulk
+from explorer.jitted.state import (
+    Attributes,
+    Branch,
+    Holder,
+    Items,
+    Labels,
+    Same,
+    Tuples,
+    constant,
+    is_array,
+    is_set,
+    is_trace_state,
+    kind_of,
+)
+from explorer.runtime.generated import Generated, bulk, never
+
+Reader = Callable[..., tuple[list[Any], Sequence[Any]] | None]
+_MAX_LINES = 50_000  # Python compiles about 200,000 lines per second
+_PLAIN = (type(None), bool, FunctionType, int, str, bytes, float, complex)
+
+
+class Structure:
+    """All of a state except its arrays. Structures are compared by identity, which is fast in each call."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names  # paths of the arrays below their root, shown in the traced program
+        self.reader: Reader | None = None
+        self.times_read = 0  # by `state.read`
+
+
+@dataclass(eq=False)
+class Plan:
+    """Function that writes a call's outputs into the state, and the index and kind of each holder that it changes."""
+
+    written: list[tuple[int, Holder]]
+    write: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], None]  # of holders, inputs and outputs
+
+
+class Captured:
+    __slots__ = ("arrays", "form")
+
+    def __init__(self, form: Structure | Plan, arrays: Any) -> None:
+        self.form, self.arrays = form, arrays
+
+
+class _Path(str):
+    """A key that JAX prints without quotes."""
+
+
+def _with_names(captured: Captured) -> tuple[list[tuple[Any, Any]], Structure | Plan]:
+    names = captured.form.names if isinstance(captured.form, Structure) else map(str, range(len(captured.arrays)))
+    return [(_Path(name), array) for name, array in zip(names, captured.arrays, strict=True)], captured.form
+
+
+# Each call flattens and unflattens one: `attrgetter` and the class itself run in C.
+jax.tree_util.register_pytree_with_keys(Captured, _with_names, Captured, attrgetter("arrays", "form"))
 
 
 @dataclass
 class _Replaced:
-    """A holder as it was, and as the trace found it."""
-
     value: Any
     kind: Holder
     path: str
@@ -28,20 +89,27 @@ class _Replaced:
     before: tuple[Any, ...]
     placed: tuple[Any, ...] = ()
 
+    def difference(self) -> tuple[tuple[int, ...], bool]:
+        """Return the positions of changed items, and True if the labels are the same."""
+        labels, items = self.kind.open(self.value)
+        if tuple(labels) != tuple(self.labels):
+            return tuple(range(len(labels))), False
+        pairs = enumerate(zip(items, self.placed, strict=True))
+        return tuple(i for i, (now, placed) in pairs if now is not placed), True
+
 
 @dataclass
 class Trial:
     """State with traced values in place of its arrays, until `restore`."""
 
-    arrays: Iterator[Any]  # the traced values, in the order of a `Reading`
+    arrays: Iterator[Any]  # the traced values, in the order of `state.read`
     replaced: list[_Replaced] = field(default_factory=list[_Replaced])
-    index: dict[int, int] = field(default_factory=dict[int, int])  # by address: `replaced` keeps each one alive
-    leaves: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])  # by path: an array or a constant
+    index: dict[int, int] = field(default_factory=dict[int, int])  # by address; `replaced` keeps each value alive
+    leaves: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])  # path, and array or constant
     inputs: dict[int, int] = field(default_factory=dict[int, int])
     traced: list[Any] = field(default_factory=list[Any])
 
     def place(self, value: object, path: str) -> Any:
-        """The value with traced arrays: itself, if it can be changed."""
         kind = kind_of(value)
         if kind is None:
             return self.place_leaf(value, path)
@@ -79,27 +147,15 @@ class Trial:
             replaced.kind.fill(replaced.value, replaced.labels, replaced.before)
 
     def changes(self, roots: Sequence[Any]) -> tuple[Plan, list[Any], list[str]]:
-        """What the function did: how to write it, the traced values for that, and what it changed outside the roots."""
-        survey = _Survey(self)
-        reached = survey.reach(roots)
-        writes = [w for i, replaced in enumerate(self.replaced) if i in reached and (w := survey.write(i, replaced))]
-        outside = [
-            h.path for i, h in enumerate(self.replaced) if i not in reached and survey.difference(h) != ((), True)
-        ]
-        return Plan(writes, len(survey.outputs)), survey.outputs, outside
-
-
-class _Survey:
-    """Values into templates, at the end of a trace."""
-
-    def __init__(self, trial: Trial) -> None:
-        self.trial = trial
-        self.outputs: list[Any] = []
-        self.numbers: dict[int, int] = {}
-        self.new: dict[int, tuple[New, Any]] = {}
+        """Return the plan of the function's changes, its traced outputs, and the paths of changes outside the roots."""
+        reached = self.reach(roots)
+        writer = _PlanWriter(self)
+        plan = writer.plan([i for i in range(len(self.replaced)) if i in reached])
+        others = [replaced for i, replaced in enumerate(self.replaced) if i not in reached]
+        return plan, writer.outputs, [other.path for other in others if other.difference() != ((), True)]
 
     def reach(self, roots: Sequence[Any]) -> set[int]:
-        """The holders that belong to the roots, before or after."""
+        """Return indices of the holders that belong to the roots, before or after the function ran."""
         reached: set[int] = set()
         passed: set[int] = set()
         todo = list(roots)
@@ -110,255 +166,266 @@ class _Survey:
                 continue
             if isinstance(kind, Holder):
                 passed.add(id(value))
-                if id(value) in self.trial.index:
-                    reached.add(self.trial.index[id(value)])
-                    todo += self.trial.replaced[self.trial.index[id(value)]].placed
+                if id(value) in self.index:
+                    reached.add(self.index[id(value)])
+                    todo += self.replaced[self.index[id(value)]].placed
             todo += kind.open(value)[1]
         return reached
 
-    def difference(self, replaced: _Replaced) -> tuple[tuple[int, ...], bool]:
-        """The positions of what changed, and whether the labels are as they were."""
-        labels, items = replaced.kind.open(replaced.value)
-        if tuple(labels) != tuple(replaced.labels):
-            return tuple(range(len(labels))), False
-        pairs = enumerate(zip(items, replaced.placed, strict=True))
-        return tuple(i for i, (now, placed) in pairs if now is not placed), True
 
-    def write(self, index: int, replaced: _Replaced) -> Write | None:
-        changed, same_labels = self.difference(replaced)
-        if not changed and same_labels:
-            return None
-        labels, items = replaced.kind.open(replaced.value)
-        items = tuple(items)
-        return Write(
-            index,
-            replaced.kind,
-            cast("type[Any]", type(replaced.value)),
-            labels if isinstance(labels, range) else tuple(labels),
-            tuple(self.template(items[i]) for i in changed),
-            changed,
-            same_labels,
+class _PlanWriter:
+    """Generator of a plan's function: lines for each new value, then for each write."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.source = Generated()
+        self.outputs: list[Any] = []
+        self.numbers: dict[int, int] = {}  # index of each output, by address
+        self.new: dict[int, tuple[str, Any]] = {}  # local of each holder that the function made, by address
+
+    def plan(self, indices: Sequence[int]) -> Plan:
+        changes = [(i, self.trial.replaced[i], *self.trial.replaced[i].difference()) for i in indices]
+        changes = [change for change in changes if change[2] or not change[3]]
+        # All new values are made before the first write, so that an error there changes nothing.
+        made: list[list[str]] = []
+        for _, replaced, positions, _ in changes:
+            items = tuple(replaced.kind.open(replaced.value)[1])
+            made.append([self.value(items[position]) for position in positions])
+        for (index, replaced, positions, labels_stay), values in zip(changes, made, strict=True):
+            holder = self.made(f"holders[{index}]")
+            labels = _fixed(replaced.kind.open(replaced.value)[0])
+            if labels_stay:
+                self.write(holder, replaced, labels, positions, values)
+            else:
+                self.fill(holder, replaced.kind, labels, values)
+        written = [(index, replaced.kind) for index, replaced, *_ in changes]
+        return Plan(
+            written, self.source.function("write_state", ["holders", "inputs", "outputs"]) if written else never
         )
 
-    def template(self, value: object) -> Any:
+    def value(self, value: object) -> str:
+        """Return an expression for a value, after writing the lines that make it in each call."""
         kind = kind_of(value)
         if kind is None:
             return self.leaf(value)
         if isinstance(kind, Branch):
-            form, items = kind.open(value)
-            return RebuiltBranch(kind, type(value), form, tuple(map(self.template, items)))
+            return self.made_branch(value, kind)
         if id(value) in self.trial.index:
-            return Old(self.trial.index[id(value)])
-        if id(value) not in self.new:
-            labels, items = kind.open(value)
-            hollow, labels = kind.empty(value), labels if isinstance(labels, range) else tuple(labels)
-            new = New(len(self.new), kind, hollow, labels)
-            self.new[id(value)] = new, value
-            new.items = tuple(map(self.template, items))
-        return self.new[id(value)][0]
+            return f"holders[{self.trial.index[id(value)]}]"
+        return self.new[id(value)][0] if id(value) in self.new else self.new_holder(value, kind)
 
-    def leaf(self, value: object) -> Any:
+    def leaf(self, value: object) -> str:
         if is_trace_state(type(value)):
-            return Mark(type(value))
+            return self.made(f"{self.source.bind(type(value))}()")
         if not is_array(value):
-            return value
+            return self.source.bind(value)
         if id(value) in self.trial.inputs:
-            return Input(self.trial.inputs[id(value)])
+            return f"inputs[{self.trial.inputs[id(value)]}]"
         if id(value) not in self.numbers:
             self.numbers[id(value)] = len(self.outputs)
             self.outputs.append(value)
-        return Output(self.numbers[id(value)])
-
-
-@dataclass(eq=False)
-class Write:
-    """One holder, and what it will hold."""
-
-    holder: int  # which, in the order of reading
-    kind: Holder  # (kind, cls) of that holder
-    cls: type[Any]
-    labels: Labels  # of all that it will hold
-    items: tuple[Any, ...]  # templates, of the positions that changed
-    positions: tuple[int, ...]  # those
-    labels_stay: bool  # whether it has these labels already
-
-
-class Plan:
-    """How to write a call's outputs into the state it was read from."""
-
-    def __init__(self, writes: Sequence[Write], size: int) -> None:
-        self.writes = writes
-        self.size = size  # how many outputs
-        self._write: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], None] | None = None
-
-    def write(self, holders: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Write. All that is new is made before the first is written: what fails then has changed nothing."""
-        if self._write is None:
-            self._write = _PlanWriter(self).function()
-        self._write(holders, inputs, outputs)
-
-
-# Templates: what stands for a value in a plan. Anything that is none of these stands for itself.
-
-
-@dataclass(frozen=True)
-class Input:
-    index: int
-
-
-@dataclass(frozen=True)
-class Output:
-    index: int
-
-
-@dataclass(frozen=True)
-class Old:
-    """A holder that was there before the call."""
-
-    index: int
-
-
-@dataclass(eq=False)
-class New:
-    """A holder that the function made; each call makes another."""
-
-    number: int
-    kind: Holder
-    hollow: Any
-    labels: Labels = ()
-    items: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class RebuiltBranch:
-    kind: Branch
-    cls: type[Any]
-    form: Any
-    items: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Mark:
-    cls: type[Any]
-
-
-class _PlanWriter:
-    """A plan as a Python function: a line for each value that is made, then one for each that is written."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.source = Generated()
-        self.new: dict[int, str] = {}
-
-    def function(self) -> Callable[..., None]:
-        made = [[self.value(item) for item in write.items] for write in self.plan.writes]
-        for write, values in zip(self.plan.writes, made, strict=True):
-            holder = self.source.local()
-            self.source.add(f"{holder} = holders[{write.holder}]")
-            self.write(holder, write, values)
-        return self.source.function("write_state", ["holders", "inputs", "outputs"])
-
-    def value(self, template: Any) -> str:
-        """An expression for what stands for a template; what it needs is made before."""
-        match template:
-            case Output():
-                return f"outputs[{template.index}]"
-            case Input():
-                return f"inputs[{template.index}]"
-            case Old():
-                return f"holders[{template.index}]"
-            case RebuiltBranch():
-                return self.made(self.rebuilt(template))
-            case Mark():
-                return self.made(f"{self.source.bind(template.cls)}()")
-            case New():
-                return self.new.get(template.number) or self.new_holder(template)
-            case _:
-                return self.source.bind(template)
+        return f"outputs[{self.numbers[id(value)]}]"
 
     def made(self, expression: str) -> str:
         local = self.source.local()
         self.source.add(f"{local} = {expression}")
         return local
 
-    def rebuilt(self, template: RebuiltBranch) -> str:
-        items, cls = bulk([self.value(item) for item in template.items]), self.source.bind(template.cls)
-        if template.cls is tuple:
-            return items
-        if isinstance(template.kind, Tuples):
-            return f"{self.source.bind(tuple.__new__)}({cls}, {items})"
-        return f"{self.source.bind(template.kind.build)}({cls}, {self.source.bind(template.form)}, {items})"
+    def made_branch(self, value: object, kind: Branch) -> str:
+        form, inside = kind.open(value)
+        cls = cast("type[Any]", type(value))
+        items = bulk([self.value(item) for item in inside])
+        if cls is tuple:
+            return self.made(items)
+        bound = self.source.bind(cls)
+        if isinstance(kind, Tuples):
+            return self.made(f"{self.source.bind(tuple.__new__)}({bound}, {items})")
+        return self.made(f"{self.source.bind(kind.build)}({bound}, {self.source.bind(form)}, {items})")
 
-    def new_holder(self, template: New) -> str:
-        empty, hollow = self.source.bind(template.kind.empty), self.source.bind(template.hollow)
-        # Known by its name before its items are: they may hold it.
-        self.new[template.number] = holder = self.made(f"{empty}({hollow})")
-        values = [self.value(item) for item in template.items]
-        self.fill(holder, template.kind, template.labels, values)
+    def new_holder(self, value: object, kind: Holder) -> str:
+        labels, items = kind.open(value)
+        holder = self.made(f"{self.source.bind(kind.empty)}({self.source.bind(kind.empty(value))})")
+        # Its name is stored before its items are written, because they may contain it.
+        self.new[id(value)] = holder, value
+        self.fill(holder, kind, _fixed(labels), [self.value(item) for item in items])
         return holder
 
     def fill(self, holder: str, kind: Holder, labels: Labels, values: Sequence[str]) -> None:
         self.source.add(f"{self.source.bind(kind.fill)}({holder}, {self.source.bind(labels)}, {bulk(values)})")
 
-    def write(self, holder: str, write: Write, values: Sequence[str]) -> None:
-        """Put some values into a holder. The structure was compared with the trace's: it is of the class it was."""
-        outputs = [f"outputs[{i}]" for i in range(self.plan.size)]
-        if not write.labels_stay:
-            self.fill(holder, write.kind, write.labels, values)
-        elif write.cls is list and len(values) == len(write.labels):
+    def write(
+        self, holder: str, replaced: _Replaced, labels: Labels, positions: Sequence[int], values: Sequence[str]
+    ) -> None:
+        """Write values into a holder, whose class and labels are those of the trace."""
+        kind, cls = replaced.kind, cast("type[Any]", type(replaced.value))
+        if cls is list and len(values) == len(labels):
+            outputs = [f"outputs[{i}]" for i in range(len(self.outputs))]
             self.source.add(f"{holder}[:] = {'outputs' if values == outputs else bulk(values)}")
-        elif write.cls in (list, dict):
-            for position, value in zip(write.positions, values, strict=True):
-                self.source.add(f"{holder}[{self.source.key(write.labels[position])}] = {value}")
-        elif isinstance(write.kind, Attributes):
-            self.write_attributes(holder, write.kind, [write.labels[i] for i in write.positions], values)
+        elif cls in (list, dict):
+            for position, value in zip(positions, values, strict=True):
+                self.source.add(f"{holder}[{self.source.key(labels[position])}] = {value}")
+        elif isinstance(kind, Attributes):
+            self.write_attributes(holder, kind, [labels[i] for i in positions], values)
         else:
-            self.write_some(holder, write, values)
+            items = self.made(f"[*{self.source.bind(kind.open)}({holder})[1]]")
+            for position, value in zip(positions, values, strict=True):
+                self.source.add(f"{items}[{position}] = {value}")
+            self.source.add(f"{self.source.bind(kind.put)}({holder}, {self.source.bind(labels)}, {items})")
 
     def write_attributes(self, holder: str, kind: Attributes, names: Sequence[str], values: Sequence[str]) -> None:
-        attributes = self.source.local()
-        if set(names) - set(kind.slots):
-            self.source.add(f"{attributes} = {holder}.__dict__")
+        attributes = self.made(f"{holder}.__dict__") if set(names) - set(kind.slots) else ""
         for name, value in zip(names, values, strict=True):
             slot = kind.slots.get(name)
-            is_slot = slot is not None
-            place = f"{attributes}[{self.source.key(name)}]"
-            self.source.add(f"{self.source.bind(slot.__set__)}({holder}, {value})" if is_slot else f"{place} = {value}")
-
-    def write_some(self, holder: str, write: Write, values: Sequence[str]) -> None:
-        items = self.made(f"[*{self.source.bind(write.kind.open)}({holder})[1]]")
-        for position, value in zip(write.positions, values, strict=True):
-            self.source.add(f"{items}[{position}] = {value}")
-        put, labels = self.source.bind(write.kind.put), self.source.bind(write.labels)
-        self.source.add(f"{put}({holder}, {labels}, {items})")
+            if slot is None:
+                self.source.add(f"{attributes}[{self.source.key(name)}] = {value}")
+            else:
+                self.source.add(f"{self.source.bind(slot.__set__)}({holder}, {value})")
 
 
-class Structure:
-    """All of a state but its arrays. Two are equal if they are one, which makes it short to compare at each call."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names  # the arrays' paths below their root, for who looks at the traced program
-        self.reader: Reader | None = None
-        self.times_read = 0  # the long way
+def _fixed(labels: Labels) -> Labels:
+    return labels if isinstance(labels, range) else tuple(labels)
 
 
-class Captured:
-    """A pytree node."""
-
-    __slots__ = ("arrays", "form")
-
-    def __init__(self, form: Structure | Plan, arrays: Any) -> None:
-        self.form, self.arrays = form, arrays
-
-
-class _Path(str):
-    """A key that JAX prints as it is."""
-
-
-def _with_names(captured: Captured) -> tuple[list[tuple[Any, Any]], Structure | Plan]:
-    names = captured.form.names if isinstance(captured.form, Structure) else map(str, range(len(captured.arrays)))
-    return [(_Path(name), array) for name, array in zip(names, captured.arrays, strict=True)], captured.form
+def make_reader(roots: Sequence[object]) -> Reader:
+    """Return a function of the roots that returns arrays and holders as `read` does, or None for another structure."""
+    writer = _ReaderWriter()
+    names = [writer.source.local() for _ in roots]
+    for name, root in zip(names, roots, strict=True):
+        writer.write(root, name)
+    if len(writer.source.lines) > _MAX_LINES or any(isinstance(array, jax.core.Tracer) for array in writer.found):
+        return never
+    writer.finish()
+    return writer.source.function("read_state", names, or_none=True)
 
 
-# Each call comes by here twice: what C can do isn't Python.
-jax.tree_util.register_pytree_with_keys(Captured, _with_names, Captured, attrgetter("arrays", "form"))
+class _ReaderWriter:
+    def __init__(self) -> None:
+        self.source = Generated()
+        self.arrays: list[str] = []  # expressions, some of several: `*local`
+        self.found: list[Any] = []
+        self.holders: list[str] = []
+        self.seen: dict[int, str] = {}  # by address; `alive` keeps each value alive
+        self.alive: list[Any] = []
+
+    def write(self, value: object, local: str) -> None:
+        """Write the check that a local's value has the structure of this one."""
+        kind = kind_of(value)
+        if type(value) in _PLAIN:
+            self.source.require(self.source.same(local, value))
+        elif kind is None:
+            self.write_leaf(value, local)
+        elif id(value) in self.seen:
+            self.source.require(f"{local} is {self.seen[id(value)]}")
+        else:
+            self.source.require(f"type({local}) is {self.source.bind(type(value))}")
+            self.write_container(value, local, kind)
+
+    def write_leaf(self, value: object, local: str) -> None:
+        if is_array(value):
+            self.arrays.append(local)
+            self.found.append(value)
+            return
+        cls = self.source.bind(type(value))
+        same = constant(value)
+        if is_trace_state(type(value)):
+            self.source.require(f"type({local}) is {cls}")
+        elif isinstance(same, Same) or (
+            type(value).__eq__ is object.__eq__ and type(value).__hash__ is object.__hash__
+        ):
+            self.source.require(f"{local} is {self.source.bind(value)}")
+        else:
+            # Also if it is the same object: a set or an object of the user's may have changed.
+            self.source.require(f"{self.source.bind(_SameAs(type(value), same))}({local})")
+
+    def write_container(self, value: Any, local: str, kind: Holder | Branch) -> None:
+        if isinstance(kind, Holder):
+            self.seen[id(value)] = local
+            self.alive.append(value)
+            self.holders.append(local)
+        cls = cast("type[object]", type(value))
+        if isinstance(kind, Attributes):
+            self.write_attributes(value, local, kind)
+        elif cls is dict:
+            self.source.require(f"len({local}) == {len(value)}")
+            self.write_entries(value, local, *kind.open(value))
+        elif cls is list or isinstance(kind, Tuples):
+            self.source.require(f"len({local}) == {len(value)}")
+            self.write_items(value, local)
+        else:
+            form, items = kind.open(value)
+            now, inner = self.source.local(), self.source.local()
+            self.source.add(f"{now}, {inner} = {self.source.bind(kind.open)}({local})")
+            is_range = isinstance(kind, Items)
+            self.source.require(f"len({inner}) == {len(items)}" if is_range else f"{now} == {self.source.bind(form)}")
+            self.write_items(items, inner)
+
+    def write_attributes(self, value: object, local: str, kind: Attributes) -> None:
+        labels, items = kind.open(value)
+        entries = vars(value) if kind.has_dict else {}
+        in_slots = {name: slot for name, slot in kind.slots.items() if name not in entries}
+        attributes = self.source.local()
+        if kind.has_dict:
+            self.source.add(f"{attributes} = {local}.__dict__")
+            self.source.require(f"len({attributes}) == {len(entries)}")
+        for name, slot in in_slots.items():
+            if name not in labels:
+                self.source.require(f"not {self.source.bind(is_set)}({self.source.bind(slot)}, {local})")
+        if not set(in_slots) & set(labels):
+            self.write_entries(entries, attributes, labels, items)
+            return
+        for label, item in zip(labels, items, strict=True):
+            inner = self.source.local()
+            slot = in_slots.get(label)
+            got = (
+                f"{attributes}[{self.source.key(label)}]"
+                if slot is None
+                else f"{self.source.bind(slot.__get__)}({local})"
+            )
+            self.source.add(f"{inner} = {got}")
+            self.write(item, inner)
+
+    def write_entries(self, entries: Any, local: str, labels: Sequence[Any], items: Collection[Any]) -> None:
+        """Write the checks of a dict's entries. The number of keys is already checked, so no other key can exist."""
+        if len(labels) > 1 and all(map(is_array, items)):
+            self.arrays.append(f"*{self.source.bind(itemgetter(*labels))}({local})")
+            self.found += items
+            return
+        for label, item in zip(labels, items, strict=True):
+            inner = self.source.local()
+            self.source.add(f"{inner} = {local}[{self.source.key(label)}]")
+            self.write(item, inner)
+
+    def write_items(self, items: Collection[Any], local: str) -> None:
+        """Write the checks of an iterable whose length is already checked."""
+        if items and all(map(is_array, items)):
+            self.arrays.append(f"*{local}")
+            self.found += items
+        elif items:
+            inner = [self.source.local() for _ in items]
+            self.source.add(f"{bulk(inner)} = {local}")
+            for item, name in zip(items, inner, strict=True):
+                self.write(item, name)
+
+    def finish(self) -> None:
+        classes = Counter(map(type, self.alive))
+        twins = [name for name, value in zip(self.holders, self.alive, strict=True) if classes[type(value)] > 1]
+        if twins:  # containers that were distinct must still be distinct
+            self.source.require(f"len({{*map(id, {bulk(twins)})}}) == {len(twins)}")
+        self.source.add(f"arrays = [{', '.join(self.arrays)}]")
+        types = frozenset(map(type, self.found))
+        if any(issubclass(cls, np.ndarray) for cls in types):  # a NumPy array of texts isn't an array to JAX
+            self.source.require(f"all(map({self.source.bind(is_array)}, arrays))")
+        elif types:
+            self.source.require(f"{self.source.bind(types)}.issuperset(map(type, arrays))")
+        self.source.add(f"return arrays, {bulk(self.holders)}")
+
+
+class _SameAs:
+    """Test for equality with a constant, as the key of a structure compares it."""
+
+    def __init__(self, cls: type[object], same: Any) -> None:
+        self.cls, self.same, self.hash = cls, same, hash(same)
+
+    def __call__(self, value: object) -> bool:
+        now = constant(value) if type(value) is self.cls else None
+        return now is not None and now == self.same and hash(now) == self.hash

@@ -163,7 +163,7 @@ def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool
         ...     with ex.assert_no_recompiles(double):
         ...         for batch in batches:
         ...             _ = double(batch)
-        ... except ex.RecompilationError as error:
+        ... except ex.errors.RecompilationError as error:
         ...     print(str(error).splitlines()[0])
         double compiled again; no recompile is allowed here.
     """

@@ -18,7 +18,7 @@ from explorer.analysis.recompiles.process_programs import ProcessFold
 from explorer.errors import LedgerFileError, NotRecordedError, OptionError, ProcessWarning, ResultFileError
 from explorer.files import results
 from explorer.files.disk import process_names, read_start, with_files
-from explorer.files.ledger_reader import read_into
+from explorer.files.ledger_lines import read_into
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import Prediction
 from explorer.model.events.ledger import Ledger
@@ -50,7 +50,8 @@ def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str]
         >>> import explorer
         >>> first, second = explorer.Ledger(), explorer.Ledger()
         >>> for ledger in (first, second):
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> explorer.merge_ledgers([first, second])
         ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled another program than the others)
     """

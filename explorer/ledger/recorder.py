@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from explorer._jax.calls import SAVED_EVENT, STEP_EVENTS, hooks, is_inside_a_trace, suppression
 from explorer._jax.distributed import processes
 from explorer._jax.traces import program_lines
-from explorer.capture.call_sites import user_places
+from explorer.capture.frames import user_places
 from explorer.ledger.causes import (
     OVER,
     RUN,

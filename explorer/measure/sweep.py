@@ -12,8 +12,7 @@ from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.prints import printed_once
 from explorer.errors import ArgumentsError
-from explorer.executors.distribute import Notify, Outcome, distribution
-from explorer.executors.worker import Item, cache_in, program_folders
+from explorer.executors import Item, Notify, Outcome, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
 from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject, error_line, flops_and_bytes, kernels_of

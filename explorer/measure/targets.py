@@ -14,8 +14,7 @@ from explorer.analysis.cost.least_time import copies_beside, least_times
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import explore
 from explorer.errors import ExploreError, MissingCompilerError, OptionError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item
+from explorer.executors import Item, distribution
 from explorer.hardware.limits import capacity_of
 from explorer.hardware.names import parse_target, peaks_of
 from explorer.model.capture import Capture

@@ -17,8 +17,7 @@ from explorer.capture.call import Call, takes_call
 from explorer.capture.origins import agree_on_time, origin_of
 from explorer.capture.prints import printed_once
 from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import Item, cache_in, program_folders
+from explorer.executors import Item, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
 from explorer.measure.arguments import distinct_labels
 from explorer.measure.calls import Calls, name_of

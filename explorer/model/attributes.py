@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]
@@ -35,8 +35,9 @@ class AttributeColumns:
 
     Example:
         >>> import numpy as np, explorer
-        >>> columns = explorer.AttributeColumns(np.array([0, 1, 1]), np.array([0]), np.array([0]), ("axes",), ("(0,)",))
-        >>> explorer.Attributes(lambda: columns).of(0)
+        >>> columns = explorer.types.AttributeColumns(np.array([0, 1, 1]), np.array([0]), np.array([0]), ("axes",),
+        ...     ("(0,)",))
+        >>> explorer.types.Attributes(lambda: columns).of(0)
         {'axes': '(0,)'}
     """
 

@@ -1,4 +1,4 @@
-"""What became of each equation, which pass did it, and the lines before and after that pass."""
+"""Ends of equations, the responsible passes, and the lines before and after each pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import Framed, cached_property
+from explorer.model.declared import Framed, cached_property
 from explorer.model.graph import Graph, Ints, Node
 from explorer.model.text import aligned
 
@@ -28,22 +28,22 @@ _PASS_NAMES = {IMPORT: "import", LOWERING: "lowering"}
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of one equation.
+    """End of one equation.
 
     Args:
         kind: One of `KINDS`: *kept* as a kernel of its own; *fused* into kernels that contain it, *duplicated* in
-            several; *merged* with an equal one; *folded* into a constant; *eliminated*; *inlined*, a call or loop in
-            whose place stands what it calls; *rewritten* as another operation; *moved* into an instruction that only
-            brings values elsewhere; *split* over several operations; *folded into* another equation's instruction,
+            several; *merged* with an equal one; *folded* into a constant; *eliminated*; *inlined*, a call or loop
+            replaced by its body; *rewritten* as another operation; *moved* into an instruction that only
+            moves data; *split* over several operations; *folded into* another equation's instruction,
             which does the work of both; *unknown*.
-        kernels: The kernels (instructions of the `hlo` stage) it runs in, in program order; of an unknown fate those
-            that it may run in.
-        inferred: True if it follows from structure, False if the compiler's own metadata says so.
-        why: What happened, in words or as a formula: `tanh.1 × 1 → tanh.1`.
-        pass_name: The pass that ended, merged or rewrote it; `import` is XLA's reading of StableHLO, `lowering` JAX's
-            of the jaxpr. Empty where none did, or it isn't known.
+        kernels: Its kernels (instructions of the `hlo` stage), in program order; for an unknown end, the possible
+            kernels.
+        inferred: True if concluded from structure, False if stated by the compiler's metadata.
+        why: Description in words or as a formula: `tanh.1 × 1 → tanh.1`.
+        pass_name: Pass that ended, merged or rewrote it; `import` is XLA's import of StableHLO, `lowering` JAX's
+            lowering of the jaxpr. Empty without a pass, or if unknown.
         pass_number: 0 for the import, `n` for `capture.passes[n - 1]`; None for the lowering, and without a pass.
-        before, after: The line before that pass and what stands in its place after it, empty if nothing does.
+        before, after: The line before that pass and its replacement, empty if there is none.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -131,7 +131,7 @@ class Fates:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many equations have each fate, in the order of `KINDS`; without those that none has."""
+        """Return the number of equations by kind, in the order of `KINDS`, without zeros."""
         counts = np.bincount(self.kind, minlength=len(KINDS)).tolist()
         return {kind: count for kind, count in zip(KINDS, counts, strict=True) if kind and count}
 

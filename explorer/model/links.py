@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError, UnknownNameError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints, Node
 
 Grades = NDArray[np.int8]

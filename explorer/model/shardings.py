@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Node
 from explorer.model.types import ArrayType, parse_type
 
@@ -40,7 +40,7 @@ class Spread:
 
     Example:
         >>> import explorer
-        >>> spread = explorer.Spread(axes=0b01, source=0)
+        >>> spread = explorer.types.Spread(axes=0b01, source=0)
         >>> spread.with_axes(0b11, None).axes, spread.source
         (3, 0)
     """
@@ -173,7 +173,7 @@ class DeviceMesh:
 
     Example:
         >>> import explorer
-        >>> mesh = explorer.DeviceMesh(("data", "model"), (4, 2))
+        >>> mesh = explorer.types.DeviceMesh(("data", "model"), (4, 2))
         >>> mesh.split("{devices=[4,1,2]<=[8] last_tile_dim_replicate}", 2)
         (1, ((0,), ()))
         >>> mesh.names_of(1), mesh.joined(((0, 1), (2, 3), (4, 5), (6, 7)))

@@ -44,7 +44,7 @@ def single_call(expression: str, line: int, column: int, magic: str = "explore")
     what = f"%{magic} takes one call"
     hint = f"write the call as ever, %{magic} f(x, y=1); it is {_EFFECTS[magic][0]}"
     if after := _OPTION_AFTER.search(expression):
-        hint = f"options stand before the call: %{magic} {after[2]} {expression[: after.end(1)].strip()}"
+        hint = f"options go before the call: %{magic} {after[2]} {expression[: after.end(1)].strip()}"
     try:
         body = ast.parse(expression).body
     except SyntaxError as error:

@@ -1,4 +1,4 @@
-"""The magics, thin adapters over functions of the package."""
+"""The magics, thin adapters over functions of the package, and their registration with IPython."""
 
 from __future__ import annotations
 
@@ -225,9 +225,9 @@ def _rules() -> list[str]:
 
 # The session ----------------------------------------------------------------------------------------------------------
 
-_WATCH_IS_ON = "What compiles is watched from here on: run cells, and %recompiles shows them. %recompiles off ends it."
-_WATCH_IS_OFF = "Nothing was watched: %recompiles on starts it."
-_SESSION_IS_ON = "What compiles is watched from here on. %recompiles off ends it."
+_WATCH_IS_ON = "Now watching. Run your cells, then run %recompiles again. %recompiles off stops watching."
+_WATCH_IS_OFF = "Not watching: %recompiles on starts it."
+_SESSION_IS_ON = "Now watching. %recompiles off stops watching."
 
 
 @magics_class
@@ -241,7 +241,7 @@ class SessionMagics(ShellMagics):
     @magic_arguments()
     @argument("--save", metavar="FILE", type=writable_file, help="also save the ledger, one event per line, as JSON")
     @_HTML
-    @argument("what", nargs="?", help="on, off, or the name of the one function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @argument("what", nargs="?", help="on, off, or the name of a function to show")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @line_cell_magic
     def recompiles(self, line: str, cell: str | None = None) -> Ledger | None:
@@ -388,8 +388,13 @@ class HotPathsMagics(ShellMagics):
                 if is_live:
                     display(hot)
                 run_cell(self.shell, tree, file, cell, hot.compile_module)
-            save, page = (lambda file: hot.report().save(file)), (lambda file: hot.report().to_html(file))
-            written(hot, "hot paths", (options.save, save), (options.html, page), is_shown=True)
+            written(
+                hot,
+                "hot paths",
+                (options.save, lambda file: hot.report().save(file)),
+                (options.html, lambda file: hot.report().to_html(file)),
+                is_shown=True,
+            )
             return None if is_live else hot
         except ExplorerError as error:
             raise ended_in_users_code(self.shell, error, frame)  # noqa: B904 - the same error, its cause is kept
@@ -412,3 +417,52 @@ MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
     (SessionMagics, {"recompiles": completer(_parser(SessionMagics.recompiles), _FILES, names=_watched_names)}),
     (HotPathsMagics, {"hotpaths": completer(_parser(HotPathsMagics.hotpaths), _FILES, ("--wait",))}),
 )
+
+
+def load(shell: Any) -> None:
+    """Register the magics and their completers with a shell, once."""
+    for kind, completers in MAGICS:
+        if kind.__name__ not in shell.magics_manager.registry:
+            _register(shell, kind(shell=shell))
+            for name, completer in _with_signs(completers):
+                shell.set_hook("complete_command", completer, str_key=name)
+
+
+def unload(shell: Any) -> None:
+    """Undo `load`, if it was called."""
+    for kind, completers in MAGICS:
+        magics = shell.magics_manager.registry.pop(kind.__name__, None)
+        if magics is not None:
+            magics.stop()
+            _unregister(shell, magics)
+            for name, completer in _with_signs(completers):
+                _remove_completer(shell.strdispatchers["complete_command"].strs, name, completer)
+
+
+def _with_signs(completers: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return each completer for the line magic and for the cell magic."""
+    return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
+
+
+def _register(shell: Any, magics: Any) -> None:
+    # Another extension may own one of the names: unloading gives it back.
+    for kind, table in magics.magics.items():
+        magics.replaced[kind] = {name: old for name in table if (old := shell.magics_manager.magics[kind].get(name))}
+    shell.register_magics(magics)
+
+
+def _unregister(shell: Any, magics: Any) -> None:
+    shell.configurables.remove(magics)
+    registered = shell.magics_manager.magics
+    for kind, table in magics.magics.items():
+        for name, function in table.items():
+            if registered[kind].get(name) == function:  # a later extension may have taken the name
+                del registered[kind][name]
+                registered[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
+
+
+def _remove_completer(chains: Any, name: str, completer: Any) -> None:
+    if name in chains:
+        chains[name].chain[:] = [hook for hook in chains[name].chain if hook[1].__func__ is not completer]
+        if not chains[name].chain:
+            del chains[name]

@@ -47,7 +47,7 @@ def calling_frame(shell: Any) -> FrameType | None:
 def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tuple[ast.Module, str]:
     """Return the body of a `%%` cell, with its lines numbered as typed, and the file name to compile it under."""
     file = _name_cell(shell, frame, f"{magic.rstrip()}\n{cell}")
-    # Lines count from the one with the magic; transform_cell drops the blank ones after it.
+    # Line 1 is the magic's; transform_cell drops blank lines after it.
     blank = next((i for i, row in enumerate(cell.splitlines()) if row.strip()), 0)
     source = "\n" * (1 + blank) + shell.transform_cell(cell)
     keep_compiled_text(file, source)

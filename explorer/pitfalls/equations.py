@@ -17,7 +17,7 @@ from jax.extend.core import Literal
 from explorer._jax import inner_jaxprs, scan_inputs, user_stack
 from explorer._jax.arguments import jaxpr_place
 from explorer.capture.readers.graph_builder import is_runner
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
 
@@ -33,12 +33,13 @@ _PLAIN = (str, int, float, bool, type(None))
 class Equation:
     """Equation with plain attributes, since every rule reads them."""
 
-    __slots__ = ("body", "inner", "inputs", "op", "outputs", "params", "raw")
+    __slots__ = ("body", "inner", "inputs", "number", "op", "outputs", "params", "raw")
 
     def __init__(self, raw: Any, body: Body) -> None:
         self.raw = raw
         self.body = body
         self.inner: tuple[Body, ...] = ()
+        self.number = 0  # its position in the program
         self.op: str = raw.primitive.name
         self.params: dict[str, Any] = raw.params
         self.inputs: Sequence[Any] = raw.invars
@@ -126,6 +127,10 @@ class Program:
         self._stacks: dict[tuple[Any, int], tuple[Frame, ...]] = {}
         self._places: dict[int, tuple[bool, Frame | None]] = {}
         self._walk(self.main)
+        self.by_op: dict[str, list[Equation]] = {}
+        for number, equation in enumerate(self.equations):
+            equation.number = number
+            self.by_op.setdefault(equation.op, []).append(equation)
 
     def close(self) -> None:
         """Break the reference cycles between equations and bodies, which keep the constants alive."""
@@ -133,6 +138,7 @@ class Program:
             vars(body).clear()
         self.bodies.clear()
         self._around.clear()
+        self.by_op.clear()
         self.equations.clear()
 
     def _walk(self, body: Body) -> None:
@@ -159,15 +165,8 @@ class Program:
 
     def of(self, *ops: str) -> list[Equation]:
         """Return the equations of some primitives, in program order."""
-        return [self.equations[number] for number in sorted(n for op in set(ops) for n in self.by_op.get(op, ()))]
-
-    @cached_property
-    def by_op(self) -> dict[str, list[int]]:
-        """Indices of the equations of each primitive."""
-        by_op: dict[str, list[int]] = {}
-        for number, equation in enumerate(self.equations):
-            by_op.setdefault(equation.op, []).append(number)
-        return by_op
+        lists = [self.by_op[op] for op in set(ops) if op in self.by_op]
+        return sorted((equation for each in lists for equation in each), key=lambda equation: equation.number)
 
     def frame(self, equation: Equation) -> Frame | None:
         """Return the equation's frame in the user's own text; None for library code."""

@@ -6,7 +6,6 @@ import ast
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import starmap
@@ -21,8 +20,8 @@ from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import FunctionSource, function_source, last_name, source_of, span_location
@@ -47,7 +46,7 @@ class Argument:
 
 @dataclass(repr=False)
 class Evidence:
-    """Record of one trace of a function."""
+    """Record of one trace of a function, and the facts about it that the rules read."""
 
     function: Callable[..., Any]  # the user's function below `jax.jit`, `partial` and decorators
     target: Any  # what was traced: `function`, or the `jax.jit` around it
@@ -60,7 +59,7 @@ class Evidence:
     after: Snapshot = field(default_factory=Snapshot)
     traced: Any = None  # the `jax.stages.Traced`; None if the trace failed, or none was made
     error: BaseException | None = None  # what ended the trace
-    warnings: Sequence[tuple[str, str, int]] = ()  # what Python and JAX warned of meanwhile: message, file, line
+    warnings: Sequence[tuple[str, str, int]] = ()  # warnings of Python and JAX meanwhile: message, file, line
     undecided: Sequence[Undecided] = ()  # the comparisons of symbolic dimensions that hold for some sizes only
     events: Sequence[Event] = ()  # the compiles in a ledger, where one was passed
     # of the compiled program, where it spans several devices or is for a target; rules look at it then
@@ -68,134 +67,94 @@ class Evidence:
     waste: Sequence[Waste] | None = None  # what `sharded.wastes` found in it; None before it looked
     # reports the gain of fixing a waste on a line, by one compile; None if fixes aren't tried
     try_cure: Callable[[Evidence, Waste, int], str] | None = None
+    # Collected once after the trace, so that the rules read plain data.
+    name: str = field(init=False)
+    is_jitted: bool = field(init=False)  # it was passed as a `jax.jit` function or its like
+    jaxpr: Any = None  # the closed jaxpr; None if the trace failed
+    program: Program = field(init=False)  # all equations; none if the trace failed
+    arguments: Sequence[Argument] = ()  # array arguments in the order of the jaxpr
+    call_arguments: Sequence[CallArgument] = ()  # passed arguments by parameter name
+    passed: Sequence[tuple[str, Any]] = ()  # passed values, leaf by leaf, with their paths
+    failed_step: Step | None = None  # innermost frame of the user that the trace's error came through
+    functions: Sequence[FunctionSource] = ()  # functions of the user that ran, in the order of their first call
+    by_code: Mapping[CodeType, FunctionSource] = field(default_factory=dict[CodeType, FunctionSource])
+    # the recorded calls, each with its function and syntax node, where their text is available
+    calls: Sequence[tuple[Call, FunctionSource | None, ast.Call | None]] = ()
+    argument_changes: Sequence[Change] = ()  # changes of the trace in its containers, JAX's copies of the caller's
+    changes: Sequence[Change] = ()  # changes of the trace outside of its own variables
+    captured: frozenset[int] = frozenset()  # addresses of containers that are read on every call, as declared state
+    faults: list[str] = field(default_factory=list[str])  # what could not be collected
 
-    @property
-    def name(self) -> str:
+    def __post_init__(self) -> None:
+        function = self.function
+        self.is_jitted = self.target is not function
+        self.name = getattr(function, "__name__", type(function).__name__)
         # `@wraps(jnp.sin)` gives the user's function a library's name: the code object has its own.
-        if type(self.function) is FunctionType and "__wrapped__" in self.function.__dict__:
-            return self.function.__code__.co_name
-        return getattr(self.function, "__name__", type(self.function).__name__)
+        if type(function) is FunctionType and "__wrapped__" in function.__dict__:
+            self.name = function.__code__.co_name
 
-    @property
-    def is_jitted(self) -> bool:
-        """True if the function was passed as a `jax.jit` function or its like."""
-        return self.target is not self.function
+    def collect(self) -> Evidence:
+        """Compute the facts for the rules from the trace and its recording."""
+        self.jaxpr = None if self.traced is None else self.traced.jaxpr
+        self.program = Program(_no_equations() if self.jaxpr is None else self.jaxpr)
+        for part in (self._collect_arguments, self._collect_functions, self._collect_changes):
+            try:
+                part()
+            except Exception as error:  # an object of the user may raise anything
+                self.faults.append(f"evidence: {type(error).__name__}: {error}")
+        return self
 
-    @cached_property
-    def jaxpr(self) -> Any:
-        """Closed jaxpr; None if the trace failed."""
-        return None if self.traced is None else self.traced.jaxpr
+    def _collect_arguments(self) -> None:
+        self.failed_step = None if self.error is None else next(iter(users_steps(self.error)), None)
+        if self.traced is not None:
+            raw = self.program.main.raw
+            names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
+            infos: list[Any] = jax.tree.leaves(self.traced.args_info)
+            if not len(names) == len(infos) == len(raw.invars):
+                self.arguments = tuple(Argument("", variable, False) for variable in raw.invars)
+            else:
+                donated = (bool(info.donated) for info in infos)
+                self.arguments = tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
+        self.passed = tuple(_passed_values(self))
+        self.call_arguments = tuple(call_arguments(self.target, self.args, self.kwargs))
 
-    @cached_property
-    def program(self) -> Program:
-        """All equations; none if the trace failed."""
-        return Program(_no_equations() if self.jaxpr is None else self.jaxpr)
-
-    @cached_property
-    def arguments(self) -> tuple[Argument, ...]:
-        """Array arguments in the order of the jaxpr; none if the trace failed."""
-        if self.traced is None:
-            return ()
-        raw = self.program.main.raw
-        names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
-        infos: list[Any] = jax.tree.leaves(self.traced.args_info)
-        if not len(names) == len(infos) == len(raw.invars):
-            return tuple(Argument("", variable, False) for variable in raw.invars)
-        donated = (bool(info.donated) for info in infos)
-        return tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
-
-    @cached_property
-    def call_arguments(self) -> tuple[CallArgument, ...]:
-        """Passed arguments by parameter name."""
-        return tuple(call_arguments(self.target, self.args, self.kwargs))
-
-    def gather(self) -> None:
-        """Compute what most rules read. What fails here fails again in the rule that needs it."""
-        for name in ("program", "functions", "failed_step", "arguments", "call_arguments"):
-            with suppress(Exception):
-                getattr(self, name)
-
-    def close(self) -> None:
-        """Break the reference cycles between equations, which would keep the program's constants alive."""
-        if "program" in vars(self):
-            self.program.close()
-
-    @cached_property
-    def gradient_faults(self) -> tuple[GradientFault, ...]:
-        """Values whose gradient is NaN somewhere. Pieces of the program are compiled and run."""
-        return find_faults(self.program, _MOST_PIECES)
-
-    @cached_property
-    def failed_step(self) -> Step | None:
-        """Innermost frame of the user that the trace's error came through; None if the trace succeeded."""
-        return None if self.error is None else next(iter(users_steps(self.error)), None)
-
-    @cached_property
-    def functions(self) -> tuple[FunctionSource, ...]:
-        """Functions of the user that ran and whose text is available, in the order of their first call."""
+    def _collect_functions(self) -> None:
         executed = {} if self.recording is None else self.recording.executed
         sources = (
             function_source(function, (executed[code] for code in comprehensions(function.code) if code in executed))
             for function in executed.values()
         )
-        return tuple(source for source in sources if source is not None)
-
-    @cached_property
-    def by_code(self) -> dict[CodeType, FunctionSource]:
-        """Functions by code object, including the code objects of their comprehensions."""
-        return {
+        self.functions = tuple(source for source in sources if source is not None)
+        self.by_code = {
             code: function
             for function in self.functions
             for code in (function.executed.code, *comprehensions(function.executed.code))
         }
-
-    def calls(self, *callees: str) -> Iterator[tuple[Call, FunctionSource | None]]:
-        """Yield the calls of some callees, all by default. A name that ends in a dot matches everything below."""
-        for call, function in self._calls:
-            if not callees or any(
-                call.callee.startswith(name) if name[-1] == "." else call.callee == name for name in callees
-            ):
-                yield call, function
-
-    @cached_property
-    def _calls(self) -> tuple[tuple[Call, FunctionSource | None], ...]:
-        calls = () if self.recording is None else self.recording.calls
-        pairs = tuple((call, self.by_code.get(call.code)) for call in calls)
-        for call, function in pairs:
-            node = function.call_at(call.span) if function is not None else None
+        calls: list[tuple[Call, FunctionSource | None, ast.Call | None]] = []
+        for call in () if self.recording is None else self.recording.calls:
+            function = self.by_code.get(call.code)
+            node = None if function is None else function.calls_by_end.get(call.span[2:])
             if node is not None:  # of a call over several lines Python gives another start
                 call.span = Span.of(node)
-        return pairs
+            calls.append((call, function, node))
+        self.calls = tuple(calls)
 
-    def call_nodes(self, *callees: str) -> Iterator[tuple[Call, FunctionSource, ast.Call]]:
-        """Yield calls with their syntax nodes, if the text is available."""
-        for call, function in self.calls(*callees):
-            node = function.call_at(call.span) if function is not None else None
-            if function is not None and node is not None:
-                yield call, function, node
+    def _collect_changes(self) -> None:
+        self.changes = tuple(self.before.changes(self.after))
+        if self.recording is not None:
+            self.argument_changes = tuple(self.recording.arguments_before.changes(snapshot(self.recording.arguments)))
+        if issubclass(type(self.target), HoldsState):
+            self.captured = frozenset(snapshot({"state": self.target.captured}).holders)
 
     @cached_property
-    def captured(self) -> frozenset[int]:
-        """Addresses of containers that the function reads again on every call, as declared state."""
-        if not issubclass(type(self.target), HoldsState):
-            return frozenset()
-        return frozenset(snapshot({"state": self.target.captured}).holders)
+    def gradient_faults(self) -> tuple[GradientFault, ...]:
+        """Values whose gradient is NaN somewhere. Pieces of the program are compiled and run."""
+        return find_faults(self.program, _MAX_PIECES)
 
     @property
     def started(self) -> float:
         """Time of the trace, in seconds since 1970."""
         return 0.0 if self.recording is None else self.recording.started
-
-    @cached_property
-    def argument_changes(self) -> tuple[Change, ...]:
-        """Changes that the trace made in its containers, which are JAX's copies of the caller's."""
-        recording = self.recording
-        return () if recording is None else tuple(recording.arguments_before.changes(snapshot(recording.arguments)))
-
-    @cached_property
-    def changes(self) -> tuple[Change, ...]:
-        """Changes that the trace made outside of its own variables."""
-        return tuple(self.before.changes(self.after))
 
     @cached_property
     def lowered(self) -> Any:
@@ -208,7 +167,7 @@ class Evidence:
                 return None
 
 
-_MOST_PIECES = 24  # each compile takes some tenths of a second
+_MAX_PIECES = 24  # each compile takes some tenths of a second
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
@@ -225,8 +184,7 @@ def comprehensions(code: CodeType) -> Iterator[CodeType]:
             yield from comprehensions(constant)
 
 
-def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
-    """Yield the passed values, leaf by leaf, with their paths."""
+def _passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
     function = _called(evidence)
     if function is None:
         return
@@ -345,7 +303,7 @@ def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]
         case ast.Subscript(value=value):
             return _computes(function, value, names)
         case ast.Call(func=called, args=arguments):
-            is_jax = function.callee(node).startswith(("jax.", "jaxlib.")) and last_name(called) not in _ASKING
+            is_jax = function.callees[node].startswith(("jax.", "jaxlib.")) and last_name(called) not in _ASKING
             return is_jax and any(_computes(function, argument, names) for argument in arguments)
         case _:
             return False

@@ -5,37 +5,69 @@ from __future__ import annotations
 import ast
 import builtins
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from explorer._jax.arguments import is_jitted
 from explorer.capture.safe_reading import callee_name, closure_variables, find
 from explorer.capture.sources import Span, label, parse, read_source, syntax_at
-from explorer.model.attached import cached_property
 from explorer.model.graph import Frame
 from explorer.pitfalls.recorder import ExecutedFunction
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class FunctionSource:
-    """Source text of a function that ran."""
+    """Source text of a function that ran, and the facts about it that the rules read."""
 
     executed: ExecutedFunction  # the function
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda  # its `def` or `lambda`
     text: str  # all of its file
-    inner: tuple[ExecutedFunction, ...] = ()  # what Python made functions of in it: comprehensions, generators
+    inner: tuple[ExecutedFunction, ...] = ()  # its comprehensions and generators, which Python 3.11 makes functions of
 
-    @property
-    def file(self) -> str:
-        return self.executed.code.co_filename
-
-    @property
-    def label(self) -> str:
-        return label(self.file)
+    def __post_init__(self) -> None:
+        # All computed now: the rules read plain data.
+        self.file = self.executed.code.co_filename
+        self.nodes = _body_nodes(self.node)
+        self.by_type: dict[type[ast.AST], list[Any]] = defaultdict(list)
+        for node in self.nodes:
+            self.by_type[type(node)].append(node)
+        self.calls: list[ast.Call] = self.by_type[ast.Call]
+        self.calls_by_end = {(call.end_lineno, call.end_col_offset): call for call in self.calls}
+        whole = list(ast.walk(self.node))
+        self.parents = {child: node for node in whole for child in ast.iter_child_nodes(node)}
+        names: list[ast.Name] = self.by_type[ast.Name]
+        declarations = (*self.by_type[ast.Global], *self.by_type[ast.Nonlocal])
+        self.declared = frozenset(name for node in declarations for name in node.names)
+        codes = [function.code for function in (self.executed, *self.inner)]
+        own = {name for code in codes for name in (*code.co_varnames, *code.co_cellvars)}
+        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
+        own |= {name.id for name in names if isinstance(name.ctx, ast.Store)} - self.declared
+        self.locals = frozenset(own)
+        # Values by name: those from outside, and with those of names that are assigned once.
+        self.values: dict[str, Any] = defaultdict(lambda: ...)
+        self.values |= {name: self.lookup(name) for name in {n.id for n in whole if isinstance(n, ast.Name)}}
+        assigned: dict[str, list[ast.expr | None]] = {}
+        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
+        for name in names:
+            if not isinstance(name.ctx, ast.Load):
+                assigned.setdefault(name.id, []).append(plain.get(id(name)))
+        self._resolved: dict[str, Any] = defaultdict(lambda: ...)
+        self._resolved |= {name: self._resolve_name(name, assigned) for name in self.values}
+        # What each call calls, by its qualified name, "" if unknown; and the jitted functions among the callees.
+        self.callees: dict[ast.Call, str] = {}
+        self.jitted: dict[ast.Call, Any] = {}
+        for call in (node for node in whole if isinstance(node, ast.Call)):
+            callee = self.value(call.func)
+            self.callees[call] = "" if callee is ... else callee_name(callee)[0]
+            if is_jitted(callee):
+                self.jitted[call] = callee
+        self._ran = sorted(span for one in (self.executed, *self.inner) for span in one.reached)
 
     def line(self, number: int) -> str:
         """Return a line of the file, stripped."""
@@ -43,24 +75,11 @@ class FunctionSource:
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def source(self, node: ast.AST) -> str:
-        """Return the text of a node."""
         return ast.get_source_segment(self.text, node) or ""
 
-    def walk(self, *kinds: type[ast.AST]) -> Iterator[Any]:
+    def walk(self, *kinds: type[ast.AST]) -> list[Any]:
         """Return the nodes of some types in the body, in the order of the text, without those of inner functions."""
-        return (node for node in self._nodes if isinstance(node, kinds))
-
-    @cached_property
-    def _nodes(self) -> list[ast.AST]:
-        body = self.node.body if isinstance(self.node.body, list) else [self.node.body]
-        waiting: list[ast.AST] = list(reversed(body))
-        nodes: list[ast.AST] = []
-        while waiting:
-            node = waiting.pop()
-            nodes.append(node)
-            if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-                waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-        return nodes
+        return [node for node in self.nodes if isinstance(node, kinds)]
 
     @property
     def header(self) -> Span:
@@ -68,36 +87,19 @@ class FunctionSource:
         first = self.node.lineno
         return Span(first, self.node.col_offset, first, len(self.text.splitlines()[first - 1].encode()))
 
-    def at(self, span: Span) -> ast.AST | None:
-        """Return the node with exactly this span."""
-        return next((n for n in self.walk(ast.expr, ast.stmt) if Span.of(n) == span), None)
-
     def call_at(self, span: Span) -> ast.Call | None:
         """Return the call that ends with this span: Python versions disagree where a call over several lines starts."""
-        return self._calls.get(span[2:])
-
-    @cached_property
-    def _calls(self) -> dict[tuple[int, int], ast.Call]:
-        return {Span.of(node)[2:]: node for node in self.walk(ast.Call)}
+        return self.calls_by_end.get(span[2:])
 
     def reached(self, node: ast.AST) -> bool:
         """Return True if any part of a node ran."""
-        place, pieces = Span.of(node), self._reached
+        place, pieces = Span.of(node), self._ran
         for at in range(bisect_left(pieces, place[:2]), len(pieces)):
             if pieces[at][:2] > place[2:]:
                 break
             if pieces[at][2:] <= place[2:]:
                 return True
         return False
-
-    @cached_property
-    def _reached(self) -> list[Span]:
-        return sorted(span for one in (self.executed, *self.inner) for span in one.reached)
-
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        """Parent of each node."""
-        return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around a node, innermost first."""
@@ -110,31 +112,20 @@ class FunctionSource:
 
         Nothing that could run code is read: see `safe_reading.find`.
         """
-        return find(node, self.lookup)
+        return find(node, self.values.__getitem__)
 
     def resolve(self, node: ast.AST) -> Any:
         """Return `value`, and follow parameters and names that are assigned once."""
-        return find(node, self._resolve_name)
+        return find(node, self._resolved.__getitem__)
 
-    def _resolve_name(self, name: str, depth: int = 0) -> Any:
-        value = self.lookup(name)
-        assigned = self._assigned.get(name, [])
+    def _resolve_name(self, name: str, assigned: Mapping[str, list[ast.expr | None]], depth: int = 0) -> Any:
+        value, sources = self.values[name], assigned.get(name, [])
         if value is not ... or depth > 4:  # `a = b; b = a` is a cycle
             return value
-        if name in self.parameters and not assigned:
+        if name in self.parameters and not sources:
             return self.executed.arguments.get(name, ...)
-        alias = assigned[0] if len(assigned) == 1 else None
-        return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, depth + 1))
-
-    @cached_property
-    def _assigned(self) -> dict[str, list[ast.expr | None]]:
-        """Values assigned to each local name; None for anything but a plain assignment."""
-        assigned: dict[str, list[ast.expr | None]] = {}
-        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
-        for node in self.walk(ast.Name):
-            if not isinstance(node.ctx, ast.Load):
-                assigned.setdefault(node.id, []).append(plain.get(id(node)))
-        return assigned
+        alias = sources[0] if len(sources) == 1 else None
+        return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, assigned, depth + 1))
 
     def lookup(self, name: str) -> Any:
         """Return the value of a name from outside. `self` is the object of a method."""
@@ -142,29 +133,10 @@ class FunctionSource:
             return self.executed.owner
         return ... if name in self.locals else self.executed.lookup(name)
 
-    def callee(self, call: ast.Call) -> str:
-        """Return the qualified name of what a call calls, such as `numpy.random.default_rng`, or ""."""
-        callee = self.value(call.func)
-        return "" if callee is ... else callee_name(callee)[0]
-
     def is_builtin(self, node: ast.AST) -> bool:
         """Return True if a name means Python's builtin, not shadowed in the function or module."""
         name = node.id if isinstance(node, ast.Name) else ""
         return name in vars(builtins) and name not in (*self.locals, *self.executed.free, *self.executed.globals)
-
-    @cached_property
-    def locals(self) -> frozenset[str]:
-        codes = [function.code for function in (self.executed, *self.inner)]
-        names = frozenset(name for code in codes for name in (*code.co_varnames, *code.co_cellvars))
-        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
-        return names.union(
-            name.id for name in self.walk(ast.Name) if isinstance(name.ctx, ast.Store) and name.id not in self.declared
-        )
-
-    @cached_property
-    def declared(self) -> frozenset[str]:
-        """Names declared `global` or `nonlocal`."""
-        return frozenset(name for node in self.walk(ast.Global, ast.Nonlocal) for name in node.names)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -179,6 +151,18 @@ class FunctionSource:
         """Return the text of a node in one line of at most `width` characters."""
         text = " ".join(self.source(node).split())
         return text if len(text) <= width else f"{text[: width - 3]}…"
+
+
+def _body_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.AST]:
+    body = function.body if isinstance(function.body, list) else [function.body]
+    waiting: list[ast.AST] = list(reversed(body))
+    nodes: list[ast.AST] = []
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+    return nodes
 
 
 def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
@@ -271,12 +255,12 @@ def frame_location(frame: Frame | None) -> dict[str, Any]:
     return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
-def span_location(file: str, span: Span) -> dict[str, Any]:
+def span_location(file: str, span: Span, text: str | None = None) -> dict[str, Any]:
     """Return the location fields of a finding at a piece of a file."""
     return {
         "file": file,
         "label": label(file),
-        "text": _line(file, span.line).strip(),
+        "text": _line(file, span.line).strip() if text is None else text,
         "line": span.line,
         "column": span.column,
         "end_line": span.end_line,

@@ -77,12 +77,6 @@ def is_jit_call(function: FunctionSource, node: ast.Call) -> bool:
     return bool(node.args) and function.value(node.func) is not partial and is_jit(function, node.func)
 
 
-def jit_target(function: FunctionSource, node: ast.Call) -> Any:
-    """Return the jitted function that a call calls by name, else None."""
-    value = function.value(node.func)
-    return value if is_jitted(value) else None
-
-
 def hash_of(kind: type) -> Any:
     """Return a class's `__hash__`: None for unhashable, `object.__hash__` for identity."""
     bases: tuple[type, ...] = type.__dict__["__mro__"].__get__(kind)

@@ -217,9 +217,8 @@ def check_rules(
        levels: Severity by rule number, from the project's configuration.
     """
     findings: list[Finding] = []
-    faults: list[str] = []
+    faults = list(evidence.faults)
     applicable = [rule for rule in (all_rules() if rules is None else rules) if rule.passive or evidence.recording]
-    evidence.gather()
     for rule in applicable:
         try:
             if own := list(rule.check(evidence)):
@@ -261,9 +260,9 @@ def check(
         faults = (str(refused),)
     passive = [rule for rule in select_rules(config=levels) if rule.passive]
     rules = [rule for rule in passive if (not rule.compiles if capture is None else rule.name in SHARDED)]
-    evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture)
+    evidence = Evidence(users, function, args, kwargs, traced=traced, error=error, capture=capture).collect()
     findings = check_rules(evidence, rules, levels)
-    evidence.close()
+    evidence.program.close()
     # Without the failure: captures report it themselves.
     return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
 

@@ -74,7 +74,7 @@ def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr,
     root: ast.AST = node
     while isinstance(root, (ast.Attribute, ast.Subscript)):
         root = root.value
-    while isinstance(root, ast.Name):
+    while isinstance(root, ast.Name) and function.values[root.id] is not ...:
         value = function.value(node)
         if value is not ... and not is_exactly(value, FunctionType, MethodType):
             return (node, value) if is_data(value) else None
@@ -373,7 +373,9 @@ def write_of(evidence: Evidence, change: Change) -> Write | None:
 
 
 def _calls(evidence: Evidence, change: Change) -> Iterator[Write]:
-    for call, function, node in evidence.call_nodes():
+    for call, function, node in evidence.calls:
+        if function is None or node is None:
+            continue
         is_own = call.receiver is change.holder is not None and call.callee.rpartition(".")[2] in MUTATORS
         if is_own or (call.callee in ("builtins.setattr", "builtins.delattr") and _sets(function, node, change)):
             yield Write(function, node, call.span, call.count)

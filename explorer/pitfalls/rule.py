@@ -68,7 +68,7 @@ class Rule:
         function, piece = at
         if function is not None and piece is not None:
             span = Span.of(piece) if isinstance(piece, ast.AST) else piece
-            place = span_location(function.file, span) | {"text": function.line(span.line)} | place
+            place = span_location(function.file, span, function.line(span.line)) | place
         named = {"code": self.code, "documentation": self.documentation}
         return Finding(self.name, severity or self.severity, message, evidence=evidence, fix=Fix(fix), **named, **place)
 

@@ -39,7 +39,6 @@ from explorer.capture.safe_reading import (
     member,
     mro,
 )
-from explorer.model.attached import cached_property
 from explorer.model.stage import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
@@ -79,10 +78,10 @@ class Snapshot:
     # the containers, by address; what has the address 0 are the names
     holders: dict[int, Container] = field(default_factory=dict[int, Container])
 
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        """All values by path."""
-        return {holder.path + name: value for holder in self.holders.values() for name, value in holder.inner.items()}
+    def __post_init__(self) -> None:
+        self.values = {
+            holder.path + name: value for holder in self.holders.values() for name, value in holder.inner.items()
+        }
 
     def path_of(self, value: Any) -> str:
         """Return the path of a container, or ""."""
@@ -112,21 +111,21 @@ class Snapshot:
 
 def snapshot(roots: Mapping[str, Any]) -> Snapshot:
     """Take a snapshot of what can be reached from named values."""
-    taken = Snapshot({0: Container(None, "", dict(roots))})
+    holders = {0: Container(None, "", dict(roots))}
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MOST
     while waiting and left > 0:
         path, value, depth = waiting.popleft()
-        if is_plain(value) or id(value) in taken.holders or depth > _DEEPEST:
+        if is_plain(value) or id(value) in holders or depth > _DEEPEST:
             continue
         items, content = _items(value), _content(value)
         if items is not None or content is not None:
             inner = dict(islice(items or (), left))
             left -= len(inner)
-            taken.holders[id(value)] = Container(value, path, inner, content)
+            holders[id(value)] = Container(value, path, inner, content)
             waiting.extend((path + name, item, depth + 1) for name, item in inner.items())
         left -= 1
-    return taken
+    return Snapshot(holders)
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]] | None:

@@ -54,7 +54,7 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
         except Exception as error:  # the rules say why
             evidence.error = error
     evidence.after = snapshot(reachable(users))
-    return evidence
+    return evidence.collect()
 
 
 def _hashable(function: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Mechanisms that `compile()`, `jit()` and hot paths share: guards that are written for one structure."""
+"""Parts that `compile()`, `jit()` and hot paths share: table of programs, structure guards, comparison of traces."""

@@ -1,10 +1,9 @@
-"""Functions that are written for one structure of values, line by line, and compiled by Python.
+"""Python functions that are generated and compiled for one structure of values.
 
-Nothing of the user's becomes text but keys that are plain texts and numbers: everything else is bound to a name.
+Only keys that are plain texts and numbers become source text; every other value is bound to a name.
 
-JAX flattens any tree; then its structure is compared with what it was. For lists, tuples, dicts and named tuples
-`unpacker` writes a function of a few lines that looks at the same things and takes the arrays on the way, in a third of
-the time.
+JAX can flatten any tree, after which its structure is compared. For lists, tuples, dicts and named tuples, `unpacker`
+writes a short function that makes the same checks and takes the arrays along, in a third of the time.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Any, cast
 
 import jax
 
-_tree: Any = jax.tree  # whose structures have no type
-_LARGEST = 1000  # leaves: Python compiles some 50,000 lines in a second, and JAX's way is as fast for large trees
+_tree: Any = jax.tree  # JAX's trees are untyped
+_MAX_LEAVES = 1000  # Python compiles about 50,000 lines per second, and JAX flattens large trees as fast
 _BY_VALUE = (int, str, bytes)
-_BY_TEXT = (float, complex)  # 0.0 and -0.0 are equal, and nan equals nothing
-GENERATED = "<explorer: "  # the file of such functions begins so
+_BY_TEXT = (float, complex)  # 0.0 equals -0.0, and nan equals nothing
+GENERATED = "<explorer: "  # prefix of the file name of generated functions
 Unpack = Callable[[tuple[Any, ...]], list[Any] | None]
 
 
 class Generated:
-    """A function while it is written."""
+    """Source of a function that is being written."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -35,16 +34,15 @@ class Generated:
         self.lines.append(line)
 
     def require(self, condition: str) -> None:
-        """Give None unless a condition holds."""
+        """Add a line that returns None unless a condition holds."""
         self.add(f"if not ({condition}): return None")
 
     def local(self) -> str:
-        """A new name for a local variable."""
         self._locals += 1
         return f"v{self._locals}"
 
     def bind(self, value: Any) -> str:
-        """The global name that stands for a value."""
+        """Return the global name that is bound to a value."""
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"c{len(self._bound)}"
@@ -52,11 +50,10 @@ class Generated:
         return name
 
     def key(self, value: Any) -> str:
-        """An expression for a key of a dict."""
         return repr(value) if type(value) in (str, int) else self.bind(value)
 
     def same(self, local: str, value: object) -> str:
-        """A condition: a local is this value, or of its class and equal to it if that is a number or a text."""
+        """Return a condition: the local is this value, or has its class and, for numbers and texts, equals it."""
         kind, same = type(value), self.bind(value)
         if kind in _BY_VALUE:
             return f"{local} is {same} or type({local}) is {self.bind(kind)} and {local} == {same}"
@@ -65,7 +62,7 @@ class Generated:
         return f"{local} is {same}"
 
     def function(self, name: str, parameters: Sequence[str], or_none: bool = False) -> Callable[..., Any]:
-        """The function; with `or_none` it gives None instead of an error."""
+        """Compile the function; with `or_none` it returns None on any exception."""
         lines = [f"def {name}({', '.join(parameters)}):"]
         if or_none:
             lines += [" try:", *(f"  {line}" for line in self.lines), " except Exception: return None"]
@@ -75,33 +72,31 @@ class Generated:
 
 
 def compiled(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """The function of a name that a text defines, with the names that it reads."""
     exec(compile(text, f"{GENERATED}{name}>", "exec"), namespace)
     return namespace.pop(name)
 
 
 def bulk(names: Sequence[str]) -> str:
-    """A tuple of some names."""
+    """Return the source of a tuple display."""
     return f"({', '.join(names)},)" if names else "()"
 
 
 def never(*values: object) -> None:
-    """Where no function can be written."""
+    """Return None: the reader or unpacker of structures that no function is generated for."""
 
 
-class _Unknown(Exception):
-    """Only JAX flattens this."""
+class _Unknown(Exception): ...
 
 
 def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> Unpack:
-    """Write what gives the arrays of values that have a structure; None where they have another, or other leaves.
+    """Generate a function that returns the arrays of values with this structure, and None for any other values.
 
     Args:
-        structure: Of a tuple.
-        leaves: By what those are compared that are no arrays.
-        places: Which of the leaves are arrays.
+        structure: Structure of a tuple.
+        leaves: Values that the leaves are compared with, except arrays.
+        places: Indices of the leaves that are arrays.
     """
-    if len(leaves) > _LARGEST:
+    if len(leaves) > _MAX_LEAVES:
         return never
     source, arrays, numbered = Generated(), list[str](), iter(enumerate(leaves))
 
@@ -128,7 +123,7 @@ def unpacker(structure: Any, leaves: Sequence[Any], places: frozenset[int]) -> U
 
 
 def _open(source: Generated, node: tuple[type[Any], Any], local: str, inner: Sequence[str]) -> None:
-    """Compare a container with one node of a structure, and give names to what is in it."""
+    """Write the comparison of a container with one node of a structure, and name its elements."""
     kind, keys = node
     if kind is type(None):
         source.require(f"{local} is None")
@@ -144,7 +139,7 @@ def _open(source: Generated, node: tuple[type[Any], Any], local: str, inner: Seq
 
 
 def _is_named_tuple(cls: type[Any], count: int) -> bool:
-    """Whether JAX takes a class apart as the tuple that it is: no other way was registered for it."""
+    """Return True if JAX flattens this class as the tuple that it is, without a registration of its own."""
     if not issubclass(cls, tuple) or cls.__iter__ is not tuple.__iter__:
         return False
     inside = [object() for _ in range(count)]

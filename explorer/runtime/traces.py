@@ -1,36 +1,64 @@
-"""Two traces of one function: where they differ, of another moment or of other sizes, and whether that matters."""
+"""Symbolic traces, and comparison of two traces of one function."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from explorer._jax import inner_jaxprs, user_stack
+from explorer._jax import Undecided, at_sizes, inner_jaxprs, undecided_equalities, user_stack
 from explorer.capture.agreement import differ
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import place
+from explorer.capture.trace_errors import users_place
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_LONGEST = 100  # characters of an equation in a message
+_MAX_TEXT = 100  # characters of an equation in a message
+
+T = TypeVar("T")
+
+
+def trace_with_symbols(
+    trace: Callable[[], T], closed_of: Callable[[T], Any], sizes: Mapping[str, int]
+) -> tuple[T | None, str, Sequence[Undecided]]:
+    """Trace with symbolic sizes and check that concrete sizes can be substituted afterwards.
+
+    Args:
+        trace: Makes the symbolic trace.
+        closed_of: Returns the trace's closed jaxpr.
+        sizes: Concrete sizes to substitute.
+
+    Returns:
+        The trace, or None with the reason as `reason  at  place`, and equalities that hold for some sizes only.
+    """
+    try:
+        with undecided_equalities() as undecided:
+            traced = trace()
+            at_sizes(closed_of(traced), sizes)
+    except Exception as error:  # JAX's or the user's own: a trace with concrete sizes follows and shows which
+        where, first = users_place(error), str(error).strip().partition("\n")[0] or type(error).__name__
+        return None, f"{first}  at  {where}" if where else first, ()
+    if not undecided:
+        return traced, "", ()
+    equality = undecided[0]
+    why = f"`{equality.text}` holds for some sizes only  at  {place(equality.file, equality.line)}"
+    return None, why, undecided
 
 
 def derivatives_need_python(closed: Any) -> bool:
-    """Whether a program with symbols that is given its sizes afterwards lacks derivatives that one traced for them has.
-
-    Custom rules are somebody's Python that knows one trace only; a `fori_loop` over a size is a `while` in it, which
-    can't be differentiated backwards, where with a number it would be a scan.
-    """
+    """Return True if substituting sizes into a symbolic program loses derivatives that a concrete trace has."""
+    # Custom rules are Python that knows one trace only. A `fori_loop` over a symbolic size is a `while`, which has no
+    # reverse-mode derivative; over a number it would be a scan.
     return any(e.primitive.name == "while" or e.primitive.name.startswith("custom_") for e in equations(closed))
 
 
 class Change(NamedTuple):
-    """The first thing that differs: the equation or constant before and now, and the user's line."""
+    """First difference of two traces: the equation or constant before and now, and the user's line."""
 
     before: str
     now: str
@@ -38,13 +66,13 @@ class Change(NamedTuple):
 
 
 def change(before: Sequence[Any], now: Sequence[Any]) -> Change | None:
-    """The first difference of two traces of one function; None if they are the same program.
+    """Return the first difference of two traces of one function; None if they are the same program.
 
     Args:
-        before, now: Closed jaxprs: of the function, and of what rules it has for its derivatives.
+        before, now: Closed jaxprs: of the function, and of its derivative rules.
 
-    What is computed of literals alone is taken for its value: a size is a number in one trace and an equation in
-    another. What the user's callbacks do isn't looked at: they are Python, and new in each trace.
+    Values computed from literals alone are compared as values: a size is a number in one trace and an equation in
+    another. The user's callbacks aren't compared: they are new Python functions in each trace.
     """
     for old, new in zip_longest(chain.from_iterable(map(_steps, before)), chain.from_iterable(map(_steps, now))):
         if old is None or new is None or old.text != new.text or not _is_same(old.value, new.value):
@@ -54,10 +82,9 @@ def change(before: Sequence[Any], now: Sequence[Any]) -> Change | None:
 
 
 def disagreement(given: Any, single: Any, *, has_other_tree: bool = False) -> Change | None:
-    """Where a trace for every size, given some sizes, computes something else than a trace at these sizes.
+    """Return where a symbolic trace, given some sizes, computes something else than a trace at these sizes.
 
-    Python has more ways to ask for a size than can be watched: `isinstance(n, int)`, `{4: 2.0}.get(n)`, a text. Where
-    programs are written otherwise and give the same numbers, they agree, unless their results are of another tree.
+    Programs that are written differently but compute the same numbers agree, unless their results differ in structure.
     """
     with jax.ensure_compile_time_eval():  # a trace may be under way
         other = change([given], [single])
@@ -65,7 +92,7 @@ def disagreement(given: Any, single: Any, *, has_other_tree: bool = False) -> Ch
 
 
 class _Step(NamedTuple):
-    """One thing that a program does or holds: an equation, a constant, what it gives back."""
+    """An equation, constant, input or output list of a program."""
 
     text: str
     value: Any = None
@@ -74,7 +101,7 @@ class _Step(NamedTuple):
 
 def _steps(closed: Any) -> Iterator[_Step]:
     names: dict[Any, str] = {}
-    numbers: dict[Any, Any] = {}  # by variable, what is computed of literals alone
+    numbers: dict[Any, Any] = {}  # values of variables that depend on literals only
 
     def name(variable: Any) -> str:
         if isinstance(variable, Literal) or variable in numbers:
@@ -107,7 +134,7 @@ def _value(operand: Any, numbers: Mapping[Any, Any]) -> Any:
 
 
 def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
-    """Whether an equation makes one number of numbers; then it is noted."""
+    """Return True if an equation computes a scalar from known numbers, and store its value."""
     is_known = all(isinstance(v, Literal) or v in numbers for v in equation.invars)
     if not is_known or not equation.invars or len(equation.outvars) != 1 or equation.outvars[0].aval.shape != ():
         return False
@@ -120,7 +147,7 @@ def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
 
 
 def _first_readers(jaxpr: Any) -> dict[Any, Any]:
-    """By variable, where it is first read: a constant's own place is not known."""
+    """Map each variable to the place that reads it first, because a constant's own place is unknown."""
     first: dict[Any, Any] = {}
     for equation in jaxpr.eqns:
         for variable in equation.invars:
@@ -130,7 +157,7 @@ def _first_readers(jaxpr: Any) -> dict[Any, Any]:
 
 
 def equations(closed: Any) -> Iterator[Any]:
-    """The equations of a jaxpr, and of those in it."""
+    """Yield the equations of a jaxpr and of the jaxprs in its parameters."""
     for equation in getattr(closed, "jaxpr", closed).eqns:
         yield equation
         for _, inner in inner_jaxprs(equation.params):
@@ -153,7 +180,7 @@ def _parameters(params: Mapping[str, Any]) -> str:
 
 
 def _is_data(value: Any) -> bool:
-    """Whether an equation's parameter says what is computed; jaxprs are walked, functions are new in each trace."""
+    """Return True if a parameter of an equation determines its result. Functions are new in each trace."""
     if isinstance(value, (tuple, list)):
         return all(map(_is_data, cast(Sequence[Any], value)))
     return value is not None and not _is_jaxpr(value) and not isinstance(value, Callable)
@@ -169,7 +196,7 @@ def _is_same(old: Any, new: Any) -> bool:
         return True
     try:
         one, other = (_array_of(value) for value in (old, new))
-    except (TypeError, ValueError):  # no array: a reference, for one
+    except (TypeError, ValueError):  # not an array, for example a mutable reference
         return False
     return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
@@ -186,7 +213,7 @@ def _shown(step: _Step | None) -> str:
     if step.value is not None and hasattr(step.value, "shape"):
         shown = " ".join(np.array2string(_array_of(step.value), threshold=6, edgeitems=2).split())
         text = f"a constant {short_type(step.value)} {shown}"
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _place(traceback: Any) -> str:

@@ -141,7 +141,7 @@ class _Collected:
         if (steady := capture.steady) is not None:
             function.row = replace(function.row, run=steady.median)
         function.add("capture", f"capture:{number}", f"capture {cut_end(capture.signature, _SIGNATURE)}".rstrip())
-        function.items.pop("compiled", None)  # the user's own capture says more
+        function.items.pop("compiled", None)  # the user's own capture has more
         if capture.findings and "findings" not in function.items:
             self.add_findings(function, capture.findings, f"passive:{number}")
 
@@ -249,7 +249,7 @@ def _first(*seconds: float) -> float:
 
 
 def _why(counts: FamilyCounts) -> tuple[str, str]:
-    """Return the most frequent reason for recompiles and its fix; empty if there is none."""
+    """Return the most frequent reason for recompiles and its fix; empty without recompiles."""
     cause = counts.main_cause()
     if cause is None:
         return "", ""

@@ -1,6 +1,6 @@
 """Answers to JupyterLab's sidebar, which sends these calls as expressions and gets JSON.
 
-The sidebar (`view/js/src/sidebar`) asks only when it is visible and a cell has ended.
+The sidebar (`view/js/src/sidebar`) calls them only when it is visible and a cell has ended.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def page(known: str = "") -> Answer:
 
 
 def item(key: str) -> Answer:
-    """Return an item of a row as HTML, or why there is none."""
+    """Return an item of a row as HTML, or the reason for a failure."""
     return Answer(**open_item(session(), key))
 
 

@@ -68,7 +68,7 @@ def kinds():
     x, numpy = jnp.ones((2, 2)), np.ones((2, 2), np.float32)
     array, scalar = ex.InputInfo((2, 2), x.dtype), ex.InputInfo((), x.dtype)
     ranged = ex.InputInfo((ex.NamedDimension("rows", 1, 2, 8), 2), x.dtype)
-    size = ex.DimensionInputInfo((1, 2, 8))
+    size = ex.compat.tripy.DimensionInputInfo((1, 2, 8))
     beside = {"x": x, "by": None}  # jax.jit moves a number to the device at each call: less than that is asked for
 
     def added(x):

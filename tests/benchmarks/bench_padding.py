@@ -191,7 +191,7 @@ def costs():
         dimensions = {axis: ex.NamedDimension(f"d{axis}", 1, shape[axis], shape[axis]) for axis in axes}
         try:
             measured, spent, baseline = at_bucket(function, shape, dimensions)
-        except ex.PaddingError as error:
+        except ex.errors.PaddingError as error:
             print(f"    {name}: {error}")
             continue
         print(f"    {name}: {spent * 1e3:.2f} ms padded, {baseline * 1e3:.2f} ms by jax.jit")

@@ -78,7 +78,7 @@ def main():
         assert whole.named(difference.processes) == f"process {ODD:04}"
         whole.save(folder.parent / "explorer-processes.json")
         start = perf_counter()
-        again = ex.ProcessLedger.load(folder.parent / "explorer-processes.json")
+        again = ex.types.ProcessLedger.load(folder.parent / "explorer-processes.json")
         page = again.to_html(folder.parent / "explorer-processes.html")
         opened = perf_counter() - start
         fits = row(f"{processes:,} processes: memory grows over a tenth of them by", grown, 100e6, "MB")

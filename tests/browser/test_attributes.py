@@ -77,5 +77,5 @@ def test_the_view_finds_what_python_finds_in_the_attributes(view: View, capture:
         expect(view.root.locator(".explorer-details .list button", has_text=name).first).to_be_attached()
 
 
-def target_of(node: ex.Node) -> str:
+def target_of(node: ex.types.Node) -> str:
     return node.attributes.get("custom_call_target", "")

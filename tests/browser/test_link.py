@@ -60,7 +60,7 @@ def test_what_is_searched_in_the_view_is_the_selection_in_python(lab: Lab, brows
     expect(view.root.locator(".explorer-details .title")).to_contain_text(query)
     live.wait_until(f"cap.selection == cap.view.selection == cap.hlo.graph.where({query!r}) != ()")
     view.root.locator('input[type="search"]').fill("bytes > many")
-    expect(view.root.locator(".hint")).to_contain_text("bytes is a number, and many is none")
+    expect(view.root.locator(".hint")).to_contain_text("bytes is a number, but many is not")
     live.shut_down()
 
 

@@ -41,7 +41,7 @@ def test_the_pane_tells_what_python_tells(page: Page, capture: ex.Capture):
     expect(head).to_contain_text("Explorer's figure, from live ranges")
     uses = capture.memory
     allocated = uses["argument"] + uses["output"] + uses["temp"] - uses["alias"]
-    expect(head).to_contain_text(f"XLA itself allocates {bytes_text(allocated)}")
+    expect(head).to_contain_text(f"XLA allocates {bytes_text(allocated)}")
     page.locator('[data-by="buffers"]').click()
     rows = page.locator(".memory-table [data-row]")
     expect(rows).to_have_count(len(memory.at()))
@@ -65,7 +65,7 @@ ENTRY e (x: f32[1024]) -> f32[1024] {
     head = page.locator(".explorer-memory")
     expect(head).to_contain_text("no schedule: not a peak")
     expect(head).to_contain_text("in the order of the text at most 8.2 kB")
-    expect(head).to_contain_text("besides 4.1 kB in host memory S(5)")
+    expect(head).to_contain_text("plus 4.1 kB in host memory S(5)")
     expect(page.locator(".memory-curve text.peak")).to_have_text("most 8.2 kB")
 
 

@@ -56,23 +56,23 @@ def test_it_is_shown_in_a_notebook_its_line_is_a_link_and_it_is_there_without_a_
     again.page.close()
 
 
-def report() -> ex.DynamicReport:
+def report() -> ex.types.DynamicReport:
     when = datetime(2026, 1, 1, tzinfo=UTC)
     binaries = tuple(
-        ex.DynamicBinary({"b": size, "s": 64}, True, "padded, compiled ahead", False, 0.4, when, 9, None)
+        ex.types.DynamicBinary({"b": size, "s": 64}, True, "padded, compiled ahead", False, 0.4, when, 9, None)
         for size in (64, 16)
     )
     sizes = tuple(
-        ex.PaddedSizes(
+        ex.types.PaddedSizes(
             {"b": b, "s": s}, {"b": 16 if b <= 16 else 64, "s": 64}, 2, (b * s / 1e6,), True, b * s, 4096, b * s, 4096.0
         )
         for b in (1, 9, 16, 40, 64)
         for s in (3, 30, 64)
     )  # fmt: skip
-    refusal = ex.PaddingRefusal(
+    refusal = ex.types.PaddingRefusal(
         "f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "solve outside", "m.py", "y = svd(x)"
     )
-    return ex.DynamicReport(
+    return ex.types.DynamicReport(
         "classify", {"b": (1, 8, 64), "s": (1, 32, 64)}, "auto", "padded", "", (refusal,), {"add": 2}, 1,
         {"b": (16, 64), "s": (64,)}, binaries, ({"b": 4, "s": 4},), sizes, ("a fault",),
     )  # fmt: skip

@@ -11,8 +11,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from explorer import OpenError, UnreadableTextError, open_hlo
+from explorer import open_hlo
 from explorer.capture.readers.hlo import read_hlo
+from explorer.errors import OpenError, UnreadableTextError
 from tests.corpus_hlo.compare import differences
 from tests.corpus_hlo.modules import modules
 from tests.corpus_hlo.xla import parse_all

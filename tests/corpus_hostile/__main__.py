@@ -28,7 +28,7 @@ from explorer.capture.recording import DUMP_PREFIX
 from explorer.files.golden import from_toml, to_toml
 from explorer.files.instruction_log import read_timeline
 from explorer.files.signals import read_signals
-from explorer.golden.configuration import golden_files
+from explorer.golden.commands import golden_files
 from explorer.model.golden import Golden
 from explorer.pitfalls.rule import severities
 from tests.corpus_hostile.formats import FORMATS, module_texts
@@ -165,7 +165,7 @@ QUESTIONS: tuple[Callable[[Any], Any], ...] = (
 
 def open_result(path: Path) -> None:
     start = path.read_bytes()[:200]
-    kinds = (ex.Timing, ex.Profile, ex.MemoryUse, ex.Peaks)
+    kinds = (ex.Timing, ex.Profile, ex.types.MemoryUse, ex.Peaks)
     shown(next((kind for kind in kinds if f'"kind":"{kind.__name__}"'.encode() in start), ex.Timing).load(path))
 
 
@@ -243,7 +243,7 @@ def open_queries(path: Path) -> None:
     for query in (*text.split("\n"), text):
         try:
             assert len(graph.where(query)) <= len(graph)
-        except ex.QueryError as error:
+        except ex.errors.QueryError as error:
             refused = error
     if refused is not None:
         raise refused

@@ -333,7 +333,7 @@ def one_executable(seed: int) -> Case:
     changed, done = mutated(about, Random(seed))
     try:
         return done, archived(changed, members)
-    except ex.ArchiveError:  # what no JSON of this kind can say: NaN, a surrogate
+    except ex.errors.ArchiveError:  # what no JSON of this kind can say: NaN, a surrogate
         return f"{done}, as text", dumps(changed)
 
 

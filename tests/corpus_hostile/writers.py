@@ -47,7 +47,7 @@ def _profile() -> Any:
 def _ledger() -> Any:
     ledger = ex.Ledger()
     for call in range(500):
-        ledger.add((ex.Event("compile", "step", reason=ex.Reason("first"), seconds=0.5, call=call),))
+        ledger.add((ex.types.Event("compile", "step", reason=ex.types.Reason("first"), seconds=0.5, call=call),))
     return ledger
 
 

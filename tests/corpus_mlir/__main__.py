@@ -10,8 +10,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from explorer import OpenError, UnreadableTextError, open_hlo
+from explorer import open_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
+from explorer.errors import OpenError, UnreadableTextError
 from tests.corpus_mlir.compare import differences
 from tests.corpus_mlir.mlir import parse_all
 

@@ -27,7 +27,7 @@ def judge_door(case: Case, few: bool = True) -> Verdict:
         warnings.simplefilter("ignore")
         try:
             executable = ex.compile(case.function, 0, args=infos(case), dynamic="pad")
-        except ex.PaddingError as error:
+        except ex.errors.PaddingError as error:
             return Verdict(case, REFUSED, [str(error).partition("\n")[0]])
         except Exception as error:
             return Verdict(case, CRASHED, [f"{type(error).__name__}: {str(error)[:300]}"])

@@ -57,7 +57,7 @@ def judge(program: Program, target: str) -> Outcome:
     try:
         capture = ex.explore(ex.Call(program.function, *split(program.args, parse_target(target).count)), target=target)
         outcome = _opened(program, target, capture)
-    except ex.ExploreError as error:
+    except ex.errors.ExploreError as error:
         line = str(error.__cause__ or error).strip().partition("\n")[0]
         outcome = Outcome(program.name, target, False, error=line[:160])
     after = jax.devices(), dict(os.environ)

@@ -167,7 +167,7 @@ def test_completion_and_help_reach_the_front_end(kernel: Kernel):
 def test_the_sessions_ledger_is_displayed_and_fills_while_cells_run(kernel: Kernel):
     kernel.run("step = jax.jit(lambda v, scale: v * scale, static_argnames='scale')")
     answer = kernel.run("watching = %recompiles on")
-    assert answer.printed.startswith("What compiles is watched from here on")
+    assert answer.printed.startswith("Now watching")
     assert kernel.run("step(x, scale=1)\nstep(x, scale=2)").of("error") == []
     (shown,) = kernel.run("%recompiles").displayed
     assert shown.startswith("Watch(2 compiles of 1 function")
@@ -188,7 +188,7 @@ def test_a_cell_under_the_ledger_shows_its_own_lines_and_its_own_errors(kernel: 
     assert len(answer.of("display_data")) == 1
     answer = kernel.run("%recompiles --nothing")
     assert answer.reply["ename"] == "ExpressionError"
-    assert kernel.run("%recompiles off").printed.startswith("Nothing was watched")
+    assert kernel.run("%recompiles off").printed.startswith("Not watching")
 
 
 DEEP = """

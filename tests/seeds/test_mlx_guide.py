@@ -139,7 +139,7 @@ def test_a_print_inside_shows_a_placeholder_and_a_value_can_not_be_had(capsys):
         print(float(z))  # Crash
         return jnp.exp(z)
 
-    with pytest.raises(ex.TracedValueError, match=r"(?s)`float\(z\)` needs a value.*print\(float\(z\)\)"):
+    with pytest.raises(ex.errors.TracedValueError, match=r"(?s)`float\(z\)` needs a value.*print\(float\(z\)\)"):
         fun(jnp.array(5.0))
 
 

@@ -98,7 +98,7 @@ def test_dimensions_of_one_name_are_equal_in_both_inputs_and_in_the_output():
     np.testing.assert_array_equal(fast_add(inp1, inp1), 2 * inp1)
     # Because the two are one, the compiler knows that there is nothing to broadcast.
     assert fast_add.output_infos["result"].shape == ("batch", 2)
-    with pytest.raises(ex.InputShapeError, match="`batch` has several sizes"):
+    with pytest.raises(ex.errors.InputShapeError, match="`batch` has several sizes"):
         fast_add(inp, inp1)
 
 

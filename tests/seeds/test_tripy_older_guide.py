@@ -43,7 +43,7 @@ def layer():
 
 @pytest.fixture(scope="module")
 def compiler(layer):
-    return ex.Compiler(layer)
+    return ex.compat.tripy.Compiler(layer)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_one_executable_takes_shapes_from_1_to_16_and_is_optimised_for_8(layer, 
 
 
 def test_a_shape_outside_of_the_range_is_an_error_with_relevant_information(fast_geglu):
-    with pytest.raises(ex.InputShapeError) as caught:
+    with pytest.raises(ex.errors.InputShapeError) as caught:
         fast_geglu(jnp.ones((32, 2), dtype=jnp.float32))
     told = re.sub(r"line \d+", "line N", str(caught.value))
     assert told.splitlines() == [
@@ -120,7 +120,7 @@ def add_times_two(a, b):
 
 def test_a_print_while_compiling_shows_no_values_and_bakes_none_in(capsys):
     inp_info = ex.InputInfo(shape=(1, 2), dtype=jnp.float32)
-    fast_myadd = ex.Compiler(add_times_two).compile(inp_info, inp_info)
+    fast_myadd = ex.compat.tripy.Compiler(add_times_two).compile(inp_info, inp_info)
     (printed,) = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"c : .*Tracer.*float32\[1,2\].*", printed)
 
@@ -139,7 +139,7 @@ def test_a_debug_print_shows_the_values_of_each_call(capsys):
         return c + a + b
 
     inp_info = ex.InputInfo(shape=(1, 2), dtype=jnp.float32)
-    fast_myadd = ex.Compiler(add_times_two).compile(inp_info, inp_info)
+    fast_myadd = ex.compat.tripy.Compiler(add_times_two).compile(inp_info, inp_info)
     fast_myadd(jnp.array([[1.0, 2.0]]), jnp.array([[2.0, 3.0]])).block_until_ready()
     jax.effects_barrier()
     assert capsys.readouterr().out == "c : [[3. 5.]]\n"

@@ -20,7 +20,9 @@ def add(a, b):
 
 def test_a_compiled_function_is_reused_for_any_shapes_within_the_range():
     # Nothing says that the two sizes are equal, so `a + b` can't be traced for all of them at once.
-    with pytest.warns(ex.TracedPerShapeWarning, match=r"(?s)broadcasting: \(a_0, 2\), \(b_0, 2\).*   return a \+ b"):
+    with pytest.warns(
+        ex.errors.TracedPerShapeWarning, match=r"(?s)broadcasting: \(a_0, 2\), \(b_0, 2\).*   return a \+ b"
+    ):
         compiled_add = ex.compile(
             add,
             args=[
@@ -49,5 +51,7 @@ def test_an_array_instead_of_an_input_info_is_baked_in_and_no_argument_any_more(
     out = compiled_add(a)
     assert out.tolist() == [2.0]
     assert list(inspect.signature(compiled_add).parameters) == ["a"]
-    with pytest.raises(ex.ExtraArgumentError, match=r"2 arguments by position, of at most 1\.\n  expected: \(a\)"):
+    with pytest.raises(
+        ex.errors.ExtraArgumentError, match=r"2 arguments by position, of at most 1\.\n  expected: \(a\)"
+    ):
         compiled_add(a, b)

@@ -4,6 +4,7 @@ import doctest
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +17,9 @@ MODULES = [module.name for module in walk_packages(explorer.__path__, "explorer.
 @cache
 def public_names():
     """What documents itself in the reference: `explorer.capture.explore.explore`, each method of a public type."""
-    values = [getattr(explorer, name) for name in explorer.__all__]
+    places = (explorer, explorer.types, explorer.errors, explorer.compat.tripy)
+    values = [getattr(place, name) for place in places for name in place.__all__]
+    values = [value for value in values if not isinstance(value, ModuleType)]
     methods = [member.function for value in values if isinstance(value, type) for member in members(value)]
     return {f"{value.__module__}.{value.__qualname__}" for value in (*values, *methods)}
 

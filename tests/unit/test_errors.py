@@ -22,17 +22,17 @@ def capture():
 @pytest.mark.parametrize(
     ("call", "kind", "base"),
     [
-        (lambda cap: cap.stage("llvm"), ex.UnknownNameError, KeyError),
-        (lambda cap: cap.coverage("llvm"), ex.UnknownNameError, KeyError),
-        (lambda cap: cap.nodes_at(1, stage="llvm"), ex.UnknownNameError, KeyError),
-        (lambda cap: cap.hlo.graph["nobody"], ex.UnknownNameError, KeyError),
-        (lambda cap: cap.passes["nobody"], ex.UnknownNameError, KeyError),
-        (lambda cap: cap.passes.history("nobody"), ex.UnknownNameError, KeyError),
-        (lambda cap: ex.diff(cap, cap).stage("llvm"), ex.UnknownNameError, KeyError),
-        (lambda cap: cap.live_memory.at(10_000), ex.OutOfRangeError, IndexError),
-        (lambda cap: cap.fate(next(iter(cap.hlo.graph.nodes))), ex.ForeignNodeError, ValueError),
-        (lambda cap: ex.diff(cap, 3), ex.ArgumentsError, TypeError),
-        (lambda cap: cap.hlo.graph.where("flops>"), ex.QueryError, ValueError),
+        (lambda cap: cap.stage("llvm"), ex.errors.UnknownNameError, KeyError),
+        (lambda cap: cap.coverage("llvm"), ex.errors.UnknownNameError, KeyError),
+        (lambda cap: cap.nodes_at(1, stage="llvm"), ex.errors.UnknownNameError, KeyError),
+        (lambda cap: cap.hlo.graph["nobody"], ex.errors.UnknownNameError, KeyError),
+        (lambda cap: cap.passes["nobody"], ex.errors.UnknownNameError, KeyError),
+        (lambda cap: cap.passes.history("nobody"), ex.errors.UnknownNameError, KeyError),
+        (lambda cap: ex.diff(cap, cap).stage("llvm"), ex.errors.UnknownNameError, KeyError),
+        (lambda cap: cap.live_memory.at(10_000), ex.errors.OutOfRangeError, IndexError),
+        (lambda cap: cap.fate(next(iter(cap.hlo.graph.nodes))), ex.errors.ForeignNodeError, ValueError),
+        (lambda cap: ex.diff(cap, 3), ex.errors.ArgumentsError, TypeError),
+        (lambda cap: cap.hlo.graph.where("flops>"), ex.errors.QueryError, ValueError),
     ],
 )
 def test_errors_of_public_calls_are_explorers_and_of_the_builtin_kind_too(capture, call, kind, base):
@@ -58,14 +58,14 @@ def test_errors_is_the_ground_floor_and_imports_nothing_else_of_explorer():
 
 @pytest.mark.parametrize("name", errors.__all__)
 def test_each_error_says_what_to_do_and_has_an_example(name):
-    docstring = parse(getattr(ex, name).__doc__)
+    docstring = parse(getattr(errors, name).__doc__)
     assert docstring.sections["What to do"]
-    assert name in docstring.examples[0] or issubclass(getattr(ex, name), UserWarning)
+    assert name in docstring.examples[0] or issubclass(getattr(errors, name), UserWarning)
 
 
 @pytest.mark.slow
 def test_the_example_of_a_device_runs_where_there_are_two():
-    example = parse(ex.InputDeviceError.__doc__).examples[0]
+    example = parse(ex.errors.InputDeviceError.__doc__).examples[0]
     lines = [line.removeprefix(">>> ") for line in example.splitlines() if line.startswith(">>> ")]
     script = "\n".join(lines)
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}

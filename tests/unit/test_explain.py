@@ -41,5 +41,6 @@ def test_an_error_in_a_terminal_names_its_page(capsys, monkeypatch, is_terminal)
 
 
 def test_every_public_name_is_explained():
-    for name in ex.__all__:
-        assert explain(name).startswith(f"explorer.{name}")
+    for place in (ex, ex.types, ex.errors, ex.compat.tripy):
+        for name in place.__all__:
+            assert explain(name).startswith(("explorer.ExplorerError", f"{place.__name__}.{name}"))

@@ -20,14 +20,14 @@ NAMES = reference.names()
 def test_each_public_name_has_a_page_with_an_example(name):
     page = PAGES[reference.path_of(name)]
     assert page.startswith(f"# {name}\n")
-    assert parse(inspect.getdoc(getattr(ex, name))).has_example  # `test_doctests.py` runs it
+    assert parse(inspect.getdoc(reference.public(name))).has_example  # `test_doctests.py` runs it
     assert "```pycon\n>>> " in page
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if inspect.isclass(getattr(ex, name))])
+@pytest.mark.parametrize("name", [name for name in NAMES if inspect.isclass(reference.public(name))])
 def test_the_page_of_a_type_has_its_methods_and_properties(name):
     page = PAGES[reference.path_of(name)]
-    cls = getattr(ex, name)
+    cls = reference.public(name)
     public = {key for key in dir(cls) if not key.startswith("_") and inspect.getattr_static(cls, key).__doc__}
     assert [member.name for member in members(cls) if f"\n## {member.title(cls)}\n" not in page] == []
     assert {member.name for member in members(cls)} <= public | {"__call__", "__getitem__", "__len__", "__iter__"} | {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import call_target, sorted_length
 from explorer.analysis.graphs import callers, is_op
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.roofline import SPECIAL
 from explorer.model.types import elements, parse_type, sort_flops

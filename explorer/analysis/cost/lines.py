@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.loops import count_limits, is_one_iteration
 from explorer.analysis.graphs import callers, graph_of, is_op
-from explorer.model.attached import cached_property
 from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import CountLimits, LineRow, LineTable
 from explorer.model.stage import Source

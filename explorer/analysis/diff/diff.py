@@ -12,8 +12,8 @@ from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.analysis.graphs import members
 from explorer.errors import ArgumentsError, UnknownNameError
-from explorer.model.attached import Displayable, cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import Displayable, cached_property
 from explorer.model.graph import Node
 from explorer.model.text import list_names
 from explorer.model.units import count_text, factor_text

@@ -13,7 +13,7 @@ from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.graphs import is_dead, varies
 from explorer.analysis.passes.origins import Evidence, Origins
 from explorer.analysis.passes.provenance import MOVED, TAKEN, Ending
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
 

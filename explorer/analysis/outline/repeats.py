@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.outline.group_tree import split
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.text import cut_end
 from explorer.model.types import parse_type

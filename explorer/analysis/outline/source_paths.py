@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.stage import is_library_file
 

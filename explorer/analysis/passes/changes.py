@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Ints
 from explorer.model.passes import Effect, Passes, PassLink
 from explorer.model.text_versions import Versions

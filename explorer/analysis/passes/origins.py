@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, WORK, hlo_name
 from explorer.analysis.passes.provenance import MOVED, OWN, Provenance, Unit, follow
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.links import EXACT, INFERRED, EquationSets, Grades
 from explorer.model.passes import Passes

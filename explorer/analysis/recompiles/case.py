@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from explorer.analysis.recompiles.nearest import Difference
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
 from explorer.model.text import cut_middle, cut_middles, list_names, with_article

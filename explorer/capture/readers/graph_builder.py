@@ -24,7 +24,7 @@ _RUNNERS = re.compile(
     r"(?:IPython|ipykernel|tornado|asyncio|_pytest|pluggy|nbclient|traitlets|runpy\.py|ipykernel_launcher\.py)"
     r"|explorer[/\\](?:_jax|capture|aot|jitted|ledger|measure|notebook|pitfalls)[/\\]\w+\.py$|^<frozen "
 )
-_DEEPEST = 1_000  # calls: Python's own limit; a cycle in damaged input ends there
+_MAX_DEPTH = 1_000  # calls: Python's own limit; a cycle in damaged input ends there
 # As C writes them, several bytes of one character together.
 _ESCAPED = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})++)|\\(.)", re.S)
 _BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
@@ -32,8 +32,6 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 class _Codes(dict[str, int]):
-    """Table of strings that gives each new string the next number."""
-
     def __missing__(self, string: str) -> int:
         code = self[string] = len(self)
         return code
@@ -115,7 +113,6 @@ class GraphBuilder:
         return index
 
     def build(self, attributes: Attributes | None = None, module: Mapping[str, str] | None = None) -> Graph:
-        """Return the graph, with the attributes of its nodes and of the whole module."""
         return Graph(
             names=self.names,
             op=_ints(self._op),
@@ -190,7 +187,7 @@ def _cut_repeats(frames: Sequence[Frame], parents: list[int]) -> None:
 
 
 def _root(parents: Sequence[int], at: int) -> int:
-    for _ in range(min(len(parents), _DEEPEST)):
+    for _ in range(min(len(parents), _MAX_DEPTH)):
         if parents[at] < 0:
             break
         at = parents[at]

@@ -140,7 +140,6 @@ class _Reader:
             self.tables = []
 
     def other(self, line: str, number: int) -> None:
-        """Read a line that is no instruction."""
         if line.rstrip() in TABLES or (self.tables and _TABLE.fullmatch(line)):
             self.tables.append(line)
             return
@@ -296,7 +295,6 @@ class _Rows:
         return len(self._rest_columns[0]) - 1
 
     def frame(self, stacked: int) -> int:
-        """Return the frame of a row of the module's table, counted from 0; -1 if the row is missing."""
         return self._frame_of[stacked] if 0 <= stacked < len(self._frame_of) else -1
 
     def code(self, attributes: str) -> int:
@@ -351,7 +349,6 @@ class _Rows:
         self.known_rests.clear()
 
     def read_tables(self, lines: Sequence[str]) -> None:
-        """Read the module's tables of stack frames."""
         frames, self._frame_of = users_frames(read_frames(lines))
         first = len(self.builder.frames)
         if first:  # another module's, or an instruction's own
@@ -407,7 +404,6 @@ class _Rows:
         self._attributes_of.append(np.asarray(of_row, np.int32))
 
     def _nest_groups(self) -> None:
-        """Put each computation of this module under the node that calls it."""
         groups = self.builder.groups
         number = {groups[i].name: i for i in range(self._first_group, len(groups))}
         for node, kind, name in self._calls:
@@ -419,7 +415,6 @@ class _Rows:
 
 
 def _element_type(text: str, index: int) -> str:
-    """Return the type of an element of a tuple's type; empty if it is missing."""
     level, start, types = 0, 1, list[str]()
     for bracket in _BRACKET.finditer(text):
         level += (bracket[0] in "({[") - (bracket[0] in ")}]")
@@ -437,7 +432,6 @@ def _called(attributes: str) -> list[tuple[str, str]]:
 
 
 def _pairs(attributes: Iterable[_Attributes]) -> list[Sequence[tuple[str, str]]]:
-    """Return the keys and values of each text."""
     pairs: list[Sequence[tuple[str, str]]] = []
     for added in attributes:
         if isinstance(added, str):

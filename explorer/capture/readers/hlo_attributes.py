@@ -150,11 +150,7 @@ TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
 def read_frames(lines: Sequence[str]) -> list[Frame]:
-    """Return the FileNames, FunctionNames, FileLocations and StackFrames tables as one table of frames.
-
-    Args:
-        lines: A module's text from the first table on, or any part of it.
-    """
+    """Return the FileNames, FunctionNames, FileLocations and StackFrames tables as one table of frames."""
     tables: dict[str, dict[int, str]] = {name: {} for name in TABLES}
     table: dict[int, str] | None = None
     for line in lines:

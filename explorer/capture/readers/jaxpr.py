@@ -19,7 +19,7 @@ from explorer.capture.readers.graph_builder import GraphBuilder, shorten_value, 
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
-_LONGEST_PARAMETER = 60
+_MAX_PARAMETER = 60
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -48,15 +48,10 @@ def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None)
 
 @dataclass
 class _Body:
-    """The jaxpr whose equations are being read; its variables are visible only inside it.
+    """The jaxpr whose equations are being read, and its variables, visible only inside it: their nodes, results and
+    names.
 
-    Args:
-        group: Of its nodes.
-        depth: The number of jaxprs around it.
-        scope: The name scopes of the equation that calls it.
-        caller: The frame of that equation, or -1.
-        node_of: By variable, its node and the number of the result.
-        name_of: By variable, its name in the text.
+    `scope` and `caller` are the name scopes and the frame of the equation that calls it.
     """
 
     group: int
@@ -73,7 +68,7 @@ class _Body:
 
     def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
         """Return node and result of each variable, without literals."""
-        return [self.node_of[atom] for atom in atoms if not _is_literal(atom) and atom in self.node_of]
+        return [self.node_of[atom] for atom in atoms if not hasattr(atom, "val") and atom in self.node_of]
 
     def written(self, atoms: Sequence[Any]) -> list[str]:
         return [_written(atom, self.name_of) for atom in atoms]
@@ -89,7 +84,6 @@ class _Reader:
         self.frame_of_traceback: dict[tuple[Any, int], int] = {}
 
     def read(self, jaxpr: Any, title: str, body: _Body) -> None:
-        """Read one jaxpr into the group of `body`."""
         indent = "  " * body.depth
         # Only the outermost jaxpr has the user's names of arguments; inner ones repeat JAX's own.
         paths: Sequence[str] = () if body.depth else getattr(jaxpr.debug_info, "arg_names", None) or ()
@@ -97,10 +91,8 @@ class _Reader:
         for variable, path in zip(jaxpr.invars, chain(paths, repeat("")), strict=False):
             labels.append(self.read_input(variable, "parameter", path, body))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
-        equations: list[Any] = jaxpr.eqns
-        inner = [inner_jaxprs(equation.params) for equation in equations]
-        for equation, jaxprs in zip(equations, inner, strict=True):
-            self.read_equation(equation, jaxprs, body)
+        for equation in jaxpr.eqns:
+            self.read_equation(equation, inner_jaxprs(equation.params), body)
         self.note_returned(jaxpr.outvars, body)
         self.lines.append(f"{indent}in ({', '.join(body.written(jaxpr.outvars))}) }}")
 
@@ -151,7 +143,6 @@ class _Reader:
             self.read(jaxpr, title, _Body(group, body.depth + 2, path, frame))
 
     def noted(self, variables: Sequence[Any]) -> dict[str, str]:
-        """Return the notes on an equation's results."""
         return {
             f"{key}_{result}" if result else key: text
             for result, variable in enumerate(variables)
@@ -206,7 +197,7 @@ def _type(aval: Any) -> str:
 
 def _written(atom: Any, name_of: dict[Any, str]) -> str:
     """Return a variable's name, or a literal's value and type."""
-    return f"{_literal(atom.val)}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
+    return f"{_literal(atom.val)}:{_type(atom.aval)}" if hasattr(atom, "val") else name_of.get(atom, "_")
 
 
 def _literal(value: Any) -> str:
@@ -214,10 +205,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return int.__repr__(value)
     return float.__repr__(value) if isinstance(value, float) else str(value)
-
-
-def _is_literal(atom: Any) -> bool:
-    return hasattr(atom, "val")
 
 
 def _joined(scope: str, name: str) -> str:
@@ -233,7 +220,10 @@ def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> 
 
 
 def _bracketed(parameters: Mapping[str, str]) -> str:
-    written = " ".join(f"{key}={_short(value)}" for key, value in parameters.items())
+    written = " ".join(
+        f"{key}={text if len(text) <= _MAX_PARAMETER else text[: _MAX_PARAMETER - 1] + '…'}"
+        for key, text in parameters.items()
+    )
     return f"[{written}]" if written else ""
 
 
@@ -243,16 +233,12 @@ def _attributes(
     """Return an equation's parameters, shortened, its literals, and the results that are its operands."""
     # A function's address differs each time, and captures of one program must be equal.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
-    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if _is_literal(v)]
+    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]
     if literals:
         attributes["literals"] = ", ".join(literals)
     if any(result for _, result in makers):
         attributes["operand_results"] = ",".join(str(result) for _, result in makers)
     return attributes
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 1] + "…"
 
 
 def _kind(primitive: str, key: str) -> str:

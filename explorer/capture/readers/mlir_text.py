@@ -165,16 +165,13 @@ def names_unread_arguments(op: str, body: str) -> bool:
 
 
 def result_type(op: str, body: str, *, is_single: bool = False) -> str:
-    """Return `tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't have it.
-
-    Args:
-        op: The operation.
-        body: The text after its name, without its location.
-        is_single: True if it has one result.
-    """
+    """Return `tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`; empty where the line doesn't have it."""
     _, colon, type_ = body.rpartition(" : ")
-    if op in _GIVEN or not colon:
-        return _GIVEN.get(op) or _carried(op, body)
+    if op in _GIVEN:
+        return _GIVEN[op]
+    if not colon:  # a loop's: `… iter_args(%a = %b) -> (tensor<f32>) {`
+        carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
+        return carried[1] if carried else ""
     if op.endswith("constant") and "->" in type_ and "@" in body:  # of a function
         return type_
     result = _last_type(type_, is_single=is_single)
@@ -184,14 +181,7 @@ def result_type(op: str, body: str, *, is_single: bool = False) -> str:
     return "" if result == "()" else result
 
 
-def _carried(op: str, body: str) -> str:
-    """Return the types of a loop's results: `… iter_args(%a = %b) -> (tensor<f32>) {`."""
-    carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
-    return carried[1] if carried else ""
-
-
 def _last_type(text: str, *, is_single: bool) -> str:
-    """Return the result types after an operation's last colon."""
     result = text.rpartition("->")[2].strip().rstrip("{").strip()
     if "}" in result and result.count("}") > result.count("{"):  # of a number in a dictionary: `{dim = 0 : i64}`
         return ""
@@ -246,19 +236,15 @@ _NAME = re.compile(_QUOTED)
 _ALIAS = re.compile(r"#(loc\d*)")
 _SEPARATOR = re.compile(r",\s*| at ")
 _FUSED = re.compile(r"fused(?:<[^<>]*+>)?\[")
-_DEEPEST = 100  # locations inside each other on one line
-_LONGEST = 1000  # frames of a stack: a file can name one location twice in another, again and again
+_MAX_DEPTH = 100  # locations inside each other on one line
+_MAX_FRAMES = 1000  # frames of a stack: a file can name one location twice in another, again and again
 
 Place = tuple[str, tuple[Frame, ...]]
 _NOWHERE: Place = ("", ())
 
 
 class Locations:
-    """The locations that a module defines by name (`#loc3 = loc(…)`), and inline ones.
-
-    Args:
-        lines: The module's text.
-    """
+    """The locations that a module defines by name (`#loc3 = loc(…)`), and inline ones."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._definitions = {m[1]: m[2] for line in lines if line.startswith("#loc") and (m := _DEFINITION.match(line))}
@@ -269,7 +255,6 @@ class Locations:
         return _Reading(self, text).location(0)
 
     def named(self, alias: str) -> Place:
-        """Return scope path and stack of `#loc3`, given as `loc3`."""
         if alias not in self._known:
             self._resolve(alias)
         return self._known[alias]
@@ -299,7 +284,7 @@ class _Reading:
 
     def location(self, depth: int) -> Place:
         text, at = self.text, self.at
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             self.at = len(text)
             return _NOWHERE
         if alias := _ALIAS.match(text, at):
@@ -314,10 +299,12 @@ class _Reading:
             return self.named(_ESCAPED.sub(r"\1", name[1]), self.inner("(", ")", depth)[:1])
         if text.startswith("callsite(", at):
             self.at = at + len("callsite")
-            return _call_site(self.inner("(", ")", depth))
+            places = self.inner("(", ")", depth)  # callsite(callee at caller)
+            return "", tuple(frame for _, frames in places for frame in frames)[:_MAX_FRAMES]
         if fused := _FUSED.match(text, at):
             self.at = fused.end() - 1
-            return _fused(self.inner("[", "]", depth))
+            places = self.inner("[", "]", depth)
+            return next((place for place in places if place[1]), places[0] if places else _NOWHERE)
         self.at = len(text)
         return _NOWHERE
 
@@ -348,13 +335,3 @@ def _frame(file: re.Match[str]) -> Frame:
     """Return the frame of `"f.py":3:8 to :20`, whose end may be on the same line or missing."""
     line, end_line = int(file[2]), int(file[4] or file[2])
     return Frame(_ESCAPED.sub(r"\1", file[1]), "", line, int(file[3]), end_line, int(file[5] or 0))
-
-
-def _call_site(places: list[Place]) -> Place:
-    """Return the stack of `callsite(callee at caller)`."""
-    return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
-
-
-def _fused(places: list[Place]) -> Place:
-    """Return, for operations fused into one, the first place that has a stack."""
-    return next((place for place in places if place[1]), places[0] if places else _NOWHERE)

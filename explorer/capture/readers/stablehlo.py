@@ -110,15 +110,10 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Operation:
-    """One operation's line, taken apart.
+    """One operation's line, taken apart: name, results as written (`%0:2`), body without the location, and the
+    location.
 
-    Args:
-        op: Its name, usually with its dialect.
-        results: The values that it defines, as written: `%0:2`.
-        body: The text after its name, without its location.
-        location: The text in `loc(…)`, or None.
-        is_generic: True if its name is in quotes, as in MLIR's generic form.
-        opens: True if a region opens at the line's end.
+    It is generic if its name is in quotes, as in MLIR's generic form; `opens` if a region opens at its end.
     """
 
     op: str
@@ -178,7 +173,8 @@ class _Reader:
         attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
         graph = self.with_later_parts(self.builder.build(attributes, self.module))
         if self.aliases:
-            graph = replace(graph, types=[_ALIAS.sub(self.meant, type_) for type_ in graph.types])
+            types = [_ALIAS.sub(lambda alias: self.aliases.get(alias[0], alias[0]), text) for text in graph.types]
+            graph = replace(graph, types=types)
         return replace(graph, unread=tuple(self.unread))
 
     def read_lines(self) -> None:
@@ -194,12 +190,7 @@ class _Reader:
             elif line and line[0] != "#" and not line.startswith("//"):
                 self.read_line(number, line) if _is_statement(line) else self.pass_over(number, line)
 
-    def meant(self, alias: re.Match[str]) -> str:
-        """Return the type behind an alias."""
-        return self.aliases.get(alias[0], alias[0])
-
     def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
-        """Keep the attributes of the node that was added last."""
         self.attributes.append(self.skeletons.setdefault((op, text, operand_results), len(self.skeletons)))
 
     def read_line(self, number: int, line: str) -> None:
@@ -308,7 +299,6 @@ class _Reader:
         return nodes[-1] if nodes else -1
 
     def define(self, names: Sequence[str], node: int) -> None:
-        """Define values in the open region, visible in the regions inside it."""
         for name in names:
             self.values.setdefault(name, []).append(node)
         if self.regions:
@@ -450,7 +440,6 @@ def _without_strings(text: str) -> str:
 
 
 def _operands(operation: _Operation, loop: Sequence[LoopArgument]) -> list[str]:
-    """Return the names of the values that an operation reads."""
     if operation.op == "scf.for":
         return [name for name in _REFERENCE.findall(operation.body) if name not in {own for own, *_ in loop}]
     return [start for _, start, _ in loop] or _used(operation.body, is_generic=operation.is_generic)

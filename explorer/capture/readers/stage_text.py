@@ -33,7 +33,9 @@ def written_lines(stage: Stage) -> tuple[WrittenLine, ...]:
     split = _splitter(texts)
     of_module = _module_lines(texts)
     return tuple(
-        WrittenLine(number, tuple(split(text)), _is_end(text), at in of_module)
+        WrittenLine(
+            number, tuple(split(text)), text.startswith("in ") or text.lstrip()[:1] in ("", "}"), at in of_module
+        )
         for at, (number, text) in enumerate(lines)
     )
 
@@ -67,15 +69,10 @@ def _without_locations(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _module_lines(texts: Sequence[str]) -> set[int]:
-    """Return the first and last lines of the module itself."""
     headers = {at for at, text in enumerate(texts) if text.startswith(("HloModule", "module"))}
     is_mlir = bool(headers) and min(headers) < _HEAD and not texts[0].startswith("HloModule")
     # MLIR's module has an end of its own.
     return headers | {len(texts) - 1} if is_mlir and texts[-1] == "}" else headers
-
-
-def _is_end(text: str) -> bool:
-    return not text.strip() or text.lstrip()[0] == "}" or text.startswith("in ")
 
 
 # Captures of version 0.1.0 were saved without attributes --------------------------------------------------------------
@@ -128,7 +125,6 @@ def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
 
 
 def _equation_attributes(text: str, node_of: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-    """Return the attributes of an equation, from its text right of `=`."""
     attributes = {"written": _VARIABLE.sub("_", text)}
     if length := _LENGTH.search(text):
         attributes["length"] = length[1]

@@ -1,1 +1,1 @@
-"""What compiled and when: events, the keys that JAX's caches compare, the ledger of them."""
+"""Compile events, the cache keys that JAX compares, and the ledger of events."""

@@ -21,14 +21,14 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of the user's.
+    """One line of the user's code.
 
     Args:
-        file: The name that frames carry.
-        line: From 1.
-        label: What a person calls the file: `train.py`, `cell [4]`.
-        text: The line itself, stripped; empty if it can't be had.
-        function: The function that the line stands in; empty at the top of a file.
+        file: File name, as in stack frames.
+        line: Line number, from 1.
+        label: Short name of the file: `train.py`, `cell [4]`.
+        text: Text of the line, stripped; empty if unknown.
+        function: Enclosing function; empty at the top of a file.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -53,15 +53,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something was traced or compiled again.
+    """Reason for a trace or compile.
 
     Args:
-        kind: One of `REASONS`. `guard`: something that a hot function reads changed. `raised`: the trace ended with an
-            error, and nothing is kept of such a one.
-        leaf: What changed, as Python would write it: `batch['x'].shape[0]`, `n`; empty if it is no argument.
-        before, after: Its value in the nearest earlier call, and in this one.
-        fix: Code that would stop it, or one sentence; empty for a first call.
-        text: One sentence for a person.
+        kind: One of `REASONS`. `guard`: a value that a hot function reads changed. `raised`: the earlier trace ended
+            with an error, so nothing was cached.
+        leaf: Changed leaf as a Python expression: `batch['x'].shape[0]`, `n`; empty if it is no argument.
+        before, after: Value in the nearest earlier call, and in this call.
+        fix: Code or a sentence that would avoid the recompile; empty for a first call.
+        text: The reason as one sentence.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -96,24 +96,23 @@ class Event:
 
     Args:
         kind: One of `KINDS`. `cache-hit`: the binary came from the persistent cache.
-        function: The name of what was compiled.
-        call_site: Where the user called it; None if no frame of theirs was on the stack.
-        seconds: How long this took.
-        reason: Why; equal for all events of one call.
+        function: Name of the compiled function.
+        call_site: User's line of the call; None without a user frame on the stack.
+        seconds: Duration.
+        reason: Reason; equal for all events of one call.
         id: The compile's number within its function's family: `[step/3]`; empty for a `miss`.
         call: Numbers the calls that left the fast path: events of one call have one number.
-        start: When it began, in seconds since 1970.
-        stack: The user's frames, innermost first; `call_site` is the first.
-        key: What the caches compared; None where it could not be seen.
-        thread: Its name.
-        device: What it was compiled for: `cpu:0`.
-        saved: Seconds of compiling that the persistent cache spared; 0 for other kinds.
-        total: Seconds that this function's family has cost up to and with this event.
-        error: What stopped it (`KeyboardInterrupt`); empty if it went well.
-        process: Which process it was in, where several were merged.
-        count: How many calls it stands for; of a `miss`, all since the one before, as a function may miss at each call.
-        program: Of a compile beside other processes, what each of the user's lines does, a text line for each; else
-            empty.
+        start: Start time, in seconds since 1970.
+        stack: User frames, innermost first; `call_site` is the first.
+        key: Compared cache key; None if unknown.
+        thread: Name of the thread.
+        device: Target device: `cpu:0`.
+        saved: Compile seconds saved by the persistent cache; 0 for other kinds.
+        total: Accumulated seconds of this function's family, this event included.
+        error: Exception that ended it (`KeyboardInterrupt`); empty on success.
+        process: Name of the process, in a merged ledger.
+        count: Number of calls; for a `miss`, all calls since the previous one, because every call may miss.
+        program: In a run of several processes, one text line per user line with its operations; else empty.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -154,14 +153,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """One call that JAX is at.
+    """One call that is being traced, lowered or compiled now.
 
     Args:
-        function: Its name.
-        call_site: Where the thread stands in the user's code: in the function's own lines while it is traced.
+        function: Name of the function.
+        call_site: Current user line of the thread; during a trace a line of the function itself.
         stage: `trace`, `lower` or `compile`.
-        since: When the call began, in seconds since 1970.
-        thread: Its name.
+        since: Start time of the call, in seconds since 1970.
+        thread: Name of the thread.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -190,14 +189,14 @@ _MARK = "explored_hot"
 
 
 class WrittenCall(NamedTuple):
-    """A call as its author wrote it, of what hands all of it to one `jax.jit` in another form.
+    """Original call of a wrapper that passes its arguments to one `jax.jit` in another form.
 
     Args:
-        function: The user's.
-        paths: Of the array arguments, in JAX's order.
-        order: Their places in JAX's order, in the order of the tree.
-        tree: The structure of the arguments.
-        statics: (path, value) of all that is no array.
+        function: The user's function.
+        paths: Paths of the array arguments, in JAX's order.
+        order: Position of each array in JAX's order, in the order of the tree.
+        tree: Structure of the arguments.
+        statics: (path, value) of all arguments that are not arrays.
     """
 
     function: Any
@@ -209,14 +208,14 @@ class WrittenCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HotCopy:
-    """The compiled copy of a hot function.
+    """Compiled copy of a hot function.
 
     Args:
-        call: What it was compiled for.
-        guard: What a guard saw changed since the copy before it: name, before, after; empty for none.
-        stack: The user's frames when it was found worth compiling, innermost first.
-        trace_seconds: How long tracing the user's function took; the copy's own trace comes after it.
-        capture: What it was compiled to; None once the copy isn't there any more.
+        call: The call that it was compiled for.
+        guard: Value that a guard found changed since the previous copy: name, before, after; empty for none.
+        stack: User frames at the decision to compile, innermost first.
+        trace_seconds: Duration of the trace of the user's function; the copy's own trace follows it.
+        capture: Capture of the compile; None after the copy was deleted.
     """
 
     call: WrittenCall
@@ -232,12 +231,12 @@ def mark_hot_copy(program: Any, copy: HotCopy) -> None:
 
 
 def hot_copy_of(program: Any) -> HotCopy | None:
-    """Whose copy a function that was given to `jax.jit` is; None if hot paths didn't make it."""
+    """Return the hot copy behind a function passed to `jax.jit`; None if hot paths didn't make it."""
     return getattr(program, "__dict__", {}).get(_MARK)
 
 
 def spreads(before: Leaf, after: Leaf) -> tuple[str, str]:
-    """Where two arrays are; down to the partition where the meshes are equal."""
+    """Return the shardings of two arrays; only the partitions if their meshes are equal."""
     (spec, *mesh), (new_spec, *new_mesh) = before.spread or ("",), after.spread or ("",)
     if mesh == new_mesh and spec and new_spec and spec != new_spec:
         return spec, new_spec
@@ -251,7 +250,7 @@ def spread_text(parts: tuple[str, str, str]) -> str:
 
 
 def placement(leaf: Leaf) -> str:
-    """Where an array is: its sharding, its device, or what it is if it is no JAX array."""
+    """Return the sharding or device of an array, or its kind if it is no JAX array."""
     if leaf.spread:
         text = spread_text(leaf.spread)
         devices = ", ".join(leaf.devices)
@@ -261,4 +260,4 @@ def placement(leaf: Leaf) -> str:
 
 
 class CallLeft(Exception):
-    """Raised out of a trace that nobody will compile, for the call is answered otherwise: it is no event."""
+    """Exception that ends a trace whose call is served in another way; it makes no event."""

@@ -19,7 +19,7 @@ BUILDING = ("trace", "lower", "compile", "cache-hit")  # the kinds that had some
 
 
 def family_key(event: Event) -> FamilyKey:
-    """Which family an event is of; where its key could not be seen, the name alone says it."""
+    """Return the family of an event; only the name is known without a key."""
     if event.key is None:
         return event.process, event.function, "", 0
     return event.process, *event.key.function.family
@@ -27,15 +27,15 @@ def family_key(event: Event) -> FamilyKey:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What compiling cost in all, events that were dropped included.
+    """Total cost of compiling, dropped events included.
 
     Args:
         calls: Calls that left the fast path.
-        recompiles: Those of them that had to trace or compile again.
-        functions: How many families there are, without single operations.
-        traces, lowers, compiles, cache_hits, misses: Events of each kind.
-        trace, lower, compile: Seconds of each; fetching from the persistent cache counts as compiling.
-        saved: Seconds that the persistent cache spared.
+        recompiles: Calls among them that traced or compiled again.
+        functions: Number of families, without single operations.
+        traces, lowers, compiles, cache_hits, misses: Number of events of each kind.
+        trace, lower, compile: Seconds of each step; loading from the persistent cache counts as compiling.
+        saved: Seconds saved by the persistent cache.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -68,17 +68,17 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Summary(Totals):
-    """One function's row: every event of its family, those that were dropped included.
+    """Row of one function: all events of its family, dropped events included.
 
     Args:
-        name: The function's.
-        file, line: Where it is defined; empty and 0 if that could not be seen.
-        process: Which process it is of, where several were merged.
-        eager: It is one of JAX's own, compiled for a single operation outside of any `jit`.
-        share: Its part of the whole ledger's seconds, from 0 to 1.
-        reasons: Why it was built again: kinds with their counts, the most frequent first; without `first`.
-        varying: What changed: leaves with their counts, the most frequent first.
-        last: Its last event.
+        name: Name of the function.
+        file, line: Position of its definition; empty and 0 if unknown.
+        process: Name of the process, in a merged ledger.
+        eager: True for a function of JAX itself, compiled for a single operation outside of any `jit`.
+        share: Share of the ledger's seconds, 0 to 1.
+        reasons: Kinds of recompiles with their counts, most frequent first; without `first`.
+        varying: Changed leaves with their counts, most frequent first.
+        last: Latest event.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -189,7 +189,7 @@ class FamilyCounts:
 
     def _again(self, event: Event) -> bool:
         reason = event.reason
-        # Where only a name is known, the first of it counts as a first; so does one whose trace raised.
+        # With only a name, its first call counts as first; so does a call whose trace raised.
         is_unexplained = reason.kind == "raised" or (reason.kind == "unknown" and event.key is None)
         if reason.kind == "first" or (self.built == 1 and is_unexplained):
             return False
@@ -244,15 +244,15 @@ _INSIDE = ("__func__", "__wrapped__", "func")  # of a method, a wrapper, a parti
 
 
 def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
-    """The families that `which` names.
+    """Return the families that `which` names.
 
     Args:
-        which: A function's name, the function itself (a `jax.jit` of it, a `partial`, a method), or a compile's id,
-            `[step/3]`.
-        families: All there are.
+        which: Name of a function, the function itself (a `jax.jit` of it, a `partial`, a method), or the id of a
+            compile, `[step/3]`.
+        families: All families.
 
     Raises:
-        NotRecordedError: There is none of that name; the message lists the names.
+        NotRecordedError: No family has this name; the message lists the names.
     """
     all_families = list(families)
     if isinstance(which, str):
@@ -270,7 +270,7 @@ def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
 
 
 def _may_be_in(known: str, file: str) -> bool:
-    """Whether a function of `file` may be known as one of `known`: a library's wrapper is of the library."""
+    """Return True if a function of `file` may belong to `known`: a library's wrapper belongs to the library."""
     return not known or not file or known == file or is_library_file(known)
 
 
@@ -282,7 +282,7 @@ def _unknown(name: str, known: list[FamilyKey]) -> str:
 
 
 def _defined(function: Any) -> tuple[str, str, int]:
-    """Name, file and line of what is inside of partials, methods and wrappers."""
+    """Return name, file and line of the function inside partials, methods and wrappers."""
     for _ in range(100):  # a wrapper can wrap itself
         inners = (getattr(function, name, None) for name in _INSIDE)
         inner: Any = next((inner for inner in inners if callable(inner)), None)
@@ -299,18 +299,18 @@ STORM = 8  # compiles of one function past which something is wrong
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """One function that was compiled too often.
+    """Function that was compiled too often.
 
     Args:
-        function: Its name.
-        family: Process, name, file and line of what counts as this function.
-        compiles: How many calls of it had to trace, lower or compile.
-        seconds: What they took in all.
-        changes: How many of them came of `reason`.
-        reason: The last of the most frequent kind of reason: `leaf` is what varies, `fix` the cure.
-        at: The user's line of the last call.
-        eager: It is one of JAX's own, run outside of any `jit`.
-        label: What a person calls the file that it is defined in: `train.py`, `cell [4]`.
+        function: Name of the function.
+        family: Process, name, file and line that identify the function.
+        compiles: Number of calls that traced, lowered or compiled.
+        seconds: Their total duration.
+        changes: Number of them with this `reason`.
+        reason: Latest reason of the most frequent kind, with the varying `leaf` and the `fix`.
+        at: User's line of the latest call.
+        eager: True for a function of JAX itself, run outside of any `jit`.
+        label: Short name of its file: `train.py`, `cell [4]`.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp, warnings
@@ -335,7 +335,7 @@ class Storm:
 
     @property
     def leaf(self) -> str:
-        """What varies; empty if it is no argument."""
+        """Return the varying leaf; empty if it is no argument."""
         return self.reason.leaf
 
     @property
@@ -345,7 +345,7 @@ class Storm:
 
     @property
     def text(self) -> str:
-        """What a person has to know: the function, the cost, what varies, the cure."""
+        """Return the warning: function, cost, varying leaf, fix."""
         name = f"the operation {self.function}" if self.eager else self.function
         _, _, file, line = self.family
         where = f" ({self.label}, line {line})" if file and not self.eager else ""
@@ -372,7 +372,7 @@ _Family = tuple[str, str, int]
 
 
 class WarnedFunctions:
-    """While somebody watches, each function is warned about once, whoever comes first."""
+    """Functions that were warned about; each function gets one warning while any watch is active."""
 
     def __init__(self) -> None:
         self._watching = 0
@@ -385,14 +385,14 @@ class WarnedFunctions:
             self._watching += 1
 
     def end(self) -> None:
-        """A watch ends; after the last one, functions may be warned about anew."""
+        """End a watch; after the last watch, functions can be warned about again."""
         with self._lock:
             self._watching -= 1
             if not self._watching:
                 self._families.clear()
 
     def add(self, name: str, file: str, line: int) -> bool:
-        """Whether to warn about this function. Where nobody watches that is for the caller to know: always."""
+        """Return True if this function needs a warning; always True without an active watch."""
         with self._lock:
             if not self._watching:
                 return True
@@ -410,19 +410,19 @@ warned_functions = WarnedFunctions()  # one for the process: what it keeps is wh
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A recompile that will come if a result is passed in again.
+    """Recompile that will happen if a result is passed in again.
 
     Args:
-        function: The name of the function.
-        leaf: The array of the argument: `state['step']`; of several with the same fate the first.
-        before: Its type in the first call: `int32, weak`.
-        after: The type that it is returned as.
-        fix: Code that makes it the same type from the start.
-        text: One sentence for a person.
-        result: What would be passed in again: `result`, `result[0]`.
-        leaves: All with this fate.
+        function: Name of the function.
+        leaf: Array in the arguments: `state['step']`; the first of `leaves`.
+        before: Type in the first call: `int32, weak`.
+        after: Type in the result.
+        fix: Code that gives it this type from the start.
+        text: The prediction as one sentence.
+        result: Expression that would be passed in again: `result`, `result[0]`.
+        leaves: All arrays with this change.
         family: Process, name, file and line of the function.
-        came_true: The id of the compile that it foresaw; empty as long as there was none.
+        came_true: Id of the predicted compile; empty if it hasn't happened.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp

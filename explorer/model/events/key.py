@@ -15,18 +15,17 @@ _lock = RLock()  # a collection of garbage can come at any point, and run code t
 
 
 class TreeNode:
-    """One container, or a leaf. Nodes of equal content are one object, so `is` and `==` are the same.
+    """Container or leaf of an argument tree. Equal nodes are one object, so `is` and `==` agree.
 
     Args:
-        kind: `leaf`, `None`, `tuple`, `list`, `dict`, `namedtuple`, `class`, or `text`: a tree of which only its print
-            is known, as files of version 0.1.0 hold it.
-        name: The class's name, of a `namedtuple` or a `class`.
-        steps: How Python writes the way from this node to each child: `['w']`, `[0]`, `.mu`; empty where that can't be
-            known.
-        static: What a class keeps beside its children, printed; the print itself of a `text`.
-        children: One for each step.
-        fields: The same as `static` in parts, of a class whose fields have names: the step to each, its print, and a
-            number that is equal for equal values, 0 where that can't be known.
+        kind: `leaf`, `None`, `tuple`, `list`, `dict`, `namedtuple`, `class`, or `text` (only the printed tree is known,
+            as in files of version 0.1.0).
+        name: Class name of a `namedtuple` or a `class`.
+        steps: Python access to each child: `['w']`, `[0]`, `.mu`; empty if unknown.
+        static: Printed static fields of a class; the printed tree of a `text`.
+        children: One child per step.
+        fields: Parts of `static` for a class with named fields: access, printed value, and a number that is equal for
+            equal values, 0 if unknown.
     """
 
     __slots__ = ("__weakref__", "children", "fields", "kind", "leaves", "name", "size", "static", "steps")
@@ -146,17 +145,17 @@ AHEAD = "compile"  # how a function was made that `ex.compile` builds for the sh
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The function that is compiled.
+    """Identity of a compiled function.
 
     Args:
-        name: As JAX prints it: `step`, `<lambda>`.
-        file, line: Where it is defined; empty and 0 if that can't be known. Functions defined at one place are one
+        name: Name as JAX prints it: `step`, `<lambda>`.
+        file, line: Position of the definition; empty and 0 if unknown. Functions defined at one position are one
             *family*: a lambda in a loop is many function objects and one family.
-        made: How the object came about, outermost first: `("grad",)`, `("partial",)`, `("method",)`, `("lambda",)`;
-            empty for a plain `def`.
-        identity: A number for this very function object: equal numbers are the same object.
-        wrapper: A number for this very `jax.jit(…)`: equal numbers are the same wrapper.
-        eager: It is one of JAX's own, compiled because an operation ran outside of any `jit`.
+        made: Transformations that made the object, outermost first: `("grad",)`, `("partial",)`, `("method",)`,
+            `("lambda",)`; empty for a plain `def`.
+        identity: Number of the function object; equal numbers are the same object.
+        wrapper: Number of the `jax.jit(…)` object; equal numbers are the same wrapper.
+        eager: True for a function of JAX itself, compiled for an operation outside of any `jit`.
     """
 
     name: str
@@ -169,7 +168,7 @@ class Function:
 
     @property
     def is_ahead(self) -> bool:
-        """It is an `Executable`'s: each shape is compiled once, because somebody asked for that."""
+        """Return True for an `Executable`, which compiles each shape once on request."""
         return self.made[:1] == (AHEAD,)
 
     @property
@@ -179,31 +178,31 @@ class Function:
 
     @property
     def family(self) -> tuple[str, str, int]:
-        """What functions have in common that a person would call the same."""
+        """Return the identity shared by all functions of one family."""
         return self.name, self.file, self.line
 
     def is_of_family(self, other: Function) -> bool:
-        """Whether both have one family, without naming it: a call is held against dozens of others."""
+        """Return True if both have one family; faster than comparing `family`, since a call is compared with dozens."""
         return self.line == other.line and self.name == other.name and self.file == other.file
 
 
 class Leaf(NamedTuple):
     """One array argument, or one array inside an argument.
 
-    A tuple, for there are hundreds in a call: a frozen dataclass takes twenty times as long to make.
+    It is a tuple because a call has hundreds: creating a frozen dataclass takes twenty times as long.
 
     Args:
-        path: As Python would write it: `x`, `batch['y']`, `state.params[0]`.
-        shape: Sizes; a symbolic dimension by its name.
-        dtype: NumPy's name for it: `float32`.
-        weak: Whether the type is weak, as that of a Python number is.
-        given: What was passed: `jax`, `numpy`, `float`, `int`, `bool`, `complex`, `struct`, or a type's name.
-        committed: Whether it is bound to its device; None where that means nothing (no JAX array).
-        sharding: How it is spread over devices, as JAX prints it: empty for one device.
-        devices: Where it is: `("cpu:0",)`.
-        layout: How it lies in memory, where that is not the default.
-        spread: The sharding in parts: partition (`P('data')`), mesh (`data=4`) and memory; empty where that can't be
-            known or goes without saying.
+        path: Python expression: `x`, `batch['y']`, `state.params[0]`.
+        shape: Sizes; the name of a symbolic dimension.
+        dtype: NumPy's name: `float32`.
+        weak: True for a weak type, as of a Python number.
+        given: Kind of value: `jax`, `numpy`, `float`, `int`, `bool`, `complex`, `struct`, or a type's name.
+        committed: True if bound to its device; None for values that are no JAX arrays.
+        sharding: Sharding as JAX prints it; empty for one device.
+        devices: Devices: `("cpu:0",)`.
+        layout: Memory layout, unless it is the default.
+        spread: Parts of the sharding: partition (`P('data')`), mesh (`data=4`) and memory; empty if unknown or
+            trivial.
     """
 
     path: str
@@ -241,24 +240,22 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One call, as the caches see it.
+    """Cache key of one call.
 
     Args:
-        function: What was called.
-        leaves: Its array arguments, in the order of the tree: a tuple, or what is equal to one and takes less.
-        tree: The structure of all arguments; None if it can't be known.
-        statics: Its static arguments.
-        donated: Paths of the leaves whose buffers are given away.
-        context: Settings that are part of the cache key (`jax_enable_x64`, matmul precision, the mesh in force, …) by
-            name.
+        function: The called function.
+        leaves: Array arguments in the order of the tree, as a tuple or a compact equivalent.
+        tree: Structure of all arguments; None if unknown.
+        statics: Static arguments.
+        donated: Paths of donated leaves.
+        context: Settings in the cache key (`jax_enable_x64`, matmul precision, the active mesh, …), by name.
         options: XLA's compiler options, by name.
-        wrapping: What the `jax.jit` was given besides, by name: `in_shardings`, `out_shardings`, `device`, `backend`,
+        wrapping: Other arguments of the `jax.jit`, by name: `in_shardings`, `out_shardings`, `device`, `backend`,
             `keep_unused`, `inline`, `static_argnums`, `static_argnames`.
-        grown: Paths of leaves that the function returns again, but for one size that is a little larger: of a cache.
-        structure: A number for `tree`: equal for trees that are equal, as the cache sees them (what a class keeps
-            beside its arrays may be unequal and print alike); 0 if it can't be had.
-        guard: Of a hot function, what a guard saw changed since its copy for such calls was compiled: name, value
-            before and now; empty for none.
+        grown: Paths of leaves that the function returns with one slightly larger size, such as a cache.
+        structure: Number of `tree`, equal for trees that the cache treats as equal (static fields may differ and print
+            alike); 0 if unknown.
+        guard: For a hot function, the value that a guard found changed: name, value before and now; empty for none.
     """
 
     function: Function

@@ -26,7 +26,7 @@ _make = cast("Any", tuple.__new__)  # without the names: a fifth of the time
 
 
 class Content(NamedTuple):
-    """All that a `Leaf` is but its path."""
+    """Fields of a leaf, without its path."""
 
     shape: tuple[int | str, ...]
     dtype: str
@@ -40,13 +40,13 @@ class Content(NamedTuple):
 
 
 class Contents:
-    """What leaves are made of, by number: equal contents have one.
+    """Table of leaf contents; equal contents have one number.
 
     Args (all to be read only):
-        rows: The contents, by number.
-        hashes: Theirs, by number: what equal contents have in common that another `Contents` numbers.
-        shapes, types, places: By number, and longer than `rows`: numbers of what is compared alone, which are its
-            shape, its type (dtype and weakness), and where it lies (commitment, sharding, devices and layout).
+        rows: Contents by number.
+        hashes: Hashes by number, equal for equal contents of another `Contents`.
+        shapes, types, places: By number, in arrays longer than `rows`: numbers of the shape, of the type (dtype and
+            weakness), and of the placement (commitment, sharding, devices and layout), which are compared separately.
     """
 
     __slots__ = ("_lock", "_numbers", "_parts", "hashes", "places", "rows", "shapes", "types")
@@ -85,7 +85,7 @@ class Contents:
 
 
 class _Arrays(NamedTuple):
-    """What is compared of many calls at once, of one; `of` are the numbers that it was made of."""
+    """Arrays of one call for comparing many calls at once, made of the numbers `of`."""
 
     of: tuple[int, ...]
     numbers: Numbers
@@ -94,12 +94,12 @@ class _Arrays(NamedTuple):
 
 
 class LeafColumns(Sequence[Leaf]):
-    """The array arguments of one call: their paths, and the number of each one's content. Equal to the tuple of them.
+    """Array arguments of one call as paths and content numbers; equal to the tuple of leaves.
 
     Args:
-        paths: As Python would write each.
-        numbers: Of their contents.
-        contents: What the numbers stand for.
+        paths: Python expression of each.
+        numbers: Numbers of their contents.
+        contents: Table of the numbers.
     """
 
     __slots__ = ("_arrays", "_columns", "_mark", "paths")
@@ -131,7 +131,7 @@ class LeafColumns(Sequence[Leaf]):
 
     @property
     def place(self) -> int:
-        """The number of the place where all of them lie; -1 if there are several."""
+        """Return the number of the common placement; -1 for several."""
         return self._in_arrays().place
 
     def _in_arrays(self) -> _Arrays:
@@ -160,7 +160,7 @@ class LeafColumns(Sequence[Leaf]):
         return LeafColumns(paths, tuple(map(numbers.__getitem__, places)), contents)
 
     def numbers_at(self, paths: tuple[str, ...]) -> tuple[int, ...]:
-        """The content of each path; -1 of one that is none of these."""
+        """Return the content number of each path; -1 for an unknown path."""
         if paths is self.paths or paths == self.paths:
             return self.numbers
         there = dict(zip(self.paths, self.numbers, strict=True))
@@ -230,7 +230,7 @@ class LeafColumns(Sequence[Leaf]):
 
 
 def changed_places(numbers: tuple[int, ...], before: tuple[int, ...]) -> list[int]:
-    """Where two calls' numbers differ, as far as both go."""
+    """Return the positions at which two calls' numbers differ, up to the shorter one."""
     return [*compress(count(), map(ne, numbers, before))]
 
 
@@ -253,7 +253,7 @@ Form = tuple[Any, ...]  # what a leaf has of FORM; in a table all but the path
 _Shape = tuple[int | str, ...]
 
 _LARGEST = 1 << 63  # sizes that are stored are smaller
-_RANKS = 8  # a form's number has room for the rank beside it
+_RANKS = 8  # a form's number includes the rank
 _MANY = (1 << 16) // _RANKS  # forms in one table, so that their numbers take two bytes
 
 
@@ -270,9 +270,9 @@ class _Numbers(dict[Form, int]):
 
 
 class _Table:
-    """Forms by number. Whoever has a number holds the table, so a full one can be left for a new one.
+    """Table of forms by number. A holder of a number keeps the table alive, so a full table can be replaced.
 
-    What has a size that is no number, or too large a one or too many of them, is a form with its shape, of rank 0.
+    A shape with a symbolic size, a very large size or very many sizes is one form of rank 0.
     """
 
     __slots__ = ("forms", "numbers")

@@ -10,7 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from explorer.errors import NotRecordedError
-from explorer.model.attached import Charted, attached
+from explorer.model.declared import Charted, declared
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import (
     BUILDING,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LIMIT = 100_000
-_BY_WEIGHT = ("compile", "cache-hit", "lower", "trace")  # of a call's events, the one that stands for it
+_BY_WEIGHT = ("compile", "cache-hit", "lower", "trace")  # the representative event of a call
 Listener = Callable[[tuple[Event, ...]], None]
 
 
@@ -43,23 +43,23 @@ class EventFile(Protocol):
 
 
 class Ledger(Charted):
-    """What was traced, lowered and compiled while it was watched. Any thread may add and read at any time.
+    """Record of the traces, lowerings and compiles of a watch. It is thread-safe.
 
     Args:
-        limit: How many events are kept; of more than that the oldest are dropped, and counted in `dropped`. None keeps
-            all.
-        storm: How many compiles of one function are too many: see `storms`. 0: however many.
-        spill: A file of JSON lines that the oldest events go to instead of being dropped, counted in `spilled`;
-            `Ledger.load` reads it.
+        limit: Maximum number of kept events. The oldest are dropped and counted in `dropped`. None keeps all.
+        storm: Number of compiles of one function that is too many, see `storms`; 0 for no limit.
+        spill: File of JSON lines for the oldest events, instead of dropping them; counted in `spilled` and read by
+            `Ledger.load`.
 
     Raises:
-        LedgerFileError: `spill` is there already.
+        LedgerFileError: `spill` exists already.
 
     Example:
         >>> import explorer as ex
         >>> ledger = ex.Ledger()
-        >>> ledger.add((ex.Event("compile", "step", reason=ex.Reason("first"), seconds=0.5, call=1),))
-        >>> ledger.add((ex.Event("compile", "step", reason=ex.Reason("shape", "x.shape[0]", "8", "9"), call=2),))
+        >>> ledger.add((ex.types.Event("compile", "step", reason=ex.types.Reason("first"), seconds=0.5, call=1),))
+        >>> ledger.add((ex.types.Event("compile", "step", reason=ex.types.Reason("shape", "x.shape[0]", "8", "9"),
+        ...     call=2),))
         >>> ledger
         Ledger(2 compiles of 1 function; step: x.shape[0] changed once)
         >>> ledger.recompiles("step")
@@ -84,12 +84,12 @@ class Ledger(Charted):
         self._spill = self._open_spill(spill) if spill is not None else None
 
     @staticmethod
-    @attached
+    @declared
     def _open_spill(path: str | PathLike[str]) -> EventFile: ...
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All that is kept, oldest first."""
+        """Return the kept events, oldest first."""
         with self._lock:
             return tuple(self._events)
 
@@ -148,29 +148,29 @@ class Ledger(Charted):
                 self._listeners.remove(listener)
 
     def families(self, function: Which) -> set[FamilyKey]:
-        """The families that a function's name, the function itself, or a compile's id (`[step/3]`) stands for.
+        """Return the families of a function's name, the function itself, or a compile's id (`[step/3]`).
 
         Raises:
-            NotRecordedError: There is none; the message lists those that there are.
+            NotRecordedError: No family matches; the message lists the existing ones.
         """
         with self._lock:
             return families_of(function, self._counts)
 
     def recompiles(self, function: Which | None = None, *, eager: bool = False) -> tuple[Event, ...]:
-        """One event for each call that had to trace or compile again, beyond the first of each function.
+        """Return one event per call that traced or compiled again, after the first call of each function.
 
-        What `ex.compile` builds for a shape is none: `Executable.specializations` has that.
+        Compiles by `ex.compile` don't count; see `Executable.specializations`.
 
         Args:
-            function: Only of this one: its name, the function itself, or the id of a compile (`[step/3]`).
-            eager: Also of the single operations outside of any `jit` (`broadcast_in_dim` of a `jnp.ones`), which
-                JAX compiles for each shape there is; one that `function` names is given in any case.
+            function: Restrict to one function: its name, the function itself, or the id of a compile (`[step/3]`).
+            eager: Include single operations outside of any `jit` (`broadcast_in_dim` of a `jnp.ones`), which JAX
+                compiles for each shape. An operation named by `function` is always included.
 
         Returns:
-            The call's `compile` if it got that far, else what it did last; oldest first.
+            The `compile` event of each call, or its last event if it didn't compile; oldest first.
 
         Raises:
-            NotRecordedError: No function of that name is in the ledger; the message lists those that are.
+            NotRecordedError: The ledger has no such function; the message lists its functions.
         """
         try:
             wanted = None if function is None else self.families(function)
@@ -232,7 +232,7 @@ class Ledger(Charted):
 
     @property
     def totals(self) -> Totals:
-        """What all of it cost; what was dropped counts too."""
+        """Return the total cost, dropped events included."""
         with self._lock:
             return FamilyCounts.totals_of(self._counts.values())
 
@@ -246,18 +246,18 @@ class Ledger(Charted):
         return self._counts.get(family)
 
     @property
-    @attached
+    @declared
     def storms(self) -> tuple[Storm, ...]:
         """The functions that were compiled more often than `storm` times, the worst first."""
         ...
 
-    @attached
+    @declared
     def storm_of(self, event: Event) -> Storm | None:
         """The storm that an event's function is in; None if it is in none."""
         ...
 
     def called(self, file: str) -> str:
-        """What a person calls a file: `train.py`; `cell [4]` is for those to say who know the notebook."""
+        """Return the short name of a file: `train.py`, or `cell [4]` if the notebook is known."""
         return PurePath(file).name
 
     @property
@@ -272,27 +272,27 @@ class Ledger(Charted):
             present = {(present.family, present.leaf) for present in self._predictions}
             self._predictions += [new for new in predictions if (new.family, new.leaf) not in present]
 
-    @attached
+    @declared
     def varying(self, function: Which | None = None, *, calls: int | None = None) -> Variations:
-        """What of a function's calls was always the same, and what was not: each argument's sizes, dtype, ….
+        """Return the constant and the varying properties of a function's calls: sizes, dtypes, ….
 
         Args:
-            function: Its name, the function itself, or the id of a compile; None for the one with the most recompiles.
-            calls: Only of the last so many compiled calls; None for all.
+            function: Name, the function itself, or the id of a compile; None for the function with most recompiles.
+            calls: Restrict to the last `calls` compiled calls; None for all.
 
         Raises:
-            NotRecordedError: No such function is in the ledger, or nothing was compiled.
+            NotRecordedError: The ledger has no such function, or nothing was compiled.
         """
         ...
 
-    @attached
+    @declared
     def tree(self) -> StackTree:
         """The user's call stacks as a tree, roots first, with what was compiled under each frame and its seconds."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
-        """A row for each event; `explorer.files.frames.EVENT` says what the columns hold.
+        """Return a pandas DataFrame with one row per event; `explorer.files.frames.EVENT` describes the columns.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -310,7 +310,7 @@ class Ledger(Charted):
         """
         ...
 
-    @attached
+    @declared
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything that is kept as JSON lines; `Ledger.load` reads it.
 
@@ -330,31 +330,31 @@ class Ledger(Charted):
         ...
 
     @staticmethod
-    @attached
+    @declared
     def load(path: str | PathLike[str], *, storm: int = STORM) -> Ledger:
-        """A ledger from a file of `save` or `spill`. Nothing of it is executed.
+        """Load a ledger from a file of `save` or `spill`. Nothing in the file is executed.
 
         Raises:
-            LedgerFileError: The file is none of a ledger, was altered, or is of a newer Explorer.
-            OSError: It can't be read.
+            LedgerFileError: The file is no ledger, was altered, or comes from a newer Explorer.
+            OSError: The file can't be read.
         """
         ...
 
     @staticmethod
-    @attached
+    @declared
     def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
-        """One ledger of several processes' ledgers, in the order of the clock.
+        """Merge the ledgers of several processes, in the order of the clock.
 
         Args:
-            names: What to call the processes, one for each ledger; without it those of the events, or `0`, `1`, ….
+            names: Name of each ledger's process; by default those of the events, or `0`, `1`, ….
 
         Raises:
-            OptionError: There are not as many names as ledgers, or two are the same.
+            OptionError: The number of names differs from that of the ledgers, or two names are equal.
         """
         ...
 
     def text(self, width: int = 100) -> str:
-        """What compiled, what it cost, why, and the cure, as a tree: `to_text`.
+        """Return compiles, costs, reasons and fixes as a tree, as `to_text` does.
 
         Example:
             >>> import explorer, jax, jax.numpy as jnp
@@ -376,12 +376,12 @@ class Ledger(Charted):
         """
         return self.chart()
 
-    @attached
+    @declared
     def _ipython_display_(self) -> None:
         # A ledger that grows is displayed by its view, which has to know the output to keep it up to date.
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

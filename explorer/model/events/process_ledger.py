@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.model.attached import Displayable, Framed, Saved, attached
+from explorer.model.declared import Displayable, Framed, Saved, declared
 from explorer.model.results.rows import Rows
 
 Ranges = tuple[tuple[int, int], ...]
@@ -14,29 +14,30 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class ProcessProgram:
-    """One program: processes whose compiles are equal in all that is here have the same one.
+    """One program; processes whose compiles agree in all these fields share it.
 
     Args:
-        function: Its name.
-        file, line: Where it is defined, the file by its name alone, as processes may keep it in other folders.
-        call_site: The user's line that called it: `train.py, line 40`.
-        arguments: The type of each array by its path: `("x", "float32[8,128]")`.
-        settings: Static arguments, donation, XLA's options and the rest that the caches compare, by name.
-        lines: What each of the user's lines does, by its number; empty where only arguments are known.
-        is_shared: True if an array of its lies on devices of several processes: who runs another program meanwhile
-            leaves the others waiting.
-        eager: It is a single operation, outside of any `jit`.
-        processes: Which ones compiled it.
-        compiles: How often, all processes together.
-        seconds: Of its traces, lowerings and compiles, all processes together.
-        slowest: Seconds of the process that took longest.
-        slowest_process: Which that is.
+        function: Name of the function.
+        file, line: Position of the definition; the file without its folder, which may differ between processes.
+        call_site: User's line of the call: `train.py, line 40`.
+        arguments: Type of each array by its path: `("x", "float32[8,128]")`.
+        settings: Static arguments, donation, XLA's options and other parts of the cache key, by name.
+        lines: Operations of each user line, by line number; empty if only the arguments are known.
+        is_shared: True if one of its arrays spans several processes; a process that runs another program then blocks
+            the others.
+        eager: True for a single operation outside of any `jit`.
+        processes: Processes that compiled it.
+        compiles: Number of compiles over all processes.
+        seconds: Seconds of traces, lowerings and compiles over all processes.
+        slowest: Seconds of the slowest process.
+        slowest_process: Name of the slowest process.
 
     Example:
         >>> import explorer
         >>> ledgers = [explorer.Ledger(), explorer.Ledger()]
         >>> for ledger in ledgers:
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> program, = explorer.merge_ledgers(ledgers).rows
         >>> program.function, program.compiles, program.seconds, program.count
         ('step', 2, 1.0, 2)
@@ -70,18 +71,18 @@ class ProcessProgram:
 
 @dataclass(frozen=True)
 class ProcessDifference:
-    """That some processes compiled another program of a function than most did, or none.
+    """Processes that compiled another program of a function than most did, or none.
 
     Args:
-        program: Index of the program that most compiled, among the rows.
-        other: Index of the one that these compiled in its place; None if they compiled none.
-        processes: Who they are.
-        line: The user's line in which the two differ; that of the function where it is the arguments that do.
-        what: In which argument, setting or line: `x.shape[0]`, `n`, `line 14`.
-        usual: What it is with most.
-        here: What it is with these.
-        is_shared: True if the program reaches over devices of several processes, so that they may wait for ever.
-        text: All of it as a sentence.
+        program: Row of the program that most processes compiled.
+        other: Row of the program that these processes compiled instead; None if they compiled none.
+        processes: Names of these processes.
+        line: User's line in which the programs differ; the function's line if the arguments differ.
+        what: Differing argument, setting or line: `x.shape[0]`, `n`, `line 14`.
+        usual: Its value in most processes.
+        here: Its value in these processes.
+        is_shared: True if the program spans several processes, which may then wait forever.
+        text: The difference as a sentence.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -110,20 +111,21 @@ class ProcessDifference:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
-    """What many processes compiled, equal programs folded into one row.
+    """Compiles of many processes, with one row per distinct program.
 
     Args:
-        processes: What the processes are called.
-        rows: The programs, the most expensive first.
-        differences: Who compiled another one than most; those that reach over several processes first.
-        events: How many events they are made of.
-        notes: What a reader should know of how this came about.
+        processes: Names of the processes.
+        rows: Programs, most expensive first.
+        differences: Processes that differ from most, programs that span several processes first.
+        events: Number of events.
+        notes: Notes on the merge.
 
     Example:
         >>> import explorer
         >>> ledgers = [explorer.Ledger(), explorer.Ledger()]
         >>> for ledger in ledgers:
-        ...     ledger.add((explorer.Event("compile", "step", reason=explorer.Reason("first"), seconds=0.5, call=1),))
+        ...     ledger.add((explorer.types.Event("compile", "step", reason=explorer.types.Reason("first"),
+        ...         seconds=0.5, call=1),))
         >>> merged = explorer.merge_ledgers(ledgers, names=["host 0", "host 1"])
         >>> [(row.function, row.count, row.compiles) for row in merged.rows], merged.named(((0, 1),))
         ([('step', 2, 2)], 'processes host 0–host 1')
@@ -146,7 +148,7 @@ class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
         text = ", ".join(runs[:-1]) + " and " + runs[-1] if len(runs) > 1 and not more else ", ".join(runs)
         return f"process{'es' * several} {text}" + (f" and {more:,} more runs" if more else "")
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
 

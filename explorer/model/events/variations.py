@@ -11,7 +11,7 @@ from explorer.model.units import count_text
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value that a property had: in how many compiled calls, and the ids of those."""
+    """One value of a property, with the number and ids of the compiled calls that had it."""
 
     text: str
     count: int
@@ -23,10 +23,10 @@ class Variation:
     """One property of one argument over all compiled calls of a function.
 
     Args:
-        leaf: The array or static argument: `batch['x']`; empty for what is no argument.
+        leaf: Array or static argument: `batch['x']`; empty for other properties.
         aspect: `shape[0]`, `rank`, `dtype`, `weak type`, `committed`, `sharding`, `devices`, `layout`, `given`,
             `value`, `type`, `object`, `structure`, `function object`, `wrapper`, `donated`, or a setting's name.
-        values: What it was, in the order of coming.
+        values: Values in order of appearance.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -72,7 +72,7 @@ class Variations:
         >>> ledger = explorer.Ledger()
         >>> for n in (8, 9):
         ...     key = Key(Function("step"), (Leaf("x", (n, 4), "float32"),))
-        ...     ledger.add((explorer.Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
+        ...     ledger.add((explorer.types.Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
         >>> print(ledger.varying("step"))
         step: 2 compiled calls
           x.shape[0]  8 1× [step/0], 9 1× [step/1]
@@ -101,7 +101,7 @@ class Variations:
 
     @property
     def text(self) -> str:
-        """What varies, line by line with its values; below it what doesn't, as far as it says something."""
+        """Return the varying properties with their values, one per line, then relevant constant ones."""
         varying = self.varying
         width = max((len(row.name) for row in varying), default=0)
         lines = [f"{self.function}: {count_text(self.calls, 'compiled call')}"]
@@ -140,22 +140,23 @@ def _is_worth_showing(row: Variation) -> bool:
 
 @dataclass(slots=True)
 class StackTree:
-    """One frame of the user's, or one compiled function at the end of a stack; the root is neither.
+    """User frame, or compiled function at the end of a stack; the root is neither.
 
     Args:
-        place: The frame's line; None for a function, and the root.
-        function: The function that was compiled; empty for a frame.
-        count: How many calls had to trace, lower or compile here and below.
-        self_seconds: What was compiled from this very line took so long.
-        seconds: The same with everything below.
-        ids: The compiles of a function, oldest first: `[step/0]`.
-        children: In the order in which they were first reached.
+        place: Line of the frame; None for a function and the root.
+        function: Compiled function; empty for a frame.
+        count: Number of calls here and below that traced, lowered or compiled.
+        self_seconds: Seconds of compiles from this line.
+        seconds: Seconds of compiles here and below.
+        ids: Compiles of a function, oldest first: `[step/0]`.
+        children: Children in order of first appearance.
 
     Example:
         >>> import explorer as ex
-        >>> main, train = ex.Place("train.py", 9, function="main"), ex.Place("train.py", 4, function="train")
+        >>> main, train = ex.types.Place("train.py", 9, function="main"), ex.types.Place("train.py", 4,
+        ...     function="train")
         >>> ledger = ex.Ledger()
-        >>> ledger.add((ex.Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
+        >>> ledger.add((ex.types.Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
         >>> print(ledger.tree())
         1 compiled call, 0.5 s
         └─ train.py, line 9 (main)  1× 0.5 s
@@ -174,7 +175,7 @@ class StackTree:
 
     @property
     def label(self) -> str:
-        """What stands at this node: a frame's line and function, or what was compiled."""
+        """Return the label: a frame's line and function, or the compiled function."""
         if self.place is not None:
             return f"{self.place} ({self.place.function})" if self.place.function else str(self.place)
         if not self.function:

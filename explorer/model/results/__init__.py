@@ -1,1 +1,1 @@
-"""What was measured: timings, profiles, rooflines, memory, sweeps."""
+"""Results of measurements: timings, profiles, rooflines, memory, sweeps."""

@@ -9,8 +9,8 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from explorer.model.attached import Charted, Saved, attached
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Saved, declared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,11 +21,11 @@ class Specialization:
     """One binary of a compiled function.
 
     Args:
-        shapes: Of each input, by name; of an input that is a size, that size. A size that stayed open is its symbol.
-        reason: Why it was compiled.
-        seconds: What trace, lower and compile took.
-        when: The moment it was ready.
-        capture: What the compiler did, where it was seen.
+        shapes: Shape of each input, by name; for an input that is a size, the size. An open size is its symbol.
+        reason: Reason for the compile.
+        seconds: Duration of trace, lower and compile together.
+        when: Time at which the binary was ready.
+        capture: Capture of the compile, if one was taken.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -47,9 +47,9 @@ class Specialization:
         return f"Specialization({{{shapes}}}, {self.reason!r})"
 
 
-# What `compile(…, dynamic=)` takes.
+# Values of `compile(…, dynamic=)`.
 DynamicChoice = Literal["auto", "pad", "specialise"]
-# What came of it; `static` where nothing varies.
+# Resulting modes; `static` if nothing varies.
 DynamicVerdict = Literal["padded", "specialised", "static"]
 
 
@@ -58,13 +58,13 @@ class PaddingRefusal:
     """An equation that keeps a function from being padded.
 
     Args:
-        equation: Its text; empty where the trace itself fails.
-        primitive: What it does.
-        file, line: Of the user; empty and 0 where nobody knows.
-        reason: Why its valid results can't be told from the padded region's.
-        hint: What would help; empty where nobody knows.
-        label: What a person calls the file: `model.py`, or `cell [3]`.
-        text: What stands in the line.
+        equation: Text of the equation; empty if the trace itself fails.
+        primitive: Name of the primitive.
+        file, line: Position in the user's code; empty and 0 if unknown.
+        reason: Why padding would change the valid results.
+        hint: A change that would help; empty if unknown.
+        label: Short name of the file: `model.py`, or `cell [3]`.
+        text: Text of the line.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -87,23 +87,23 @@ class PaddingRefusal:
 
     @property
     def place(self) -> str:
-        """`model.py, line 12`; empty where nobody knows."""
+        """Return `model.py, line 12`; empty if unknown."""
         return f"{self.label or self.file}, line {self.line}" if self.file and self.line else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicBinary:
-    """A binary that serves sizes.
+    """One binary and the sizes that it serves.
 
     Args:
-        sizes: The largest that it serves where `is_padded`; else the only ones.
-        is_padded: Whether it serves smaller sizes too.
-        reason: Why it was compiled.
-        is_background: Whether that was beside the program.
-        seconds: What trace, lower and compile took.
-        when: The moment it was ready.
-        calls: Of the executable that it answered; None where JAX's own dispatcher does so, and nobody counts.
-        flops: XLA's estimate for a run; None where it has none.
+        sizes: Largest sizes if `is_padded`; otherwise the only sizes.
+        is_padded: True if the binary also serves smaller sizes.
+        reason: Reason for the compile.
+        is_background: True if a background thread compiled it.
+        seconds: Duration of trace, lower and compile together.
+        when: Time at which the binary was ready.
+        calls: Number of calls that it served; None if JAX's own dispatcher serves them, which doesn't count.
+        flops: XLA's estimate for one run; None if XLA gives no estimate.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -126,23 +126,22 @@ class DynamicBinary:
 
 @dataclass(frozen=True, slots=True)
 class PaddedSizes:
-    """Sizes that were called, and served by a padded binary.
+    """Input sizes that a padded binary served.
 
     Args:
-        sizes: Of the call's inputs.
-        bucket: What they were padded to, the last time.
-        calls: How often.
-        seconds: The latest calls, each with padding and cutting; until the results were there where `is_waited`.
-        is_waited: Whether the calls waited for their results, as those do whose outputs NumPy cuts; else they returned
-            before.
-        bytes: Of the inputs and outputs, at these sizes.
-        padded_bytes: Of the same at the bucket's.
-        flops: Of the program at these sizes, counted from its equations; None where that can't be.
-        padded_flops: Of the same at the bucket's, counted alike.
+        sizes: Sizes of the call's inputs.
+        bucket: Sizes after padding, in the latest call.
+        calls: Number of calls.
+        seconds: Durations of the latest calls, with padding and slicing; until the results are ready if `is_waited`.
+        is_waited: True if the calls waited for their results, as calls do whose outputs NumPy slices.
+        bytes: Size of the inputs and outputs at these sizes.
+        padded_bytes: The same at the bucket's sizes.
+        flops: FLOPs at these sizes, counted from the equations; None if they can't be counted.
+        padded_flops: The same at the bucket's sizes.
 
     Example:
         >>> import explorer
-        >>> padded = explorer.PaddedSizes({"batch": 3}, {"batch": 4}, 2, (0.01, 0.03), True, 300, 400, 30.0, 40.0)
+        >>> padded = explorer.types.PaddedSizes({"batch": 3}, {"batch": 4}, 2, (0.01, 0.03), True, 300, 400, 30.0, 40.0)
         >>> padded.median_seconds, padded.wasted_bytes, padded.wasted_flops, padded.waste
         (0.02, 100, 10.0, 0.25)
     """
@@ -159,24 +158,24 @@ class PaddedSizes:
 
     @property
     def median_seconds(self) -> float:
-        """Of one call."""
+        """Return the median duration of one call."""
         return median(self.seconds)
 
     @property
     def wasted_bytes(self) -> int:
-        """What a call moves for nothing."""
+        """Return the bytes of padding that a call moves."""
         return self.padded_bytes - self.bytes
 
     @property
     def wasted_flops(self) -> float | None:
-        """What a call computes for nothing."""
+        """Return the FLOPs that a call spends on padding."""
         if self.flops is None or self.padded_flops is None:
             return None
         return self.padded_flops - self.flops
 
     @property
     def waste(self) -> float:
-        """The part of what a call computes that is for nothing; where nobody knows that, of what it moves."""
+        """Return the share of a call's FLOPs spent on padding; the share of its bytes if the FLOPs are unknown."""
         if self.wasted_flops is None or not self.padded_flops:
             return self.wasted_bytes / self.padded_bytes if self.padded_bytes else 0.0
         return self.wasted_flops / self.padded_flops
@@ -187,24 +186,25 @@ class DynamicReport(Charted, Saved):
     """How an executable serves the sizes that its inputs may have.
 
     Args:
-        function: Its name.
-        dimensions: By name, the smallest size, the one to optimise for, the largest.
-        choice: What was wished for.
-        verdict: `padded`: a few binaries serve every size; `specialised`: each size has one; `static`: nothing varies.
-        why: Why that is the verdict.
-        refusals: What keeps the function from being padded; also where it is specialised for another reason.
-        rules: The rules of the proof by name, and how often each was used; of a loop's body once.
-        masks: How often padded elements are replaced before they could reach a result; of a loop's body once.
-        buckets: By dimension, the sizes that a bucket may have.
-        binaries: Those that there are, padded ones first, the larger before the smaller.
-        waiting: Buckets and sizes that are to be compiled beside the program.
-        sizes: What was called and padded.
-        faults: What went wrong beside the program, and cost no call its result.
+        function: Name of the function.
+        dimensions: By name, the smallest size, the size to optimize for, and the largest.
+        choice: The requested mode.
+        verdict: `padded` (a few binaries serve every size), `specialised` (one binary per size) or `static`.
+        why: Reason for the verdict.
+        refusals: Equations that can't be padded, even if the function is specialized for another reason.
+        rules: Number of uses of each rule of the proof, by name; a loop's body counts once.
+        masks: Number of masks that replace padded elements; a loop's body counts once.
+        buckets: Bucket sizes by dimension.
+        binaries: Existing binaries, padded ones first, then by decreasing size.
+        waiting: Buckets and sizes waiting for a background compile.
+        sizes: Sizes that were called and padded.
+        faults: Errors of background work that affected no call.
 
     Example:
         >>> import explorer as ex
-        >>> refusal = ex.PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
-        >>> ex.DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
+        >>> refusal = ex.types.PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "",
+        ...     "m.py")
+        >>> ex.types.DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
         DynamicReport(f: Specialised: 1 equation prevents padding: `svd` at m.py, line 12)
           can be    b = 1 … 64
           served by a binary for each size that comes, compiled when it first does
@@ -229,32 +229,32 @@ class DynamicReport(Charted, Saved):
 
     @property
     def calls(self) -> int:
-        """How many calls were padded."""
+        """Return the number of padded calls."""
         return sum(row.calls for row in self.sizes)
 
     @property
     def wasted_bytes(self) -> int:
-        """What all calls moved for nothing; each as its sizes are served now."""
+        """Return the bytes of padding moved by all calls, with the current buckets."""
         return sum(row.calls * row.wasted_bytes for row in self.sizes)
 
     @property
     def wasted_flops(self) -> float | None:
-        """What all calls computed for nothing, each as its sizes are served now; None where that isn't known."""
+        """Return the FLOPs spent on padding by all calls, with the current buckets; None if unknown."""
         wasted = [(row.calls, row.wasted_flops) for row in self.sizes]
         return sum(calls * (flops or 0) for calls, flops in wasted) if all(f is not None for _, f in wasted) else None
 
     @property
     def size_count(self) -> int:
-        """How many sizes there may be, without empty ones."""
+        """Return the number of possible nonempty sizes."""
         return prod(most - max(1, least) + 1 for least, _, most in self.dimensions.values())
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """The report in a sentence: what serves which sizes, and how much of it is padding; or what prevents that."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row for each size that was called and padded.
 
@@ -276,5 +276,5 @@ class DynamicReport(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...

@@ -1,11 +1,11 @@
-"""Estimates for hardware that nobody ran the program on: times of kernels, and what devices send each other."""
+"""Estimates for other hardware: times of kernels, and collectives between devices."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from explorer.model.attached import Framed
+from explorer.model.declared import Framed
 from explorer.model.graph import Node
 from explorer.model.results.rows import RowSequence
 from explorer.model.shardings import Groups
@@ -16,19 +16,19 @@ PEAKS = "published peaks"
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one kernel is expected to take. Never measured.
+    """Estimated time of one kernel, never measured.
 
     Args:
-        node: The instruction that runs it.
-        seconds: Of all its runs in one run of the program; a loop of unknown length counts as one.
-        by: Who expects it: `"XLA's cost model"`, `"the TPU compiler's cycles at 1.5 GHz"`, or `"published peaks"`, the
-            least that its work needs by them, without the latency of its launch.
-        runs: How often it runs.
+        node: The kernel's instruction.
+        seconds: Time of all its runs in one run of the program; a loop of unknown length counts as one iteration.
+        by: Source: `"XLA's cost model"`, `"the TPU compiler's cycles at 1.5 GHz"`, or `"published peaks"`
+            (the minimum time, without launch latency).
+        runs: Number of runs.
 
     Example:
         >>> import explorer, jax.numpy as jnp
         >>> kernel, = explorer.explore(jnp.sin, jnp.ones(8)).hlo.graph.where("op:sine")
-        >>> explorer.Estimates((explorer.Estimate(kernel, 2e-6, "published peaks"),)).total
+        >>> explorer.types.Estimates((explorer.types.Estimate(kernel, 2e-6, "published peaks"),)).total
         '≥ 2 µs'
     """
 
@@ -40,16 +40,16 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimates(RowSequence[Estimate]):
-    """What the kernels of a program are expected to take, the one that takes most first.
+    """Estimated times of a program's kernels, longest first.
 
     Args:
-        rows: One for each kernel of which something is expected.
-        unknown: How many kernels there are besides.
+        rows: One row per kernel with an estimate.
+        unknown: Number of kernels without an estimate.
 
     Example:
         >>> import explorer, jax.numpy as jnp
         >>> kernel, = explorer.explore(jnp.sin, jnp.ones(8)).hlo.graph.where("op:sine")
-        >>> estimates = explorer.Estimates((explorer.Estimate(kernel, 2e-6, "published peaks"),), unknown=1)
+        >>> estimates = explorer.types.Estimates((explorer.types.Estimate(kernel, 2e-6, "published peaks"),), unknown=1)
         >>> estimates.seconds, estimates.by, len(estimates)
         (2e-06, 'published peaks', 1)
     """
@@ -59,7 +59,7 @@ class Estimates(RowSequence[Estimate]):
 
     @property
     def seconds(self) -> float:
-        """Of all of them, one after the other; what isn't known is missing in it."""
+        """Return the sum over all kernels; unknown times are not included."""
         return math.fsum(row.seconds for row in self.rows)
 
     @property
@@ -70,7 +70,7 @@ class Estimates(RowSequence[Estimate]):
 
     @property
     def by(self) -> str:
-        """Who expects it, those of most kernels first."""
+        """Return the sources of the estimates, most frequent first."""
         names = [row.by for row in self.rows]
         return " and ".join(sorted(set(names), key=lambda name: (-names.count(name), name)))
 
@@ -80,22 +80,22 @@ class Estimates(RowSequence[Estimate]):
 
 @dataclass(frozen=True)
 class Collective:
-    """One collective of the optimised program.
+    """One collective of the optimized program.
 
     Args:
-        node: The instruction; where it is started and waited for apart, the start.
+        node: The instruction; for an asynchronous collective, its start.
         kind: `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …
-        axes: Of the mesh, along which it joins devices; empty where no mesh is known or no choice of axes makes it.
-        groups: The devices that it joins, by their place in the mesh; of a permutation pairs of source and target.
-        size: How many devices a group has.
-        bytes: What a device gives to it.
-        wire: What a device sends, at the least: what a ring needs.
-        runs: How often it runs, where that is known; a loop of unknown length counts as one.
-        file, line: Of the source; empty and 0 where no line is known.
-        text: What stands in the line.
-        overlaps: Kernels that run between its start and its end; none where it is waited for at once.
+        axes: Mesh axes along which it joins devices; empty if no mesh is known or no set of axes gives these groups.
+        groups: Joined devices, by their position in the mesh; for a permutation, pairs of source and target.
+        size: Number of devices in a group.
+        bytes: Input bytes per device.
+        wire: Minimum bytes that a device sends, for a ring algorithm.
+        runs: Number of runs; a loop of unknown length counts as one iteration.
+        file, line: Source position; empty and 0 if unknown.
+        text: Text of the line.
+        overlaps: Number of kernels that run between its start and its end; 0 if the program waits at once.
         seconds: Estimated, never measured: `wire` over the published bandwidth of the hardware's links, without their
-            latency. None where the hardware is not known.
+            latency. None if the hardware is unknown.
 
     Example:
         >>> import explorer
@@ -127,12 +127,12 @@ class Collective:
 
 @dataclass(frozen=True)
 class Collectives(RowSequence[Collective], Framed):
-    """All collectives of a program, the one that sends most first.
+    """All collectives of a program, by decreasing bytes sent.
 
     Args:
-        rows: One for each.
-        devices: How many devices the program is for.
-        mesh: Name and size of each axis; empty where it isn't known.
+        rows: One row per collective.
+        devices: Number of devices of the program.
+        mesh: Name and size of each axis; empty if unknown.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -147,7 +147,7 @@ class Collectives(RowSequence[Collective], Framed):
 
     @property
     def wire(self) -> float:
-        """Bytes that a device sends in one run of the program, at the least."""
+        """Return the minimum bytes that a device sends in one run of the program."""
         return sum(row.wire * row.runs for row in self.rows)
 
     def __repr__(self) -> str:

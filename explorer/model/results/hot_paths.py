@@ -8,19 +8,19 @@ from math import isfinite, nan
 from pathlib import PurePath
 from typing import Literal
 
-from explorer.model.attached import Charted, Framed, Saved, attached
+from explorer.model.declared import Charted, Framed, Saved, declared
 from explorer.model.results.rows import row_named
 from explorer.model.units import count_text, duration_text
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """How arrays are split over devices.
+    """Split of arrays over devices.
 
     Args:
-        axis: Which dimension.
-        workers: The devices, by their place in `jax.devices()`.
-        line: Of the file.
+        axis: The split dimension.
+        workers: Indices into `jax.devices()`.
+        line: Line of the configuration file.
     """
 
     axis: int
@@ -30,14 +30,14 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class SignalSettings:
-    """What is done with the functions of a signal.
+    """Settings for the functions of one signal.
 
     Args:
-        name: The signal's.
-        compile: Whether they are compiled, at their first call; None where nothing is said of it.
-        optimization_level: What XLA is told, 0 to 4, as by `explorer.compile`.
-        shard: How the arguments of a function are split; None for not at all.
-        file, line: Where it is written; empty and 0 for nowhere.
+        name: Name of the signal.
+        compile: True to compile the functions at their first call; None if not set.
+        optimization_level: XLA's level, 0 to 4, as in `explorer.compile`.
+        shard: Split of the functions' arguments; None for no split.
+        file, line: Position of the setting; empty and 0 if it is in no file.
     """
 
     name: str
@@ -50,17 +50,16 @@ class SignalSettings:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an operation is, without the values that it was given.
+    """One kind of operation, without its input values.
 
     Args:
-        key: The same number for the same operation: primitive or function, parameters, kinds of all inputs. Of one
+        key: Number that is equal for equal operations (primitive or function, parameters, input types) within one
             recording.
-        name: Of the primitive (`dot_general`), or of the compiled function (`matmul`).
-        parameters: What the program was made for, by name: `axis=0`.
-        inputs: The kind of each input, `f32[128,784]`; a Python number by its class.
-        outputs: Those of its results.
-        is_primitive: Whether it is one of JAX's primitives; else a function that `jax.jit` compiled, jnp's or the
-            user's.
+        name: Name of the primitive (`dot_general`) or of the compiled function (`matmul`).
+        parameters: Static parameters by name: `axis=0`.
+        inputs: Type of each input, `f32[128,784]`; the class of a Python number.
+        outputs: Types of the results.
+        is_primitive: True for a JAX primitive; False for a function compiled by `jax.jit`.
 
     Example:
         >>> print(Operation(1, "_reduce_sum", "axis=0", ("f32[8,4]",), ("f32[4]",)))
@@ -81,20 +80,19 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation as it ran, or a moment at which the program looked at a value.
+    """One executed operation, or one read of a value by the program.
 
     Args:
-        seconds: Since the recording began, when it had been dispatched.
-        number: Counts the steps of the recording, from 1.
-        thread: The name of the thread.
-        operation: What ran; None where a value was looked at.
-        observed: How it was looked at: `value`, `item`, `block_until_ready`; empty for an operation.
-        inputs: Which value each input was: a number for each array, the same wherever it comes again; 0 for what isn't
-            an array of JAX's.
-        outputs: The same for the results; of what was looked at, it.
-        file, line: The innermost line of the user's.
-        top_line: The line at the top of the same file's cell or script from which it came; 0 where it came from
-            another file, or from a thread's function.
+        seconds: Time of dispatch, from the start of the recording.
+        number: Number of the step, from 1.
+        thread: Name of the thread.
+        operation: The operation; None for a read.
+        observed: Kind of read: `value`, `item`, `block_until_ready`; empty for an operation.
+        inputs: A number for each input array, equal for the same array; 0 for other inputs.
+        outputs: The same for the results; for a read, the array.
+        file, line: Innermost position in the user's code.
+        top_line: Line of the statement at the top of the same cell or script; 0 if the call came from another file
+            or from a thread's function.
     """
 
     seconds: float
@@ -111,18 +109,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ProposedFunction:
-    """Statements of a loop at the top of a cell or script, as a function: what runs in their place once it is compiled.
+    """Function made of loop statements at the top of a cell or script; it replaces them once it is compiled.
 
     Args:
-        name: After what the statements give.
-        file: Where they stand.
-        first_line, last_line: From 1.
-        text: Its source, to be pasted.
-        turns: How often the statements had run when it was made.
+        name: Name of the function, after the result of the statements.
+        file: File of the statements.
+        first_line, last_line: Lines of the statements, from 1.
+        text: Source of the function, to be pasted.
+        turns: Number of iterations before the function was made.
 
     Example:
         >>> import explorer
-        >>> proposed = explorer.ProposedFunction("loss", "train.py", 3, 4, "def loss(x):\\n    return x * 2\\n")
+        >>> proposed = explorer.types.ProposedFunction("loss", "train.py", 3, 4, "def loss(x):\\n    return x * 2\\n")
         >>> print(proposed.text.strip())
         def loss(x):
             return x * 2
@@ -138,16 +136,16 @@ class ProposedFunction:
 
 @dataclass(frozen=True, slots=True)
 class LeftStatement:
-    """A statement of such a loop that runs as it was written.
+    """Statement of a loop that stays eager.
 
     Args:
-        file, line: Where it stands.
-        reason: Why, a sentence without its full stop.
-        cure: What would let it be compiled; empty where nobody knows.
+        file, line: Position of the statement.
+        reason: Reason, as a sentence without a full stop.
+        cure: Change that would allow a compile; empty if unknown.
 
     Example:
         >>> import explorer
-        >>> explorer.LeftStatement("train.py", 12, "it prints", "log after the loop").reason
+        >>> explorer.types.LeftStatement("train.py", 12, "it prints", "log after the loop").reason
         'it prints'
     """
 
@@ -187,7 +185,7 @@ class RepeatedSequence:
 
     @property
     def count(self) -> int:
-        """How often it ran."""
+        """Return the number of runs."""
         return len(self.starts)
 
 
@@ -200,17 +198,17 @@ Basis = Literal["both ways", "before", "returned", ""]
 
 @dataclass(frozen=True, slots=True)
 class HeldValue:
-    """Something outside of a function's arguments that its compiled copy relies on, and that each call checks.
+    """Value outside of the arguments that a compiled copy depends on; a guard checks it on each call.
 
     Args:
-        name: As the source reaches it: `CONFIG['rate']`.
-        kind: Where it lies: `global`, `cell`, `attribute`, `absent`, `item`, `contents`, `code`.
-        is_input: Whether it is an array that each call takes as it is by then, as the weights of a training loop; all
-            else must be the very object.
+        name: Expression in the source: `CONFIG['rate']`.
+        kind: Kind of access: `global`, `cell`, `attribute`, `absent`, `item`, `contents`, `code`.
+        is_input: True for an array that is passed again on each call, such as weights; any other value must be the
+            same object.
 
     Example:
         >>> import explorer
-        >>> held = explorer.HeldValue("CONFIG['rate']", "item")
+        >>> held = explorer.types.HeldValue("CONFIG['rate']", "item")
         >>> held.name, held.kind, held.is_input
         ("CONFIG['rate']", 'item', False)
     """
@@ -222,20 +220,21 @@ class HeldValue:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CallTimes:
-    """How long calls of a function took, in the order in which they were: the first ones, and the last.
+    """Durations of a function's first and last calls, in order.
 
-    The seconds are until the call returned; what it computes may still have been running by then, but for the calls
-    that ran both ways, which waited.
+    Seconds count until the call returned. Its computation may still have been running; only calls that ran both ways
+    waited for their results.
 
     Args:
-        numbers: Which call it was, from 1; where numbers are missing, calls in between weren't kept, or not timed.
-        starts: When it began, in seconds since hot paths were on.
-        seconds: How long it took.
-        ways: How it ran.
+        numbers: Number of each call, from 1; missing numbers are calls that were not kept or not timed.
+        starts: Start of each call, in seconds since hot paths were turned on.
+        seconds: Duration of each call.
+        ways: Execution mode of each call.
 
     Example:
         >>> import explorer
-        >>> times = explorer.CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both", "compiled"))
+        >>> times = explorer.types.CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both",
+        ...     "compiled"))
         >>> [(number, way) for number, _, _, way in times]
         [(1, 'eager'), (2, 'both'), (3, 'compiled')]
     """
@@ -249,7 +248,6 @@ class CallTimes:
         return len(self.numbers)
 
     def __repr__(self) -> str:
-        """Hundreds of figures are drawn, not printed."""
         return f"CallTimes({count_text(len(self), 'call')})"
 
     def __iter__(self) -> Iterator[tuple[int, float, float, Way]]:
@@ -261,35 +259,36 @@ class HotRow:
     """A function that was called often.
 
     Args:
-        name: Its qualified name.
-        file, line: Where it is defined.
-        state: How far it is: `counting` calls, `compiling`, `comparing` results, `compiled`, or `eager` for good.
-        reason: Why it stays eager; empty where it doesn't.
-        reason_file, reason_line: The line that keeps it eager; 0 where there is none.
-        cure: What would let it be compiled; empty where nobody knows.
-        eager_calls, compiled_calls: How often it ran each way, at top level; nobody counts any more once it is known
-            that it stays eager.
-        eager_seconds, compiled_seconds: Of one call, the median; NaN where none was measured. Of a function that runs
-            compiled it is an estimate of what a call takes until its results are there: eagerly the lower one of those
-            by two sorts of calls, as what disturbs a measurement makes it longer.
-        eager_samples, compiled_samples: Of how many calls.
-        basis: What eager calls were measured: those that ran `both ways` and waited for their results; those `before`
-            it was compiled, until they returned, with what calls that ran both ways had left to do by then; or, where
-            nothing was compiled, those until they `returned`.
-        compile_seconds: What tracing and compiling it took, all variants together.
-        is_background: Whether that was beside the program.
-        variants: How many compiled copies there are: one for each structure of arguments and static values.
-        holds: What its guards check.
-        misses: How often a guard held a compiled call back, by the name of what had changed.
-        times: How long its calls took.
-        signal: The signal that it belongs to; empty for none.
-        eager_interval, compiled_interval: Between what seconds the two lie, with 95 % confidence where there are six
-            samples or more, and as far as samples say where they are fewer; NaN where it isn't known.
-        inside: The function that runs compiled and calls it: those calls are in its program; empty for none.
+        name: Qualified name.
+        file, line: Position of the definition.
+        state: Progress: `counting` calls, `compiling`, `comparing` results, `compiled`, or `eager` for good.
+        reason: Reason for staying eager; empty otherwise.
+        reason_file, reason_line: Line that keeps the function eager; 0 if there is no such line.
+        cure: Change that would allow a compile; empty if unknown.
+        eager_calls, compiled_calls: Number of top-level calls in each mode; counting stops when the function is known
+            to stay eager.
+        eager_seconds, compiled_seconds: Median of one call; NaN without a measurement. For a compiled function, the
+            estimated time until the results are ready; eagerly, the lower of two estimates, because disturbances
+            only make a measurement longer.
+        eager_samples, compiled_samples: Number of measured calls.
+        basis: Measured eager calls: `both ways` (they waited for their results), `before` the compile (until they
+            returned, plus the remaining work observed in calls that ran both ways), or, without a compile, until
+            they `returned`.
+        compile_seconds: Time of tracing and compiling, all variants together.
+        is_background: True if a background thread compiled the function.
+        variants: Number of compiled copies, one per structure of arguments and static values.
+        holds: Values that the guards check.
+        misses: Number of calls that a guard rejected, by the name of the changed value.
+        times: Durations of the calls.
+        signal: Name of the function's signal; empty for none.
+        eager_interval, compiled_interval: Intervals of the two medians in seconds, with 95 % confidence for six samples
+            or more and the range of the samples for fewer; NaN if unknown.
+        inside: Compiled function that contains these calls; empty for none.
 
     Example:
         >>> import explorer
-        >>> row = explorer.HotRow("step", eager_calls=13, compiled_calls=987, eager_seconds=4e-3, compiled_seconds=1e-3)
+        >>> row = explorer.types.HotRow("step", eager_calls=13, compiled_calls=987, eager_seconds=4e-3,
+        ...     compiled_seconds=1e-3)
         >>> row.calls, row.speedup
         (1000, 4.0)
     """
@@ -322,12 +321,12 @@ class HotRow:
 
     @property
     def calls(self) -> int:
-        """How often it was called at top level, as long as that was counted."""
+        """Return the number of counted top-level calls."""
         return self.eager_calls + self.compiled_calls
 
     @property
     def speedup(self) -> float:
-        """How many times as fast a compiled call was as an eager one; NaN where not both were measured."""
+        """Return eager over compiled time; NaN unless both were measured."""
         return self.eager_seconds / self.compiled_seconds if self.compiled_seconds else nan
 
     @property
@@ -341,7 +340,7 @@ class HotRow:
 
     @property
     def saved_interval(self) -> tuple[float, float]:
-        """Between what `saved_seconds` lies, as far as the samples say; NaN where it isn't known."""
+        """Return the interval of `saved_seconds`; NaN if unknown."""
         least = self.eager_interval[0] - self.compiled_interval[1]
         most = self.eager_interval[1] - self.compiled_interval[0]
         return self.compiled_calls * least - self._waited, self.compiled_calls * most - self._waited
@@ -353,21 +352,21 @@ class HotRow:
 
 @dataclass(frozen=True, slots=True)
 class HotEvent:
-    """One step of a function's way.
+    """One event in the life of a hot function.
 
     Args:
-        time: Seconds since hot paths were on.
-        function: Its qualified name.
-        kind: `detected` (called often, looked at from now on), `trigger` (often and long enough), `compile` begins,
-            `compiled`, `speedup` (the compiled copy gave the same, and faster: it serves from now on), `miss` (a guard
-            held a call back), `eager` (it stays as written), `restored` (hot paths are over).
-        text: What happened, in words: for `eager` the reason.
-        seconds: How long it took; NaN where it took no time worth a figure.
-        file, line: The line it is about; empty and 0 for none.
+        time: Seconds since hot paths were turned on.
+        function: Qualified name.
+        kind: `detected` (called often), `trigger` (called often and long enough), `compile` (started), `compiled`,
+            `speedup` (the compiled copy gave the same result faster and serves from now on), `miss` (a guard rejected
+            a call), `eager` (stays as written), `restored` (hot paths were turned off).
+        text: Description; for `eager` the reason.
+        seconds: Duration; NaN for events without one.
+        file, line: Related line; empty and 0 for none.
 
     Example:
         >>> import explorer
-        >>> explorer.HotEvent(0.4, "step", "eager", "it prints", file="train.py", line=12).text
+        >>> explorer.types.HotEvent(0.4, "step", "eager", "it prints", file="train.py", line=12).text
         'it prints'
     """
 
@@ -382,32 +381,32 @@ class HotEvent:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class HotPaths(Charted, Framed, Saved):
-    """What `explorer.auto_compile` saw and did: the functions that were called often, and each step.
+    """Result of `explorer.auto_compile`: the functions that were called often, and each event.
 
     Args:
-        functions: Those that take most of the time first.
-        events: In the order in which they were; the oldest are dropped, and counted.
-        dropped: How many.
-        seconds: How long it was on.
-        threshold: From how many calls on a function was compiled.
+        functions: Rows by decreasing time.
+        events: Events in order; the oldest are dropped and counted.
+        dropped: Number of dropped events.
+        seconds: Time that hot paths were on.
+        threshold: Number of calls after which a function is compiled.
         mode: `default`, `reduce-overhead` or `max-autotune`.
-        is_on: Whether it was still on.
-        labels: What a person calls each file: `train.py`, `cell [4]`.
-        notes: What the reader should know.
+        is_on: True if hot paths were still on.
+        labels: Short name of each file: `train.py`, `cell [4]`.
+        notes: Notes for the reader.
         environment: Versions, device.
-        proposed: What loops at the top of cells and scripts do over and over, as functions: these run in its place.
-        left: The statements of such loops that run as they are written.
-        operations: How many single operations were recorded, of those that came first; 0 where none were.
-        repeats: What repeats in these.
+        proposed: Functions made of loops at the top of cells and scripts; they run in place of the loops.
+        left: Statements of such loops that stay eager.
+        operations: Number of recorded single operations, from the start; 0 if none were recorded.
+        repeats: Repeated sequences among them.
 
     Example:
         >>> import explorer
-        >>> step = explorer.HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
+        >>> step = explorer.types.HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
         ...     eager_seconds=0.013, compiled_seconds=0.001, eager_samples=3, compiled_samples=3, basis="both ways")
         >>> explorer.HotPaths((step,))
         HotPaths(`step` runs compiled, 13.0× as fast (13 ms → 1 ms); about 11.8 s saved, inferred)
           step  compiled  13 ms → 1 ms  13.0×  1,000 calls
-        >>> log = explorer.HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
+        >>> log = explorer.types.HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
         >>> explorer.HotPaths((log,))
         HotPaths(1 hot function, none compiled; 1 stays eager)
           log  eager      after 10 calls: it prints (train.py, line 31)
@@ -435,36 +434,36 @@ class HotPaths(Charted, Framed, Saved):
         return iter(self.functions)
 
     def place(self, file: str, line: int) -> str:
-        """A line as a person calls it: `train.py, line 12`; empty where there is none."""
+        """Return a readable position, `train.py, line 12`; empty without a line."""
         name = self.labels.get(file) or PurePath(file.replace("\\", "/")).name
         return f"{name}, line {line}" if file and line else ""
 
     def __getitem__(self, name: str) -> HotRow:
-        """The first function of this name.
+        """Return the first function of this name.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: No function has this name.
         """
         return row_named(self.functions, name, "hot function")
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """All of it in a sentence."""
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadOperations:
-    """How many operations a thread ran, in equal parts of the time.
+    """Number of operations of one thread per time slice; all slices have the same length.
 
     Args:
-        thread: Its name.
-        single: Of those that ran one by one, by part.
-        compiled: Of compiled hot functions.
+        thread: Name of the thread.
+        single: Operations dispatched one by one, per slice.
+        compiled: Calls of compiled hot functions, per slice.
     """
 
     thread: str
@@ -474,12 +473,12 @@ class ThreadOperations:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCompile:
-    """A compile.
+    """One compile in an instruction log.
 
     Args:
-        function: What was compiled.
-        start, end: Seconds since the log began.
-        is_hot: Whether it was of a hot function, and not one that JAX makes of itself.
+        function: Name of the compiled function.
+        start, end: Seconds since the start of the log.
+        is_hot: True for a hot function; False for functions that JAX compiles internally.
     """
 
     function: str
@@ -490,14 +489,14 @@ class LoggedCompile:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class OperationTimeline(Charted):
-    """What an instruction log says, over time.
+    """Contents of an instruction log over time.
 
     Args:
-        name: Of the file.
-        start, end: Of its first and its last line, in seconds since the log began.
-        threads: The operations of each.
-        compiles: In order.
-        counts: How often each operation ran, the most frequent first; the functions that are compiled marked by True.
+        name: Name of the file.
+        start, end: Times of its first and last line, in seconds since the start of the log.
+        threads: Operations per thread.
+        compiles: Compiles in order.
+        counts: Number of runs of each operation, most frequent first, with True for compiled functions.
 
     Example:
         >>> one = ThreadOperations("MainThread", (30, 10), (0, 5))

@@ -1,4 +1,4 @@
-"""How much memory a compiled function takes, of how much there is, at one size or several."""
+"""Memory use of a compiled function, and the device's limit, at one size or several."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from explorer.model.attached import Charted, Framed, Saved
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Framed, Saved
 from explorer.model.live_memory import USES, needed_bytes
 from explorer.model.results.rows import Rows
 from explorer.model.results.statistics import Axis
 from explorer.model.text import aligned
 from explorer.model.units import bytes_text
 
-RUNTIME = ("runtime", "the runtime besides, measured")  # what a process of its own took beside these
+RUNTIME = ("runtime", "the runtime besides, measured")  # memory of the measuring process beyond these
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class MemoryRow:
     """The memory of a program for arguments of one size.
 
     Args:
-        at: Which value it has of each axis; empty where nothing was varied.
-        values: What was varied, by name.
-        uses: Bytes by use, as the compiler planned them: `argument`, `output`, `temp`, `alias` (of the outputs, what
-            lies where a donated argument was), `generated code`.
-        constants: Bytes of the arrays that are baked into the program.
-        live: Bytes alive at the fullest step of its schedule, as Explorer reads it; NaN where there is no schedule.
-        measured: Bytes that it took when it ran in a process of its own: its arguments, and what that grew by; NaN
-            where it didn't run.
-        is_least: Whether these are the arguments alone, which are more than there is: it was not compiled then.
-        error: Why there is nothing, empty else.
-        capture: What was compiled.
+        at: Index of the value on each axis; empty without axes.
+        values: Varied values, by name.
+        uses: Bytes by use, as planned by the compiler: `argument`, `output`, `temp`, `alias` (outputs in the memory of
+            donated arguments), `generated code`.
+        constants: Bytes of arrays that are constants of the program.
+        live: Bytes of live buffers at the peak of the schedule, computed by Explorer; NaN without a schedule.
+        measured: Bytes of a run in its own process: the arguments plus the growth of the process; NaN if it didn't
+            run.
+        is_least: True if the arguments alone exceed the limit, so that the program was not compiled.
+        error: Reason for missing figures; empty otherwise.
+        capture: Capture of the compile.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -53,9 +53,9 @@ class MemoryRow:
 
     @property
     def needed(self) -> float:
-        """Bytes that the compiler's buffers and code take on the device; NaN where it could not be compiled.
+        """Return the bytes of the compiler's buffers and code on the device; NaN if it could not be compiled.
 
-        A lower bound: `taken` has what the runtime takes besides, where that was measured.
+        This is a lower bound: `taken` adds the measured memory of the runtime.
         """
         return math.nan if self.error else float(needed_bytes(self.uses))
 
@@ -70,11 +70,11 @@ class Largest:
     """The largest size that fits.
 
     Args:
-        name: What was varied.
-        size: The largest that was compiled and fits; 0 if none does.
-        needed: Bytes that it needs.
-        predicted: What the sizes before it let one expect, before it was compiled.
-        too_large: The smallest that was compiled and doesn't fit; None if all fit.
+        name: Name of the varied size.
+        size: Largest compiled size that fits; 0 if none does.
+        needed: Bytes needed at that size.
+        predicted: Prediction from smaller sizes, before the compile.
+        too_large: Smallest compiled size that doesn't fit; None if all fit.
     """
 
     name: str
@@ -85,22 +85,22 @@ class Largest:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the next larger size is known not to fit."""
+        """Return True if the next larger size is known not to fit."""
         return self.too_large == self.size + 1
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
-    """What `explorer.memory` found; as text, of a single size, also what is alive at its peak.
+    """Result of `explorer.memory`; the text of a single size also lists the live buffers at the peak.
 
     Args:
-        function, signature: What was compiled.
-        axes: What was varied; empty for nothing.
-        rows: One for each combination.
-        device: Where it is to run; empty where the limit is the caller's own.
-        limit: Bytes that a program may use; 0 where nobody tells.
-        largest: The largest size that fits, where one number was varied.
-        notes: What the reader should know before trusting the figures.
+        function, signature: The compiled function and its arguments.
+        axes: Varied sizes; empty for none.
+        rows: One row per combination.
+        device: Target device; empty if the caller set the limit.
+        limit: Bytes that a program may use; 0 if unknown.
+        largest: Largest size that fits, if one number was varied.
+        notes: Notes on the reliability of the figures.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -119,7 +119,7 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
     notes: Sequence[str] = ()
 
     def parts(self, row: MemoryRow) -> dict[str, int]:
-        """Bytes by use, which add up to what it takes: an output that lies where an argument was takes nothing.
+        """Return bytes by use, which add up to the total; an output in a donated argument's memory counts 0.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -132,7 +132,7 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
         return {**uses, "output": uses["output"] - row.uses.get("alias", 0), RUNTIME[0]: besides}
 
     def fits(self, row: MemoryRow) -> bool:
-        """Whether there is as much memory as a row needs; False where that isn't known, or only a part of it."""
+        """Return True if a row fits into memory; False if that is unknown or only partly known."""
         if row.is_least:
             return False
         return row.taken <= self.limit if self.limit else not math.isnan(row.needed)
@@ -209,7 +209,7 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
 
 
 def _basis(row: MemoryRow) -> str:
-    """Where the figure comes from, as a sentence."""
+    """Return the source of the figure, as a sentence."""
     if math.isnan(row.measured):
         return "That is what XLA's buffers take: a lower bound, without what the runtime takes besides."
     return (
@@ -219,11 +219,11 @@ def _basis(row: MemoryRow) -> str:
 
 
 def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -> float:
-    """The size at which a curve through the last three points reaches the limit.
+    """Return the size at which a curve through the last three points reaches the limit; NaN if none does.
 
-    Memory grows as a sum of products of sizes, where nothing else changes: so the curve is a parabola that goes
-    through them, a straight line through two, and one through the origin for a single one. Where the parabola never
-    gets there, as after a step, the line through the last two counts; NaN where that doesn't grow either.
+    Memory is a sum of products of sizes, so the curve is a parabola through three points, a line through two, and a
+    line through the origin for one. If the parabola never reaches the limit, for example after a step, the line
+    through the last two points is used.
 
     Example:
         >>> fitted_size([1, 2, 4], [10, 40, 160], 1000)

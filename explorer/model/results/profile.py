@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.attached import Charted, Displayable, Framed, Saved, attached, cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Displayable, Framed, Saved, cached_property, declared
 from explorer.model.graph import Frame
 from explorer.model.results.profile_events import By, Events, Flame, Timeline
 from explorer.model.results.roofline import Peaks
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """The time of one instruction, a call of the profiled function.
+    """Time of one instruction per call of the profiled function.
 
     Args:
-        name, op: The instruction's, in the optimised program: `fusion.3`, `fusion`.
-        module: The executable that it is in: `jit_step`; `program` tells those of one name apart.
-        seconds: Its own time a call: without what runs inside it, of a moment shared with others its part.
-        share: Of the device's time, 0 to 1.
-        total: With what runs inside: of a `while`, its body; else the same as `seconds`.
-        count: How often it ran a call.
-        flops, bytes: What it does and moves a call; NaN where nobody knows, as of a custom call.
-        wasted: Seconds over what the machine's peaks allow for it; None until they were measured.
-        stack: The Python stack that it comes from, innermost frame first; of a fusion, the one that takes most of it.
-        scope: Its named scopes, `layer/attention`; empty for none.
-        computes: Of a fusion, the operations that it is about, `tanh, multiply`; empty where nothing is known of it.
+        name, op: Instruction and its opcode in the optimized program: `fusion.3`, `fusion`.
+        module: Name of its executable: `jit_step`; `program` distinguishes executables with one name.
+        seconds: Own time per call, without nested instructions; a moment shared by several counts in parts.
+        share: Share of the device's time, 0 to 1.
+        total: Time with nested instructions, such as the body of a `while`; else equal to `seconds`.
+        count: Runs per call.
+        flops, bytes: FLOPs and moved bytes per call; NaN if unknown, as for a custom call.
+        wasted: Seconds above the minimum that the machine's peaks allow; None until the peaks are measured.
+        stack: Python stack, innermost frame first; for a fusion, the stack with most of its time.
+        scope: Named scopes, `layer/attention`; empty for none.
+        computes: Main operations of a fusion, `tanh, multiply`; empty if unknown.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -65,22 +65,22 @@ class OpTime:
 
     @property
     def title(self) -> str:
-        """What it computes, which says more than the compiler's number for it; else its name."""
+        """Return the main operations of a fusion; for other instructions the name."""
         return self.computes or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """The time of one line of the source, a call of the profiled function.
+    """Time of one source line per call of the profiled function.
 
     Args:
-        file, line, text: The line, from 1; its text without indentation, empty where the source is not known.
-        seconds: Of each kernel, the part that comes from this line.
-        share: Of the device's time, 0 to 1.
-        ops: How many kernels have something of it.
-        wasted: Seconds over what the machine's peaks allow; None until they were measured.
-        flops, bytes: Its part of theirs, a call.
-        low, high: Where `seconds` of other runs would lie, by how much these differed; NaN of fewer than three runs.
+        file, line, text: Position from line 1, and the text without indentation; empty if the source is unknown.
+        seconds: Sum of the line's parts of all kernels.
+        share: Share of the device's time, 0 to 1.
+        ops: Number of kernels with a part of the line.
+        wasted: Seconds above the minimum that the machine's peaks allow; None until the peaks are measured.
+        flops, bytes: The line's part of FLOPs and bytes per call.
+        low, high: Interval of `seconds` over runs; NaN for fewer than three runs.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -159,27 +159,26 @@ _TIE = 0.05  # of the first: a line as near is as hot
 
 @dataclass(frozen=True, eq=False)
 class Profile(Charted, Saved):
-    """Where the time of a function's calls went. All seconds are of one call: the mean of those profiled.
+    """Profile of a function's calls. All seconds are per call, as a mean over the profiled calls.
 
     Args:
-        function, signature: What was profiled.
-        runs: How many calls.
-        wall_seconds: A call as the caller sees it, until its result is there: as it was recorded, less what the
-            recorder itself takes, as far as that is known.
-        device_seconds: Of that, while at least one instruction ran. `ops` sum to it, and `lines` with `unattributed`.
-        gap_seconds: Of `wall_seconds`, while the device waited: for Python, for dispatch, between executables.
-        ops: The instructions that ran, the longest first.
-        lines: The source lines, the longest first.
-        unattributed: Seconds of instructions that no line is known for.
-        captures: What was compiled, by program number, each with the measure `time` in its `hlo` graph.
-        host: Seconds of what the host did while it was recorded, by its name, the longest first; they may overlap the
-            device's.
-        notes: What the reader should know before trusting the figures.
+        function, signature: The profiled function and its arguments.
+        runs: Number of profiled calls.
+        wall_seconds: Time until the result is ready, less the known overhead of the recorder.
+        device_seconds: Part of it with at least one running instruction. `ops` sum to it, and so do `lines` with
+            `unattributed`.
+        gap_seconds: Part of `wall_seconds` in which the device waited: for Python, for dispatch, between executables.
+        ops: Executed instructions, longest first.
+        lines: Source lines, longest first.
+        unattributed: Seconds of instructions without a known line.
+        captures: Captures by program number, each with the measure `time` in its `hlo` graph.
+        host: Seconds of host activities by name, longest first; they may overlap the device's time.
+        notes: Notes on the reliability of the figures.
         environment: Versions, device, cores.
-        timeline: Which thread worked for which op when, in one of the calls.
-        events: All that was recorded of the calls, without what it means.
-        xspace: The same as the profiler gave it.
-        plain_seconds: A call while nothing records; NaN where that was not measured.
+        timeline: Work of each thread over time, for one of the calls.
+        events: All recorded events of the calls.
+        xspace: The profiler's own format of the events.
+        plain_seconds: Time of a call without recording; NaN if not measured.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -217,9 +216,9 @@ class Profile(Charted, Saved):
 
     @property
     def hottest(self) -> tuple[LineTime, ...]:
-        """The line that takes most, and those that can't be told from it; empty where no line is known.
+        """Return the line with most time and all lines of equal time; empty without a known line.
 
-        They can't where what they took from run to run overlaps, or differs by less than 5 %.
+        Times count as equal if their intervals overlap or they differ by less than 5 %.
         """
         lines = sorted(self.lines, key=lambda line: -line.seconds)
         if not lines:
@@ -229,10 +228,10 @@ class Profile(Charted, Saved):
 
     @property
     def capture(self) -> Capture:
-        """What was compiled: of several programs the one that took most, with the measure `time` in its `hlo` graph.
+        """Return the capture of the program with most time, with the measure `time` in its `hlo` graph.
 
         Raises:
-            NotRecordedError: No program ran, or none tells its text.
+            NotRecordedError: No program ran, or no program has a text.
         """
         seconds = dict.fromkeys(self.captures, 0.0)
         for op in self.ops:
@@ -243,22 +242,22 @@ class Profile(Charted, Saved):
         return self.captures[max(seconds, key=lambda number: seconds[number])]
 
     @cached_property
-    @attached
+    @declared
     def op_parts(self) -> Sequence[OpPart]:
         """The ops in parts, split as their lines are, each with the stack and the scope that it comes from."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def equations(self) -> Sequence[EquationTime]:
         """The equations of the jaxprs that are known, the longest first, as far as instructions are linked to them."""
         ...
 
     def sort(self, by: Order = "time") -> Profile:
-        """The same with `ops` and `lines` sorted by `time`, or by the time `wasted`; what has none is last.
+        """Return a copy with `ops` and `lines` sorted by `time` or `wasted`; rows without a value come last.
 
         Raises:
-            OptionError: `by` is neither; or `wasted`, and there are no peaks to compare with yet.
+            OptionError: `by` is neither of the two, or `wasted` without measured peaks.
         """
         if by not in ("time", "wasted"):
             raise OptionError(f"a profile is sorted by 'time' or by 'wasted'; it got {by!r}.")
@@ -269,18 +268,18 @@ class Profile(Charted, Saved):
             )
         return replace(self, ops=_sorted(self.ops, by), lines=_sorted(self.lines, by))
 
-    @attached
+    @declared
     def with_peaks(self, peaks: Peaks) -> Profile:
         """The same with `wasted` of each op and line: the seconds over the least that the machine's peaks allow."""
         ...
 
-    @attached
+    @declared
     def to_frame(self, kind: Kind = "lines") -> pd.DataFrame:
-        """A pandas DataFrame of the `lines`, the `ops`, the jaxpr's `equations`, or what the `host` did, a row each.
+        """Return a pandas DataFrame of the `lines`, the `ops`, the jaxpr's `equations`, or the `host` activities.
 
         Raises:
             MissingPackageError: pandas is not installed.
-            OptionError: `kind` is none of these.
+            OptionError: `kind` is another value.
 
         Example:
             >>> import explorer, jax, jax.numpy as jnp
@@ -290,7 +289,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def to_perfetto(self, path: str | PathLike[str]) -> Path:
         """Write what was recorded as a trace that ui.perfetto.dev opens: threads, instructions with their source line.
 
@@ -305,7 +304,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def to_xprof(self, folder: str | PathLike[str]) -> Path:
         """Write what was recorded, as the profiler gave it, into a folder for XProf or TensorBoard: `--logdir FOLDER`.
 
@@ -314,18 +313,18 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def flame(self, by: By = "stack") -> Flame:
-        """Where the time went as a tree: `by` the Python `stack`, or by named `scope`. `to_folded()` writes it down.
+        """Return the time as a tree `by` the Python `stack` or by named `scope`; `to_folded()` converts it to text.
 
         Raises:
-            OptionError: `by` is neither.
+            OptionError: `by` is neither `stack` nor `scope`.
         """
         ...
 
-    @attached
+    @declared
     def flame_chart(self, by: By = "stack") -> Any:
-        """The same as a chart: plotly where it can run, with a static picture and a table beside it.
+        """Return the tree as a plotly chart with a static picture and a table.
 
         Raises:
             MissingPackageError: plotly is not installed.
@@ -333,7 +332,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
 
@@ -355,9 +354,10 @@ class ProcessOp:
 
     Example:
         >>> import explorer, numpy as np
-        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> op = explorer.types.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
         >>> times = np.array([[0.003, 0.001]])
-        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile = explorer.types.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004,
+        ...     0.004]))
         >>> profile.ops[0].is_collective, profile.waiting.tolist()
         (True, [0.002, 0.0])
     """
@@ -372,24 +372,25 @@ class ProcessOp:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ProcessProfile(Displayable, Framed, Saved):
-    """One function's profiles of many processes as one.
+    """Profiles of one function from many processes, merged.
 
-    A collective ends everywhere as the last process has come to it; so what it takes longer than where it is shortest
-    was spent waiting for others. That is inferred: clocks of processes can't be held against each other.
+    A collective ends on all processes when the last one reaches it. Its extra time over the shortest process is
+    therefore waiting. This is inferred, because the processes' clocks can't be compared.
 
     Args:
-        function: What was profiled.
-        processes: What the processes are called.
-        ops: The instructions, the longest first.
-        seconds: Of a call, by op and process; NaN where a process has no such instruction.
-        calls: Seconds of a call, by process.
-        notes: What the reader should know before trusting the figures.
+        function: Name of the profiled function.
+        processes: Names of the processes.
+        ops: Instructions, longest first.
+        seconds: Seconds per call, by op and process; NaN if a process lacks the instruction.
+        calls: Seconds per call, by process.
+        notes: Notes on the reliability of the figures.
 
     Example:
         >>> import explorer, numpy as np
-        >>> op = explorer.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
+        >>> op = explorer.types.ProcessOp("all-reduce.1", "all-reduce", "jit_step", "train.py", 12, True)
         >>> times = np.array([[0.003, 0.001]])
-        >>> profile = explorer.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004, 0.004]))
+        >>> profile = explorer.types.ProcessProfile("step", ("host 0", "host 1"), (op,), times, np.array([0.004,
+        ...     0.004]))
         >>> profile.processes[profile.slowest], profile.own.tolist()
         ('host 0', [0.0, 0.0])
     """
@@ -413,7 +414,7 @@ class ProcessProfile(Displayable, Framed, Saved):
 
     @property
     def slowest(self) -> int:
-        """Which process takes longest for what is no collective: whom the others wait for."""
+        """Return the process with the longest time outside of collectives; the others wait for it."""
         return int(np.argmax(self.own))
 
     @property
@@ -422,5 +423,5 @@ class ProcessProfile(Displayable, Framed, Saved):
         which = [at for at, op in enumerate(self.ops) if not op.is_collective]
         return np.nansum(self.seconds[which], axis=0) if which else np.zeros(len(self.processes))
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...

@@ -9,27 +9,27 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Ints
 
-# What an event is.
+# Kinds of events.
 THUNK = 0  # an instruction runs
-REGION = 1  # a thread works for whoever gave it the work
+REGION = 1  # work of a thread for another thread
 RECORD = 2  # work is given to another thread; a moment
-WAIT = 3  # a thread waits for others, inside of what it does
+WAIT = 3  # wait for other threads
 BETWEEN = 4  # the runtime between instructions
 HOST = 5  # anything else: Python, dispatch
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One instruction of one program, as the profiler names it.
+    """One instruction of one program, named as by the profiler.
 
     Args:
-        program, module: The program's number and name; -1 and empty for what no program did, as a copy by the host.
-        name: The instruction's.
-        kernel: On a GPU the name of the function that ran for it, else empty: one instruction may run several, and the
-            kernels of a CUDA graph are all said to be of the call that launched it.
+        program, module: Number and name of the program; -1 and empty outside of programs, such as a copy by the host.
+        name: Name of the instruction.
+        kernel: On a GPU, name of the launched function, else empty. An instruction may launch several; all kernels of
+            a CUDA graph belong to the call that launched the graph.
     """
 
     program: int
@@ -43,16 +43,16 @@ class Events:
     """Events by column, shape `[n]`, in any order.
 
     Args:
-        thread: Code into `threads`.
-        start, end: Seconds from when the profiler started.
-        kind: One of the numbers above.
-        what: Of a THUNK its op, code into `ops`. Of a RECORD and a REGION the number of the work that is handed over;
-            -1 where it has none. Of others the name, code into `names`.
-        threads: Their names: of a CPU's thread, of a GPU's stream.
-        ops: The instructions that ran.
-        names: Of what the host did.
-        windows: When each call of the profiled function began and ended, shape `[runs, 2]`, in order.
-        python: The thread that called it, -1 where that is not known.
+        thread: Index into `threads`.
+        start, end: Seconds since the profiler started.
+        kind: One of the constants above.
+        what: For a THUNK, index into `ops`. For a RECORD and a REGION, number of the work item, or -1. For other kinds,
+            index into `names`.
+        threads: Names of CPU threads or GPU streams.
+        ops: Executed instructions.
+        names: Names of host events.
+        windows: Start and end of each call of the profiled function, shape `[runs, 2]`, in order.
+        python: Index of the calling thread; -1 if unknown.
     """
 
     thread: Ints
@@ -72,16 +72,16 @@ class Events:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """One call, the one that took about as long as most: columns of shape `[m]`, by start.
+    """One call of median duration, as columns of shape `[m]` sorted by start.
 
     Args:
-        start, end: Seconds from the beginning of the call.
-        thread: Code into `threads`.
+        start, end: Seconds since the start of the call.
+        thread: Index into `threads`.
         op: Row of the profile's `ops`.
-        waits: Whether the thread only waits for others that work for the same instruction.
-        threads: Names of the threads, or of a GPU's streams, that worked.
-        seconds: How long the call took.
-        left_out: How many stretches, the shortest, there is no room for.
+        waits: True if the thread only waits for others that run the same instruction.
+        threads: Names of the active threads or GPU streams.
+        seconds: Duration of the call.
+        left_out: Number of omitted intervals, the shortest ones first.
     """
 
     start: Floats
@@ -133,8 +133,9 @@ class Flame:
     Example:
         >>> import explorer as ex
         >>> from explorer.analysis.profile.views import flame
-        >>> dot = ex.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (), "layer/attention")
-        >>> add = ex.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
+        >>> dot = ex.types.OpTime("dot.1", "dot", "jit_f", 1, 3e-3, 0.75, 3e-3, 1, 0.0, 0.0, None, (),
+        ...     "layer/attention")
+        >>> add = ex.types.OpTime("add.2", "add", "jit_f", 1, 1e-3, 0.25, 1e-3, 1, 0.0, 0.0, None, (), "layer")
         >>> graph = flame([dot, add], "scope", "f")
         >>> graph
         Flame(f by scope: 2 kernels, 4 deep)
@@ -148,12 +149,12 @@ class Flame:
 
     @property
     def seconds(self) -> float:
-        """Of the whole: the device's time, a call."""
+        """Return the device's time per call."""
         return self.nodes[0].seconds
 
     @cached_property
     def depths(self) -> Sequence[int]:
-        """How many boxes are around each."""
+        """Return the depth of each box."""
         depths: list[int] = []
         for node in self.nodes:
             depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
@@ -161,7 +162,7 @@ class Flame:
 
     @cached_property
     def children(self) -> Sequence[Sequence[int]]:
-        """For each box, the indices of those directly inside it."""
+        """Return the indices of the boxes directly inside each box."""
         children: list[list[int]] = [[] for _ in self.nodes]
         for i, node in enumerate(self.nodes):
             if node.parent >= 0:
@@ -184,7 +185,7 @@ class Flame:
         """The same with its longest boxes, about `most`; what is less is put together, box by box."""
         if len(self.nodes) <= most:
             return self
-        # Of equally long ones the outer one is first, so no box is kept without the one around it.
+        # Among equally long boxes the outer box comes first, so that no box is kept without its parent.
         nodes = self.nodes
         longest = sorted(range(len(nodes)), key=lambda i: (-nodes[i].seconds, i))[: max(most, 1)]
         place = {index: i for i, index in enumerate(sorted(longest))}

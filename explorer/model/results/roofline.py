@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from explorer.model.attached import Charted, Displayable, Framed, Saved, cached_property
+from explorer.model.declared import Charted, Displayable, Framed, Saved, cached_property
 from explorer.model.text import aligned, cut_end
 from explorer.model.units import count_text, duration_text, factor_text, least_duration_text, share_text
 
-# What takes longer than a multiply-add, and the measured function that takes no longer than it does.
+# Operations slower than a multiply-add, and a measured function that is no slower.
 SPECIAL = {
     **{op: op for op in ("divide", "erf", "exponential", "log", "power", "sine", "sort", "sqrt", "tanh")},
     **dict.fromkeys(("cosine", "tan"), "sine"),
@@ -32,23 +32,22 @@ _RECORDING = 1e-6  # seconds that the profiler may add to a kernel, by which a t
 
 @dataclass(frozen=True)
 class Peaks(Displayable, Saved):
-    """What one machine can do at most, measured.
+    """Measured peak rates of one machine.
 
     Args:
-        device: Its name, with the number of cores of a CPU.
-        bandwidth: Bytes a second to and from memory, by a kernel that reads and writes more than any cache holds, in
-            place.
-        matmul: Operations a second of a matrix product, by dtype as HLO writes it: `f32`, `bf16`.
-        fma: Operations a second of chained multiply-adds without memory, by dtype.
-        special: Elements a second of what takes more than one multiply-add, in f32, by the name that HLO has for it:
-            `exponential`, `tanh`, `divide`, …; of `sort`, comparisons.
-        overhead: Seconds that a kernel takes that does nothing.
-        call_overhead: Seconds that a call takes that does nothing.
-        caches: The bandwidth to and from what is no larger than so many bytes, by those bytes.
-        fresh: The bandwidth of a kernel that writes its result into memory that was not used before, as the result of
-            a call is; 0 where that was not measured.
-        is_provisional: Whether the machine had other things to do meanwhile, so that it may be faster.
-        notes: What could not be measured.
+        device: Name of the device, with the number of cores for a CPU.
+        bandwidth: Memory bandwidth in bytes per second, from an in-place kernel on data larger than any cache.
+        matmul: Operations per second of a matrix product, by HLO dtype: `f32`, `bf16`.
+        fma: Operations per second of chained multiply-adds without memory access, by dtype.
+        special: Elements per second of slower f32 operations, by HLO name: `exponential`, `tanh`, `divide`, …; for
+            `sort`, comparisons.
+        overhead: Seconds of an empty kernel.
+        call_overhead: Seconds of an empty call.
+        caches: Bandwidth for data of at most this many bytes, by size.
+        fresh: Bandwidth of a kernel that writes to newly allocated memory, as results of a call are; 0 if not
+            measured.
+        is_provisional: True if the machine was busy during the measurement, so that it may be faster.
+        notes: Missing measurements.
         environment: Versions, device, cores.
 
     Example:
@@ -74,7 +73,7 @@ class Peaks(Displayable, Saved):
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def better(self, other: Peaks) -> Peaks:
-        """Of two measurements of one machine the better figures: what else it did can only have taken time."""
+        """Return the better figures of two measurements; other work on the machine can only lower a rate."""
         return replace(
             other,
             bandwidth=max(self.bandwidth, other.bandwidth),
@@ -90,7 +89,7 @@ class Peaks(Displayable, Saved):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader should know before trusting the figures."""
+        """Return notes on the reliability of the figures."""
         busy = (
             "the peaks were measured while other programs were running: the machine may be faster than they say; "
             "peaks(refresh=True) measures again"
@@ -103,10 +102,10 @@ class Peaks(Displayable, Saved):
         return rates.get(dtype) or max(rates.values(), default=0.0)
 
     def bandwidth_of(self, size: float) -> float:
-        """Bytes a second at most to and from `size` bytes: memory's, or that of a cache that holds them.
+        """Return the peak bytes per second for data of `size` bytes, in a cache that holds them or in memory.
 
-        Between two sizes that were measured it is that of the smaller one: a roof that is too high says too little,
-        one that is too low says what is wrong.
+        Between two measured sizes the smaller one counts: a roof that is too high is safe, a roof that is too low is
+        wrong.
         """
         below = max(
             (cache for cache in self.caches if cache <= size),
@@ -117,7 +116,7 @@ class Peaks(Displayable, Saved):
     def compute_seconds(
         self, flops: float, dtype: str, *, is_matmul: bool, special: Mapping[str, float] | None = None
     ) -> float:
-        """The least time for so many operations, of which `special` are so many elements of what takes longer."""
+        """Return the minimum seconds for operations, of which `special` counts the slower ones by name."""
         slow = {op: count for op, count in (special or {}).items() if self.special.get(SPECIAL.get(op, op))}
         rate = self.rate(dtype, is_matmul=is_matmul)
         plain = max(flops - sum(slow.values()), 0.0) if slow else flops
@@ -125,7 +124,7 @@ class Peaks(Displayable, Saved):
         return (plain / rate if rate else plain * 0.0) + longer
 
     def memory_seconds(self, bytes_: float, runs: float = 1.0) -> float:
-        """The least time to move so many bytes in so many runs of a kernel."""
+        """Return the minimum seconds to move bytes in a number of kernel runs."""
         rate = self.bandwidth_of(bytes_ / runs if runs > 0 else bytes_)
         return bytes_ / rate if rate else bytes_ * 0.0
 
@@ -139,14 +138,14 @@ class Peaks(Displayable, Saved):
         runs: float = 1.0,
         special: Mapping[str, float] | None = None,
     ) -> float:
-        """The least time that this machine needs for so many operations and bytes; NaN where either is not known.
+        """Return the minimum seconds for operations and bytes; NaN if either is unknown.
 
         Args:
-            flops, bytes_: Of all runs together.
-            dtype: As HLO writes it: `f32`.
-            is_matmul: Whether they are those of a matrix product, for which a machine may have units of its own.
-            runs: How often the kernel runs: what it moves in one run may fit in a cache.
-            special: How many of the operations are such that take longer than a multiply-add, by name.
+            flops, bytes_: Sum over all runs.
+            dtype: HLO name of the dtype: `f32`.
+            is_matmul: True for a matrix product, for which a machine may have special units.
+            runs: Number of runs of the kernel; the data of one run may fit in a cache.
+            special: Number of operations slower than a multiply-add, by name.
         """
         compute = self.compute_seconds(flops, dtype, is_matmul=is_matmul, special=special)
         memory = self.memory_seconds(bytes_, runs)
@@ -163,10 +162,10 @@ class Peaks(Displayable, Saved):
         runs: float = 1.0,
         special: Mapping[str, float] | None = None,
     ) -> str:
-        """What holds a kernel back: `memory`, `compute`, `overhead`, or `unknown` where it has no costs.
+        """Return the limiting resource of a kernel: `memory`, `compute`, `overhead`, or `unknown` without costs.
 
-        It is `overhead` where the kernel has less to do than it takes to start one, and took no longer than such a
-        kernel takes.
+        `overhead` means that the kernel's work takes less time than its launch, and that it took no longer than an
+        empty kernel.
         """
         least = self.least_seconds(flops, bytes_, dtype, is_matmul=is_matmul, runs=runs, special=special)
         if math.isnan(least):
@@ -195,7 +194,7 @@ def _least(one: float, other: float) -> float:
 BOUNDS = ("memory", "compute", "overhead", "unknown")
 _MUCH = 0.02  # of the time: what is worth a word
 _WIDEST = 64  # letters of a line of the source
-_SHOWN = 8  # rows of a table before it says how many more there are
+_SHOWN = 8  # rows of a table before the count of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,21 +202,21 @@ class Point:
     """One kernel in a roofline.
 
     Args:
-        name, op, module: The instruction, as in a profile.
-        seconds: Measured, a call.
-        flops, bytes: What it does and moves a call, loops counted as often as they run; NaN where nobody knows.
-        intensity: FLOPs a byte.
-        rate: FLOPs a second reached.
-        least: Seconds that the machine needs at least.
-        bound: What holds it back: `memory`, `compute`, `overhead`, or `unknown` where it has no costs.
-        file, line: Where it comes from; empty and 0 where that is not known.
-        text: That line of the source, without indentation.
-        dtype: What it computes in, as HLO writes it.
-        is_matmul: Whether a matrix product or convolution does its work.
-        runs: How often it runs a call.
-        lines: The lines that its time comes from, with their share of it, 0 to 1, the largest first.
-        special: Of the operations, how many are exponentials, divisions and such, by HLO's name of the function.
-        computes: Of a fusion, the operations that it is about, `tanh, multiply`; empty where nothing is known of it.
+        name, op, module: Instruction, as in a profile.
+        seconds: Measured seconds per call.
+        flops, bytes: FLOPs and bytes per call, over all iterations of loops; NaN if unknown.
+        intensity: FLOPs per byte.
+        rate: Achieved FLOPs per second.
+        least: Minimum seconds on this machine.
+        bound: Limiting resource: `memory`, `compute`, `overhead`, or `unknown` without costs.
+        file, line: Source position; empty and 0 if unknown.
+        text: Source line without indentation.
+        dtype: HLO name of the dtype of the computation.
+        is_matmul: True if its work is a matrix product or convolution.
+        runs: Runs per call.
+        lines: Source lines with their share of the time, 0 to 1, largest first.
+        special: Number of slow operations (exponentials, divisions, …), by HLO name.
+        computes: Main operations of a fusion, `tanh, multiply`; empty if unknown.
     """
 
     name: str
@@ -242,22 +241,22 @@ class Point:
 
     @property
     def efficiency(self) -> float:
-        """The least time over the time measured: 1 is all that the machine gives; NaN where nobody knows.
+        """Return minimum over measured time: 1 is the machine's peak; NaN if unknown.
 
-        It may be more than 1: where the machine's peaks were measured while it did something else, or where a
-        kernel's data was in a faster cache than its size tells.
+        The result can exceed 1 if the peaks were measured on a busy machine, or if the data was in a faster cache than
+        its size suggests.
         """
         return self.least / self.seconds if self.seconds > 0 else math.nan
 
     @property
     def wasted(self) -> float:
-        """Seconds over the least; NaN where nobody knows."""
+        """Return the seconds above the minimum; NaN if unknown."""
         return math.nan if math.isnan(self.least) else max(self.seconds - self.least, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one source line's kernels take over the least that the machine allows; line 0 is for no known line.
+    """Time of one source line's kernels above the machine's minimum; line 0 stands for no known line.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -280,11 +279,11 @@ class Roofline(Charted, Framed, Saved):
     """The kernels of a function against the peaks of the machine; its chart has each as a point under the roofs.
 
     Args:
-        function, signature: What was profiled.
-        peaks: Of the machine.
-        points: The kernels, the longest first.
-        notes: What the reader should know before trusting the figures.
-        is_estimated: Whether nothing ran: each kernel's time is the least that published peaks allow.
+        function, signature: The profiled function.
+        peaks: Peak rates of the machine.
+        points: Kernels, longest first.
+        notes: Notes on the reliability of the figures.
+        is_estimated: True if nothing ran; each time is then the minimum by published peaks.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -303,7 +302,7 @@ class Roofline(Charted, Framed, Saved):
 
     @cached_property
     def seconds(self) -> float:
-        """Of all kernels, a call."""
+        """Return the seconds of all kernels per call."""
         return math.fsum(point.seconds for point in self.points)
 
     @cached_property
@@ -318,13 +317,13 @@ class Roofline(Charted, Framed, Saved):
 
     @property
     def efficiency(self) -> float:
-        """The least time of the kernels with known costs over their time, 0 to 1; NaN where there are none."""
+        """Return minimum over measured time of the kernels with known costs, 0 to 1; NaN without any."""
         with_costs = self.seconds - self.unknown
         return min(self.least / with_costs, 1.0) if with_costs > 0 and self.least <= self.seconds else math.nan
 
     @property
     def speedup(self) -> float:
-        """How many times faster these kernels could be at most; those without costs counted as they are."""
+        """Return the largest possible speedup; kernels without costs count as they are."""
         least = self.least + self.unknown
         return max(self.seconds / least, 1.0) if least > 0 else math.nan
 

@@ -7,12 +7,12 @@ from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import Displayable
+from explorer.model.declared import Displayable
 from explorer.model.text import did_you_mean
 
 
 class Named(Protocol):
-    """What has a name."""
+    """Object with a name."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class RowSequence(Rows[RowT], Displayable, Sequence[RowT]):  # pyright: ignore[r
 
 
 def row_named(rows: Iterable[NamedT], name: str, kind: str) -> NamedT:
-    """The first row of a name; UnknownNameError, with the names that there are or near ones, where there is none."""
+    """Return the first row of a name; an UnknownNameError lists existing or similar names."""
     rows = list(rows)
     row = next((row for row in rows if row.name == name), None)
     if row is None:
@@ -55,7 +55,7 @@ def row_named(rows: Iterable[NamedT], name: str, kind: str) -> NamedT:
 
 
 def row_at(rows: Sequence[RowT], at: int | str, key: str, missing: str) -> RowT:
-    """The row at a position, or the one whose attribute `key` is `at`; UnknownNameError lists those there are."""
+    """Return the row at a position, or with attribute `key` equal to `at`; an UnknownNameError lists existing ones."""
     if not isinstance(at, str):
         return rows[at]
     by_name = {attrgetter(key)(row): row for row in reversed(rows)}

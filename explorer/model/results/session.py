@@ -12,7 +12,7 @@ from math import isfinite, nan
 from typing import Any, ParamSpec, TypeVar
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import Displayable, attached
+from explorer.model.declared import Displayable, declared
 from explorer.model.results.rows import Rows
 from explorer.model.text import did_you_mean
 from explorer.model.units import count_text
@@ -20,13 +20,13 @@ from explorer.model.units import count_text
 
 @dataclass(frozen=True, slots=True)
 class SessionItem:
-    """Something that was made of a function and can be opened.
+    """One result of a function that can be opened.
 
     Args:
         kind: `capture`, `ledger`, `findings`, `timing`, `profile`, `memory`, `roofline`, `what if`, `executable`,
             `hot paths`.
-        key: What `Session.open` takes for it.
-        text: What a button says: `capture (x: f32[8])`, `2 findings`.
+        key: Argument of `Session.open`.
+        text: Text of the button: `capture (x: f32[8])`, `2 findings`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -47,26 +47,26 @@ class SessionRow:
     """One function.
 
     Args:
-        name: The function's.
-        file, line: Where it is defined; empty and 0 if that is not known.
-        place: What a person calls that: `cell [4], line 3`.
-        basis: How it is known: `watched`, or `explored` (a capture or an executable tells), or `before` (JAX's caches
-            have it, from before anybody watched).
-        compiles: How often it was compiled; of `before`, for how many kinds of arguments.
-        recompiles: How often of that it was traced or compiled again.
-        trace, lower, compile: Seconds; NaN where nobody saw it.
-        leaf: What changed most often: `x.shape[0]`; empty if nothing did, or if it was no argument.
-        why: In words why it was compiled again; empty where it wasn't.
-        cure: What would stop that; empty where nobody knows.
-        run: Seconds of a call, where that was measured last; else NaN.
-        memory: Bytes of arguments, outputs and temporaries of the program seen last; else NaN.
-        errors, warnings, notes: How many findings there are.
-        hot: What hot paths made of it, `compiled` or `eager`; empty where they were not on.
-        items: What can be opened.
+        name: Name of the function.
+        file, line: Position of its definition; empty and 0 if unknown.
+        place: Readable position: `cell [4], line 3`.
+        basis: Source of the row: `watched`, `explored` (a capture or an executable), or `before` (found in JAX's
+            caches, compiled before watching).
+        compiles: Number of compiles; for `before`, number of argument types.
+        recompiles: Number of repeated traces or compiles among them.
+        trace, lower, compile: Seconds; NaN if unknown.
+        leaf: Leaf that changed most often: `x.shape[0]`; empty if none did.
+        why: Reason for the recompiles, in words; empty without any.
+        cure: Change that would stop them; empty if unknown.
+        run: Seconds of a call in the latest measurement; else NaN.
+        memory: Bytes of arguments, outputs and temporaries of the latest program; else NaN.
+        errors, warnings, notes: Number of findings by severity.
+        hot: State in hot paths, `compiled` or `eager`; empty if they were off.
+        items: Results that can be opened.
 
     Example:
         >>> import explorer
-        >>> row = explorer.SessionRow("step", compiles=2, recompiles=1, trace=0.25, lower=0.25, compile=0.5)
+        >>> row = explorer.types.SessionRow("step", compiles=2, recompiles=1, trace=0.25, lower=0.25, compile=0.5)
         >>> row.seconds, row.findings
         (1.0, 0)
     """
@@ -94,7 +94,7 @@ class SessionRow:
 
     @property
     def seconds(self) -> float:
-        """Of tracing, lowering and compiling; NaN where nobody saw it."""
+        """Return the seconds of trace, lower and compile together; NaN if unknown."""
         return self.trace + self.lower + self.compile
 
     @property
@@ -108,18 +108,19 @@ class SessionRow:
 
 @dataclass(frozen=True)
 class SessionReport(Rows[SessionRow], Displayable):
-    """All that was compiled, by cost, as it was at one moment.
+    """Snapshot of all compiled functions, by cost.
 
     Args:
-        rows: The functions, the most expensive first; those whose cost nobody saw come last.
-        operations: How many single operations outside of any `jit` JAX compiled.
-        operation_seconds: What they took.
-        watching: Whether what compiles is watched: `now`, `once` (no more), or `never`.
-        notes: What the reader should know of what is not here.
+        rows: Functions, most expensive first; functions of unknown cost last.
+        operations: Number of single operations that JAX compiled outside of any `jit`.
+        operation_seconds: Compile time of these operations.
+        watching: State of watching: `now`, `once` (ended), or `never`.
+        notes: Notes on missing information.
 
     Example:
         >>> import explorer as ex
-        >>> report = ex.SessionReport((ex.SessionRow("step", compiles=2, trace=0.1, lower=0.1, compile=0.3),))
+        >>> report = ex.types.SessionReport((ex.types.SessionRow("step", compiles=2, trace=0.1, lower=0.1,
+        ...     compile=0.3),))
         >>> print(report.summary[0])
         1 function compiled twice, 500 ms.
         >>> report["step"].compiles
@@ -133,14 +134,14 @@ class SessionReport(Rows[SessionRow], Displayable):
     notes: tuple[str, ...] = ()
 
     @property
-    @attached
+    @declared
     def summary(self) -> tuple[str, ...]:
-        """What it cost, what was compiled again and why, what isn't known: sentences, names between backticks."""
+        """Return sentences about cost, recompiles with reasons, and unknowns; names are in backticks."""
         ...
 
     @property
     def seconds(self) -> float:
-        """Of all that was seen compiling."""
+        """Return the seconds of all observed compiles."""
         return self.operation_seconds + sum(row.seconds for row in self.rows if isfinite(row.seconds))
 
     def __getitem__(self, name: str) -> SessionRow:
@@ -187,5 +188,5 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def remembered_values() -> list[tuple[int, Any]]:
-    """What is still there, each with its number, the earliest first."""
+    """Return the values that still exist, each with its number, earliest first."""
     return sorted(_values.items(), key=lambda item: item[0])

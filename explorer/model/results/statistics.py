@@ -27,17 +27,17 @@ _BETWEEN_RUNS, _LEAST = 0.5, 0.01
 
 
 def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """An interval that holds the median of what was sampled, with at least this confidence.
+    """Return an interval that contains the median with at least this confidence.
 
-    Of independent samples it is from the k-th smallest to the k-th largest, which is exact for any distribution: how
-    many of n samples are below the median is binomial. (David & Nagaraja, *Order Statistics*, 3rd ed., section 7.1.)
-    Samples that follow each other are not independent; so the ranks are those of as many samples as these are worth
-    (`effective_count`), after Woodruff (1952), *Confidence Intervals for Medians and Other Position Measures*; and the
-    interval holds the medians of ten stretches of the run, which see slow drift, and is no narrower than what
-    runs differ by: half of the spread, and 1 % of the median.
+    For independent samples, the interval from the k-th smallest to the k-th largest is exact for any distribution,
+    because the number of samples below the median is binomial (David & Nagaraja, *Order Statistics*, 3rd ed., section
+    7.1). Consecutive samples are not independent. The ranks are therefore those of the effective number of samples
+    (`effective_count`), after Woodruff (1952), *Confidence Intervals for Medians and Other Position Measures*. The
+    interval also contains the medians of ten parts of the run, which detect slow drift. It is no narrower than the
+    difference between runs: half of the spread, and 1 % of the median.
 
     Args:
-        values: In the order in which they were measured; at least one.
+        values: Measurements in order; at least one.
         confidence: 0 to 1, both excluded.
 
     Example:
@@ -57,15 +57,15 @@ def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tup
 
 
 def attained(count: int, confidence: float) -> float:
-    """The confidence that so many independent samples reach: less than the 95 % asked for, where they are under six."""
+    """Return the confidence that this many independent samples reach; fewer than six can't reach 95 %."""
     return min(confidence, 1 - 2 * 0.5**count)
 
 
 def effective_count(values: Sequence[float]) -> float:
-    """How many independent samples these are worth: their number, over the time over which they resemble each other.
+    """Return the effective number of independent samples: their number over the autocorrelation time.
 
-    What is followed is whether a sample is above the median, as only that counts for a median. Its autocorrelations are
-    added up as long as those of neighbouring pairs are positive (Geyer 1992, *Practical Markov Chain Monte Carlo*,
+    The autocorrelation is that of the sign of each deviation from the median, since only the sign matters for a median.
+    Terms are added while the sums of adjacent pairs are positive (Geyer 1992, *Practical Markov Chain Monte Carlo*,
     initial monotone sequence).
 
     Example:
@@ -88,7 +88,7 @@ def effective_count(values: Sequence[float]) -> float:
 
 
 def spread_of(values: Sequence[float]) -> float:
-    """How far samples are from their median, as a part of it: 0.03 is 3 %. Robust: a few outliers don't count.
+    """Return the relative deviation of samples from their median: 0.03 is 3 %. Robust against a few outliers.
 
     Example:
         >>> spread_of([9.9, 10.0, 10.1, 99.0])
@@ -99,9 +99,7 @@ def spread_of(values: Sequence[float]) -> float:
 
 
 def drift_of(values: Sequence[float]) -> float:
-    """How much larger the last third is than the first, as a part of the median; 0 where that may be chance.
-
-    It may be where the intervals of both thirds' medians overlap.
+    """Return the relative increase from the first third to the last; 0 if the intervals of their medians overlap.
 
     Example:
         >>> drift_of([1.0, 1.1] * 30), round(drift_of([1 + i / 100 for i in range(60)]), 2)
@@ -139,9 +137,9 @@ def settled(values: Sequence[float]) -> list[float]:
 def ratio_interval(
     values: Sequence[float], baseline: Sequence[float], confidence: float = 0.95
 ) -> tuple[float, float, float]:
-    """The median ratio of samples that were taken in turns, with its interval: `(ratio, low, high)`.
+    """Return the median ratio of interleaved samples and its interval: `(ratio, low, high)`.
 
-    Each sample is compared with the baseline's of the same turn, so that what slows both down doesn't count.
+    Each sample is divided by the baseline's sample of the same round, so that common slowdowns cancel.
     """
     ratios = np.asarray(values, float) / np.asarray(baseline, float)
     low, high = interval_of_median(ratios.tolist(), confidence)
@@ -171,13 +169,13 @@ def _rank(count: int, confidence: float) -> int:
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that is varied.
+    """One varied quantity.
 
     Args:
         name: `n`, `dtype`, `options.xla_cpu_prefer_vector_width`.
-        labels: What each of its values is called; no two alike.
-        numbers: The values as numbers, where all are; None where they are kinds, such as dtypes.
-        unit: What the numbers count, where the values are none themselves: `elements` of arrays.
+        labels: Labels of the values; all different.
+        numbers: Values as numbers; None for values such as dtypes.
+        unit: Unit of the numbers, if the values themselves aren't numbers: `elements` of arrays.
     """
 
     name: str
@@ -189,7 +187,7 @@ class Axis:
         return len(self.labels)
 
     def named(self, at: int) -> str:
-        """One of its values in words. A kind says what it is: `bfloat16`; a number doesn't: `heads = 8`."""
+        """Return one value in words; a number gets its name: `bfloat16`, but `heads = 8`."""
         return self.labels[at] if self.numbers is None else f"{self.name} = {self.labels[at]}"
 
     @property
@@ -200,12 +198,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Growth:
-    """How something grows: as a power of what is varied.
+    """Growth of a quantity as a power of the varied size.
 
     Args:
         power: The exponent.
-        fit: How much of the variation it explains, 0 to 1: R² of the straight line through the logarithms.
-        spread: The factor between the largest and the smallest that was measured.
+        fit: R² of the straight line through the logarithms, 0 to 1.
+        spread: Ratio of the largest to the smallest measured value.
     """
 
     power: float
@@ -214,13 +212,13 @@ class Growth:
 
 
 def growth_of(x: Sequence[float], y: Sequence[float]) -> Growth | None:
-    """The power of x that y grows with: least squares of a straight line through the logarithms.
+    """Return the exponent with which y grows in x, by least squares on the logarithms.
 
     Returns:
-        None where that can't be told: fewer than three different x, or a value that is not a number above 0.
+        None for fewer than three different x, or for values that are not positive numbers.
 
     Raises:
-        ValueError: `x` and `y` are not of one length.
+        ValueError: `x` and `y` have different lengths.
 
     Example:
         >>> growth_of([1, 2, 4, 8], [3, 12, 48, 192])

@@ -1,4 +1,4 @@
-"""Programs measured over a range of sizes or options (a sweep), and beside the function as it is (a what-if)."""
+"""Measurements of programs over sizes or options (sweep), and of variants against the plain function (what-if)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import zip_longest
 from math import isfinite, nan
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Saved, cached_property, declared
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.rows import Rows, row_named
 from explorer.model.results.statistics import Axis
@@ -25,19 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One program.
+    """Measurements of one program.
 
     Args:
-        steady: Calls, once they are stable; None where it failed or time was not asked for.
-        stages: Seconds of `trace`, `lower`, `compile`, and of the first `run`; those that it came to.
-        memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`, as XLA tells them; empty where
-            it doesn't.
-        flops, bytes: Operations of a call and bytes that its kernels move; NaN where nobody knows.
-        kernels: How many the program has; None where it was not compiled.
-        least: Seconds that its kernels and links need at least by published figures of the hardware that it was
-            compiled for: an estimate, never measured. NaN where it is for what is here.
-        error: Why it failed; empty if it didn't.
-        capture: What the compiler made of it.
+        steady: Steady calls; None after a failure or without timing.
+        stages: Seconds of `trace`, `lower`, `compile` and the first `run`, as far as they ran.
+        memory: Bytes by use, from XLA: `argument`, `output`, `temp`, `alias`, `generated code`; empty if unknown.
+        flops, bytes: FLOPs and bytes moved per call; NaN if unknown.
+        kernels: Number of kernels; None if it was not compiled.
+        least: Minimum seconds of its kernels and links by published figures of the target hardware: an estimate,
+            never measured. NaN for the local device.
+        error: Reason of a failure; empty otherwise.
+        capture: Capture of the compile.
     """
 
     steady: Samples | None = None
@@ -67,7 +66,7 @@ class Measured:
 
     @property
     def peak(self) -> float:
-        """Bytes that a call needs: arguments, outputs, temporaries and code; NaN where XLA doesn't tell."""
+        """Return the bytes of arguments, outputs, temporaries and code; NaN if XLA gives none."""
         return needed_bytes(self.memory)
 
 
@@ -80,7 +79,7 @@ def size_text(size: float) -> str:
     return bytes_text(int(size))
 
 
-# What is drawn and told against what was swept: the name of a row's property, and what a person calls it.
+# Figures of a sweep: property of a row, and its label.
 FIGURES = (
     ("seconds", "time"),
     ("least", "least time, estimated"),
@@ -92,11 +91,11 @@ _LONGEST = 90  # characters of an error
 
 @dataclass(frozen=True)
 class SweepRow(Measured):
-    """One point of a sweep, with what was measured there.
+    """One point of a sweep with its measurements.
 
     Args:
-        at: Which value it has of each axis.
-        values: What was swept by name: a number, or what the value is called.
+        at: Index of the value on each axis.
+        values: Swept values by name: numbers or labels.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -111,11 +110,11 @@ class SweepRow(Measured):
 
 @dataclass(frozen=True)
 class Series:
-    """The rows that differ in one axis alone.
+    """Rows that differ only along one axis.
 
     Args:
-        label: What they have in common; empty where there is one series.
-        rows: In the order of that axis.
+        label: Values that they share; empty if there is only one series.
+        rows: Rows in the order of the axis.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -131,21 +130,21 @@ class Series:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Sweep(Rows[SweepRow], Charted, Saved):
-    """What `explorer.sweep` measured.
+    """Result of `explorer.sweep`.
 
     Args:
         function: The function's name.
-        axes: What was varied.
-        rows: One for each combination, the last axis the fastest.
-        notes: What the reader should know before trusting the figures.
+        axes: Varied sizes or options.
+        rows: One row per combination; the last axis changes fastest.
+        notes: Notes on the reliability of the figures.
         environment: Versions, device.
 
     Example:
         >>> import explorer as ex
         >>> from explorer.model.results.statistics import Axis
         >>> axis = Axis("n", ("64", "128"), (64.0, 128.0))
-        >>> took = [ex.Samples((s,) * 9) for s in (0.001, 0.004)]
-        >>> ex.Sweep("f", (axis,), [ex.SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
+        >>> took = [ex.types.Samples((s,) * 9) for s in (0.001, 0.004)]
+        >>> ex.Sweep("f", (axis,), [ex.types.SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
         Sweep(f over n: time grows 4.0× (3.8 … 4.2×) from n = 64 to 128)
             n  time                   ±  compile  memory  kernels
            64  1 ms  ███           ±3 %        –       –        –
@@ -160,13 +159,13 @@ class Sweep(Rows[SweepRow], Charted, Saved):
 
     @property
     def over(self) -> int:
-        """Which axis the others are told along: the first of numbers with several values, else the first with such."""
+        """Return the main axis: the first numeric axis with several values, else the first with several."""
         several = [i for i, axis in enumerate(self.axes) if len(axis) > 1] or [0]
         return next((i for i in several if self.axes[i].numbers is not None), several[0])
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """The rows by what they have in common beside `over`, each along it."""
+        """Return the rows grouped by their values on all axes but `over`."""
         along = self.over
         rest = [i for i, axis in enumerate(self.axes) if i != along and len(axis) > 1]
         numbers = self.axes[along].numbers or range(len(self.axes[along]))
@@ -187,7 +186,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         return tuple(row for row in self.rows if row.error)
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """The result in a sentence: how time, compile time and memory grow, or which kind is faster."""
         ...
@@ -196,7 +195,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         """`n = 128, dtype = float32`: a point in words."""
         return ", ".join(f"{axis.name} = {axis.labels[at]}" for axis, at in zip(self.axes, row.at, strict=True))
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a point: what was swept by name, then seconds, bytes and counts.
 
@@ -261,11 +260,11 @@ _LITTLE = 0.01  # of the plain one's memory: less is not reported
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far the results of a variant are from the plain ones.
+    """Deviation of a variant's results from the plain function's.
 
     Args:
-        absolute: The largest difference of two values; NaN where one of them alone is NaN, or they have other shapes.
-        relative: The same as a part of the largest value of its array.
+        absolute: Largest difference of two values; NaN if only one of them is NaN or the shapes differ.
+        relative: The same relative to the largest value of its array.
     """
 
     absolute: float
@@ -279,17 +278,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Variant(Measured):
-    """One way to compile the function, with what was measured of it.
+    """One variant of the function with its measurements.
 
     Args:
         name: `donate x`; `plain` for the function as it is.
         kind: `plain`, `donate`, `remat`, `precision`, `dtype`, `options` or `together`.
-        doing: The same as a sentence begins: `donating x`.
-        ratio: How many times as long as the plain one a call takes; None where it was not measured.
-        difference: How far its results are from the plain ones; None where that was not seen.
-        is_same: Whether the compiled program is the plain one's.
-        notes: What the reader should know of it.
-        plain: What the compiler made of the function as it is.
+        doing: The name as a phrase: `donating x`.
+        ratio: Time of a call relative to the plain function; None if not measured.
+        difference: Deviation of its results; None if not compared.
+        is_same: True if both compile to the same program.
+        notes: Notes for the reader.
+        plain: Capture of the plain function.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -309,12 +308,12 @@ class Variant(Measured):
     plain: Capture | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    @attached
+    @declared
     def diff(self) -> Diff:
-        """What the compiler made of this and not of the plain one.
+        """Return the differences between this program and the plain one.
 
         Raises:
-            NotRecordedError: It was not compiled.
+            NotRecordedError: The variant was not compiled.
         """
         ...
 
@@ -328,21 +327,21 @@ class Variant(Measured):
         less = plain.peak - self.peak
         return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
 
-    @attached
+    @declared
     def verdict(self, plain: Measured) -> str:
-        """What it brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
+        """Return the effect as a phrase: `saves 4.0 MB and 12 % of time`."""
         ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WhatIf(Rows[Variant], Charted, Saved):
-    """What `explorer.what_if` measured.
+    """Result of `explorer.what_if`.
 
     Args:
         function: The function's name.
         signature: Its arguments with their types.
-        rows: The plain function first, then one for each variant.
-        notes: What the reader should know before trusting the figures.
+        rows: The plain function, then one row per variant.
+        notes: Notes on the reliability of the figures.
         environment: Versions, device, cores.
 
     Example:
@@ -373,12 +372,12 @@ class WhatIf(Rows[Variant], Charted, Saved):
         return row_named(self.rows, name, "variant")
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
-        """What is worth doing, in a sentence; the most first."""
+        """Return the worthwhile changes in a sentence, most effective first."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a variant.
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from explorer.model.attached import Displayable, Framed
 from explorer.model.capture import Capture
+from explorer.model.declared import Displayable, Framed
 from explorer.model.results.estimates import Estimates
 from explorer.model.results.rows import RowSequence, row_at
 from explorer.model.target import Hardware
@@ -20,9 +20,9 @@ class TargetRow:
     """One kind of device.
 
     Args:
-        device: Its published figures.
-        is_installed: Whether its compiler is here.
-        hint: The command that installs it, or what it needs besides; empty where nothing is needed.
+        device: Published figures of the device.
+        is_installed: True if its compiler is installed.
+        hint: Command that installs it, or another requirement; empty if nothing is needed.
 
     Example:
         >>> import explorer
@@ -60,33 +60,33 @@ class Targets(RowSequence[TargetRow]):
         return f"Targets({', '.join(row.device.key for row in self.rows)})"
 
 
-# What a TPU's compiler says of the device's own memory. Of what is on the chip it says "vmem", which no smaller batch
-# need cure, and this machine's memory may end a compile too.
+# A TPU compiler's message about device memory. Messages about on-chip memory contain "vmem", which no smaller batch
+# needs to fix; this machine's memory may end a compile too.
 _OUT_OF_MEMORY = re.compile(r"(?i)ran out of memory (on|in memory space) hbm")
 
 
 @dataclass(frozen=True)
 class TargetResult:
-    """What became of the program for one target. Figures are of one device, and of one run of the program.
+    """Result of compiling for one target. Figures are per device and per run.
 
     Args:
-        target: As it was named: `8xh100`.
-        device: The hardware's own name.
-        capture: Its stages; of a compile that failed those before it. None where nothing could be tried.
-        failure: Why there is no program, in a sentence; empty where there is one.
-        memory: Bytes that the program needs of a device, as its compiler says: arguments, outputs, what it needs
-            between, and on a TPU its code, which lies there too. 0 where nobody says it.
-        capacity: Bytes that a program may take of a device: of a GPU what XLA's allocator does, three quarters of it.
-        kernels: How many run.
-        flops, bytes: What they do.
-        wire: Bytes that a device sends to the others.
-        seconds: The least time that all kernels and links need by published figures: an estimate, never measured. A
-            kernel whose work isn't known, as a library's, is left out, and so is the latency of launches and links.
-        is_complete: Whether `seconds` has all kernels.
+        target: Name as given: `8xh100`.
+        device: Name of the hardware.
+        capture: Stages of the compile; after a failure the stages before it. None if nothing could be tried.
+        failure: Reason of a failure, as a sentence; empty otherwise.
+        memory: Bytes that the compiler reports per device: arguments, outputs, temporaries, and on a TPU the code.
+            0 if unknown.
+        capacity: Bytes that a program may use; on a GPU three quarters of the memory, as XLA's allocator takes.
+        kernels: Number of kernels.
+        flops, bytes: FLOPs and bytes moved.
+        wire: Bytes that a device sends to others.
+        seconds: Minimum time of all kernels and links by published figures: an estimate, never measured. It excludes
+            kernels with unknown work, such as library calls, and the latency of launches and links.
+        is_complete: True if `seconds` includes all kernels.
 
     Example:
         >>> import explorer
-        >>> result = explorer.TargetResult("h100", "NVIDIA H100", None, memory=40 * 10**9, capacity=60 * 10**9)
+        >>> result = explorer.types.TargetResult("h100", "NVIDIA H100", None, memory=40 * 10**9, capacity=60 * 10**9)
         >>> result.fits
         True
     """
@@ -106,22 +106,22 @@ class TargetResult:
 
     @property
     def estimates(self) -> Estimates:
-        """What each kernel is expected to take, by its compiler's own model, else by published figures."""
+        """Return the estimated time of each kernel, from the compiler's model or from published figures."""
         return Estimates() if self.capture is None or self.failure else self.capture.estimates
 
     @property
     def estimated(self) -> float:
-        """Seconds that all kernels are expected to take, those left out of which nothing is known; NaN of none."""
+        """Return the estimated seconds of all kernels with an estimate; NaN without any."""
         return self.estimates.seconds if self.estimates else math.nan
 
     @property
     def estimated_by(self) -> str:
-        """Who expects that."""
+        """Return the source of the estimate."""
         return self.estimates.by
 
     @property
     def fits(self) -> bool | None:
-        """Whether the program fits into a device's memory; None where that isn't known."""
+        """Return True if the program fits into a device's memory; None if unknown."""
         if self.failure:
             return False if _OUT_OF_MEMORY.search(self.failure) else None
         return self.memory <= self.capacity if self.capacity and self.memory else None
@@ -129,16 +129,16 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class TargetComparison(RowSequence[TargetResult], Framed):
-    """One program for several targets, in the order asked for; by position, or by the target's name.
+    """Results of one program on several targets, indexed by position or by target name.
 
     Args:
-        function: Its name.
-        rows: One for each target.
+        function: Name of the function.
+        rows: One row per target, in the given order.
 
     Example:
         >>> import explorer
-        >>> result = explorer.TargetResult("h100", "NVIDIA H100", None, "its compiler is not installed")
-        >>> compared = explorer.TargetComparison("step", (result,))
+        >>> result = explorer.types.TargetResult("h100", "NVIDIA H100", None, "its compiler is not installed")
+        >>> compared = explorer.types.TargetComparison("step", (result,))
         >>> compared["h100"].device, compared["h100"].fits
         ('NVIDIA H100', None)
     """
@@ -155,16 +155,15 @@ class TargetComparison(RowSequence[TargetResult], Framed):
 
 @dataclass(frozen=True)
 class Trial:
-    """One size that was compiled.
+    """One compiled size.
 
     Args:
-        size: Of the dimension.
-        fits: Whether the program fits.
-        needed: Bytes of one device: of what fits what the compiler allocates, else what it says that it would take;
-            NaN where it doesn't.
-        error: Why there is no program, in the compiler's words; empty where there is one.
-        seconds: That it took to trace, lower and compile.
-        capture: What was compiled; None where that failed.
+        size: Size of the dimension.
+        fits: True if the program fits.
+        needed: Bytes per device that the compiler allocates, or would need; NaN if unknown.
+        error: The compiler's error message; empty otherwise.
+        seconds: Duration of trace, lower and compile together.
+        capture: Capture of the compile; None after a failure.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -185,19 +184,19 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class LargestFit(Displayable):
-    """What `explorer.largest_that_fits` found.
+    """Result of `explorer.largest_that_fits`.
 
     Args:
-        function: Its name.
-        dimension: What was varied.
-        device: Whose memory it is.
-        target: As it was named; empty for the device that is here.
-        capacity: Bytes that a program may take of it; 0 where nobody tells.
-        basis: What decides whether a program fits, as the rest of a sentence.
-        trials: The sizes that were compiled, in the order of size.
-        multiple: Sizes are multiples of it.
-        low, high: The sizes between which was looked; `high` is 0 for no end.
-        notes: What the reader should know.
+        function: Name of the function.
+        dimension: Name of the varied dimension.
+        device: Device whose memory is the limit.
+        target: Target name as given; empty for the local device.
+        capacity: Bytes that a program may use; 0 if unknown.
+        basis: Criterion for a fit, as a phrase.
+        trials: Compiled sizes, in increasing order.
+        multiple: Number that all sizes are multiples of.
+        low, high: Range of the search; `high` is 0 for no upper end.
+        notes: Notes for the reader.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -238,7 +237,7 @@ class LargestFit(Displayable):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the next size was compiled and doesn't fit."""
+        """Return True if the next size was compiled and doesn't fit."""
         return self.too_large is not None and self.too_large.size - self.size <= self.multiple and self.size > 0
 
     @property
@@ -249,7 +248,7 @@ class LargestFit(Displayable):
 
     @property
     def is_monotone(self) -> bool:
-        """Whether of the sizes that were tried no larger one fits than one that doesn't."""
+        """Return True if no tried size fits that is larger than one that doesn't."""
         return not self.exceptions
 
     @property

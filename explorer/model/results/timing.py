@@ -1,4 +1,4 @@
-"""Timings of a function, and comparisons of several that were measured in turns."""
+"""Timings of a function, and comparisons of several from interleaved measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import ceil, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import Charted, Saved, attached, cached_property
+from explorer.model.declared import Charted, Saved, cached_property, declared
 from explorer.model.results.statistics import (
     attained,
     drift_of,
@@ -25,50 +25,49 @@ if TYPE_CHECKING:
 EARLIER = "measured earlier: "  # begins the note of a time that disagrees with an earlier one
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
-# whatever it computes. How the process's memory lies decides it, and what ran before (tests/benchmarks/bench_time.py).
+# independent of its computation. It depends on the process's memory and history (tests/benchmarks/bench_time.py).
 _DISPATCH = 3e-7
 # Seconds: where a call's work is shared by threads, they are woken, and by when the system has done that a call of
 # 34 µs took 29 to 47 from one second to the next, on a machine that did nothing else (as there).
 _WAKING = 4e-6
 _SHARED = 1.2  # cores that this process used: more, and threads share the work
-# Of the median: two runs of one process, minutes apart, differ by so much where nothing else is seen (as there). What
-# is compared in turns, as by `compare`, differs less.
+# Of the median: two quiet runs of one process, minutes apart, differ by this much (same benchmark). Interleaved
+# measurements, as in `compare`, differ less.
 _ELSEWHERE = 0.03
 _NOISY = 0.05  # of the median: an interval that reaches farther, or samples that differ by twice that
 _ALIKE = 1.1  # times as long: what is surely within that is as fast
-_UNSURE = 2.0  # times as long, for a difference to be believed where it is too noisy to tell either time
-_TOO_NOISY = 0.1  # of the median: an interval that reaches farther tells an order of magnitude, and no figure
+_UNSURE = 2.0  # times as long: the least difference that is reported if both times are too noisy
+_TOO_NOISY = 0.1  # of the median: a wider interval gives only an order of magnitude
 _DRIFT = 0.05  # of the median
 _SOME = 0.05  # cores: worth a word
-_SLOWED = 0.06  # of what fixed work takes at best: on a quiet machine it varies by 1 to 3 %
+_SLOWED = 0.06  # of the best time of fixed work, which varies by 1 to 3 % on a quiet machine
 
 
 @dataclass(frozen=True, repr=False)
 class Samples:
-    """Seconds of one thing, measured again and again, in the order in which they were.
+    """Repeated measurements of one quantity in seconds, in order.
 
-    What the interval is of: the median time of a call in another run of this process on this machine, while no other
-    program wants its cores. What others do is seen in the system's account of processor time and in a fixed piece of
-    work (explorer/measure/disturbance.py), and samples taken meanwhile are left out. Where hardly any were quiet, or
-    the interval reaches more than 10 % from the median, `is_too_noisy` is true: then the samples say what happened and
-    the interval claims nothing.
+    The interval is for the median time of a call in another run of this process on this machine, while no other program
+    needs its cores. The system's account of processor time and a fixed piece of work (explorer/measure/disturbance.py)
+    detect other programs; samples taken meanwhile are left out. If hardly any sample was quiet, or the interval reaches
+    more than 10 % from the median, `is_too_noisy` is true. Then the interval is only the range of the samples.
 
     Args:
-        samples: Seconds of each measurement that counts.
-        calls: How many calls each measurement is the mean of; more than one where a call is too short for the clock.
-        confidence: Of `interval`, 0 to 1.
-        others: Cores that other programs used on average meanwhile; NaN where nobody tells.
-        slowed: How much longer a fixed piece of work took meanwhile than at best in this process, as a part of that;
-            NaN where that wasn't measured.
-        left_out: How many measurements don't count, as other programs took cores meanwhile.
-        is_disturbed: Whether other programs ran nearly all the time, or the processor was slower; then all count.
-        cores: That this process used on average meanwhile; NaN where nobody tells.
+        samples: Seconds of each valid measurement.
+        calls: Calls per measurement, of which it is the mean; more than one if a call is too short for the clock.
+        confidence: Confidence of `interval`, 0 to 1.
+        others: Mean number of cores used by other programs; NaN if unknown.
+        slowed: Slowdown of a fixed piece of work against its best time in this process, as a fraction; NaN if not
+            measured.
+        left_out: Number of measurements left out because of other programs.
+        is_disturbed: True if other programs ran nearly all the time or the processor was slower; then all count.
+        cores: Mean number of cores used by this process; NaN if unknown.
 
     Example:
         >>> import explorer
-        >>> explorer.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
+        >>> explorer.types.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
         Samples(11 ms: 10 … 13 ms with 95 %, 7 samples)
-        >>> print(explorer.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
+        >>> print(explorer.types.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
         11 ms, too noisy to tell (10 … 13 ms)
     """
 
@@ -87,7 +86,7 @@ class Samples:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Where the median lies, with `attained` confidence: `(low, high)` in seconds; nothing if `is_too_noisy`."""
+        """Return the interval of the median with `attained` confidence: `(low, high)` in seconds."""
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
@@ -113,7 +112,7 @@ class Samples:
 
     @cached_property
     def worth(self) -> float:
-        """How many independent samples these are worth: fewer, where what is slow now is slow a moment later too."""
+        """Return the effective number of independent samples, which is lower for correlated samples."""
         return effective_count(self.samples) if self.samples else 0.0
 
     @property
@@ -126,17 +125,17 @@ class Samples:
 
     @cached_property
     def spread(self) -> float:
-        """How far samples typically are from their median, as a part of it: 0.03 is 3 %."""
+        """Return the typical relative deviation of samples from their median: 0.03 is 3 %."""
         return spread_of(self.samples) if self.samples else nan
 
     @cached_property
     def drift(self) -> float:
-        """How much longer the last third takes than the first, as a part of the median; 0 where that may be chance."""
+        """Return the relative increase from the first third to the last; 0 if that may be chance."""
         return drift_of(self.samples)
 
     @property
     def reach(self) -> float:
-        """How far the interval reaches from the median, as a part of it."""
+        """Return the largest relative distance of the interval's ends from the median."""
         return max(self.high - self.median, self.median - self.low) / self.median if self.median > 0 else nan
 
     @property
@@ -145,12 +144,12 @@ class Samples:
 
     @property
     def is_too_noisy(self) -> bool:
-        """Whether nobody can tell the time to 10 %: then `interval` is what was seen, and no claim."""
+        """Return True if the time isn't known to 10 %; then `interval` is only the observed range."""
         return self.is_disturbed or not self.reach <= _TOO_NOISY
 
     @property
     def noise(self) -> str:
-        """What disturbs the figure, in words; empty where nothing does that counts."""
+        """Return the disturbances in words; empty without relevant ones."""
         parts: list[str] = []
         if self.is_disturbed:
             parts.append(self._disturbance)
@@ -175,7 +174,7 @@ class Samples:
 
     @property
     def _disturbance(self) -> str:
-        """Why the time can't be told, where others or the processor are the reason."""
+        """Return the disturbance by other programs or the processor, in words."""
         causes: list[str] = []
         if self.others > _SOME:
             causes.append(f"other programs used {self.others:.1f} cores")
@@ -205,14 +204,14 @@ class Samples:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Timing(Charted, Saved):
-    """What `explorer.time` measured of one function with one set of arguments.
+    """Result of `explorer.time` for one function and one set of arguments.
 
     Args:
-        function: Its name.
-        signature: Its arguments with their types: `(x: f32[8,128])`.
+        function: Name of the function.
+        signature: Arguments with their types: `(x: f32[8,128])`.
         first_call: The call that traces, lowers, compiles and runs; one sample.
-        steady: Calls of what is compiled, once they have become stable.
-        eager: Calls of the function as it is, operation by operation; None where that was not asked for or can't be.
+        steady: Compiled calls after the warm-up.
+        eager: Calls without compilation; None if not requested or impossible.
         warm_up: Seconds of each call from the first on until they were stable, the first call included.
         stages: Seconds of `trace`, `lower`, `compile`, and of the first `run`, which make up the first call.
         notes: What the reader should know before trusting the figures: noise, a stopped warm-up, …
@@ -220,7 +219,8 @@ class Timing(Charted, Saved):
 
     Example:
         >>> import explorer as ex
-        >>> ex.Timing("f", "(x: f32[8])", ex.Samples((0.2,)), ex.Samples((0.01,) * 9), ex.Samples((0.03,) * 9))
+        >>> ex.Timing("f", "(x: f32[8])", ex.types.Samples((0.2,)), ex.types.Samples((0.01,) * 9),
+        ...     ex.types.Samples((0.03,) * 9))
         Timing(f(x: f32[8]))
           steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
           eager       30 ms     29.1 … 30.9 ms with 95 %, 9 samples
@@ -240,7 +240,7 @@ class Timing(Charted, Saved):
 
     @property
     def speedup(self) -> float | None:
-        """How many times as long as a compiled call an eager one takes; None where eager was not measured."""
+        """Return eager over compiled time; None if eager was not measured."""
         if self.eager is None or not self.steady.median > 0:
             return None
         return self.eager.median / self.steady.median
@@ -298,7 +298,7 @@ class Timing(Charted, Saved):
 
     @property
     def about(self) -> str:
-        """`about ` where a count of calls rests on times that are too noisy to tell; empty else."""
+        """Return `about ` if a count of calls depends on noisy times, else an empty string."""
         return "about " * any(one is not None and one.is_too_noisy for one in (self.steady, self.eager))
 
     @property
@@ -307,11 +307,11 @@ class Timing(Charted, Saved):
         if self.eager is None or self.speedup_interval is None:
             return False
         low, high = self.speedup_interval
-        # What other programs took, they may have taken of one and not of the other.
+        # Other programs may have disturbed only one of the two.
         slack = _UNSURE if self.steady.is_too_noisy or self.eager.is_too_noisy else 1.0
         return low > slack or high < 1 / slack
 
-    @attached
+    @declared
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
         """A table for pandas: a row for each figure, or for each measurement.
 
@@ -332,7 +332,7 @@ class Timing(Charted, Saved):
         ...
 
     def against_eager(self, first: str = "the first call") -> str:
-        """How much faster than eager calls it is, and when the first call has paid for itself; empty without eager."""
+        """Return the speedup over eager and the number of calls after which compiling pays off; empty without eager."""
         text, calls = self.speedup_text, self.break_even
         if self.eager is None:
             return ""
@@ -370,17 +370,17 @@ def _interval_text(samples: Samples) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long as the baseline something takes.
+    """Time relative to the baseline.
 
     Args:
-        name: Of what is compared.
-        ratio: The median of the ratios of each round: 2 takes twice as long.
-        low, high: Where that median lies.
+        name: Name of the compared function.
+        ratio: Median of the ratios of all rounds: 2 takes twice as long.
+        low, high: Interval of the median.
 
     Example:
         >>> import explorer
-        >>> ratio = explorer.Ratio("new", 0.5, 0.48, 0.53)
-        >>> ratio.is_same, explorer.Ratio("other", 1.01, 0.97, 1.04).is_same
+        >>> ratio = explorer.types.Ratio("new", 0.5, 0.48, 0.53)
+        >>> ratio.is_same, explorer.types.Ratio("other", 1.01, 0.97, 1.04).is_same
         (False, True)
     """
 
@@ -391,7 +391,7 @@ class Ratio:
 
     @property
     def is_same(self) -> bool:
-        """Whether no difference is seen: the interval holds 1."""
+        """Return True if the interval contains 1, so that no difference is visible."""
         return self.low <= 1 <= self.high
 
     def __str__(self) -> str:
@@ -404,19 +404,19 @@ class Ratio:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Charted, Saved):
-    """What `explorer.compare` measured. Iterating gives a `Ratio` for each name but the baseline's.
+    """Result of `explorer.compare`. Iteration yields a `Ratio` for each name except the baseline.
 
     Args:
-        samples: Of each name; the samples of one position were taken in the same round.
-        baseline: The name that the others are compared with.
-        signature: The arguments with their types; empty where each has its own.
-        notes: What the reader should know before trusting the figures.
+        samples: Samples of each name; samples with one index come from the same round.
+        baseline: Name of the baseline.
+        signature: Arguments with their types; empty if each function has its own.
+        notes: Notes on the reliability of the figures.
         environment: Versions, device, cores.
 
     Example:
         >>> import explorer
-        >>> a, b = explorer.Samples((1.0, 1.1, 1.0) * 5), explorer.Samples((2.1, 2.0, 2.2) * 5)
-        >>> compared = explorer.Comparison({"old": b, "new": a}, "old")
+        >>> a, b = explorer.types.Samples((1.0, 1.1, 1.0) * 5), explorer.types.Samples((2.1, 2.0, 2.2) * 5)
+        >>> compared = explorer.types.Comparison({"old": b, "new": a}, "old")
         >>> compared
         Comparison(new is 2.1× faster (1.82 … 2.20×) than old)
           old   2.1 s    the baseline
@@ -474,7 +474,7 @@ class Comparison(Charted, Saved):
             ratio = max(different, key=lambda ratio: ratio.ratio)
         return f"{ratio.name} is {ratio} than {self.baseline}"
 
-    @attached
+    @declared
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
         """A table for pandas: a row for each name, or for each round.
 

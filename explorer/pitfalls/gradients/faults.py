@@ -22,7 +22,7 @@ _CHOICES = {
     "select_n": ("where", "select", "cond", "switch", "piecewise", "nan_to_num", "nansum", "nanmean", "nanprod"),
     **dict.fromkeys(("max", "min", "clamp"), ("maximum", "minimum", "clip", "fmax", "fmin", "clamp", "relu", "max")),
 }
-_SINKS = ("select_n", "max", "min", "clamp", *ENDS)
+SINKS = ("select_n", "max", "min", "clamp", *ENDS)
 _MASKED = ("sum", "mean", "prod", "std", "var")  # with `where=`
 
 
@@ -192,7 +192,7 @@ def fault_at(faults: Sequence[GradientFault], file: str, span: Span) -> Gradient
 def cures(fault: GradientFault, program: Program, file: str, line: int) -> bool:
     """Return True if a rewritten program has the same value, and a finite gradient where the value is finite."""
     column = span_of(fault.frame).column
-    for equation in program.of(*_SINKS):
+    for equation in program.of(*SINKS):
         frame = program.called_from(equation) if not _has_own_rule(equation) else None
         if frame is None or (frame.file, *span_of(frame)[:2]) != (file, line, column):
             continue

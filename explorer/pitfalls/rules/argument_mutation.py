@@ -11,7 +11,7 @@ import numpy as np
 from explorer.capture.safe_reading import class_name, is_users_object, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
-from explorer.pitfalls.evidence import Evidence, passed_values
+from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, root_of
 from explorer.pitfalls.outside import Write, write_of
 from explorer.pitfalls.rule import rule
@@ -191,7 +191,7 @@ def _held(function: FunctionSource, node: ast.expr, owner: str, changed: str) ->
 def _in_place(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for `stats *= 0.9` on a passed NumPy array: NumPy changes the caller's, JAX makes another."""
     function = _own(evidence)
-    passed = {path: value for path, value in passed_values(evidence) if type(value) is np.ndarray and value.ndim}
+    passed = {path: value for path, value in evidence.passed if type(value) is np.ndarray and value.ndim}
     for node in _first_in_place(function, passed) if function is not None and passed else ():
         name = node.target.id
         if function is not None and function.reached(node) and not _gives_back(function, name):
@@ -217,8 +217,9 @@ def _first_in_place(function: FunctionSource, names: Container[str]) -> Iterator
 
 def _shared(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for NumPy arrays from outside that JAX may not have copied."""
-    for call, function, node in evidence.call_nodes("jax."):
-        if call.callee.rpartition(".")[2] not in _SHARING or not node.args:
+    for call, function, node in evidence.calls:
+        is_sharing = call.callee.startswith("jax.") and call.callee.rpartition(".")[2] in _SHARING
+        if not is_sharing or function is None or node is None or not node.args:
             continue
         value = function.value(node.args[0])
         if type(value) is np.ndarray and value.flags.writeable and value.ndim:

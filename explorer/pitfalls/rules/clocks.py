@@ -34,8 +34,8 @@ def impure_time(evidence: Evidence) -> Iterator[Finding]:
     """
     # A function that measures jitted functions isn't meant to be compiled: `async-timing` checks it.
     measuring = {id(call) for _, *clocks, _ in timed_calls(evidence) for call in clocks}
-    for call, function in evidence.calls(*_TIMES):
-        if id(call) in measuring:
+    for call, function, _ in evidence.calls:
+        if call.callee not in _TIMES or id(call) in measuring:
             continue
         name = call.callee.removeprefix("datetime.")
         moment = datetime.fromtimestamp(evidence.started).strftime("%H:%M:%S on %Y-%m-%d")
@@ -46,7 +46,7 @@ def impure_time(evidence: Evidence) -> Iterator[Finding]:
             fix=f"ask {name}() outside of {evidence.name}, and pass it as an argument; to measure, ask it before and "
             f"after jax.block_until_ready({evidence.name}(…))",
         )
-    for call, function in evidence.calls("time.sleep"):
+    for call, function in [(call, at) for call, at, _ in evidence.calls if call.callee == "time.sleep"]:
         yield impure_time.finding(
             f"time.sleep() waits while {evidence.name} is traced, and in no call after that",
             at=(function, call.span),
@@ -83,12 +83,12 @@ def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call
     Yields:
        The function, the two clock calls, and a jitted call between them whose result isn't awaited, or None.
     """
-    if is_jitted(evidence.target):
-        return
     by_function: dict[int, tuple[FunctionSource, list[Call]]] = {}
-    for call, function in evidence.calls(*_MEASURING):
-        if function is not None:
+    for call, function, _ in evidence.calls:
+        if function is not None and call.callee in _MEASURING:
             by_function.setdefault(id(function), (function, []))[1].append(call)
+    if not by_function or is_jitted(evidence.target):
+        return
     for function, clocks in by_function.values():
         for start, stop in pairwise(sorted(clocks, key=lambda one: one.span)):
             between = _calls_between(function, start, stop)
@@ -100,5 +100,5 @@ def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call
 
 def _calls_between(function: FunctionSource, start: Call, stop: Call) -> list[ast.Call]:
     """Return the calls between two clocks, ordered by their ends, which is the order of execution."""
-    calls = sorted(function.walk(ast.Call), key=lambda node: Span.of(node)[2:])
+    calls = sorted(function.calls, key=lambda node: Span.of(node)[2:])
     return [node for node in calls if start.span[2:] < Span.of(node)[2:] < stop.span[2:]]

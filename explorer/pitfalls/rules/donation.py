@@ -18,12 +18,10 @@ from explorer.pitfalls.evidence import (
     Argument,
     Evidence,
     parameter_location,
-    passed_values,
     reachable_values,
     source_of_target,
 )
 from explorer.pitfalls.function_source import FunctionSource, root_of, span_location
-from explorer.pitfalls.jits import jit_target
 from explorer.pitfalls.rule import rule
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -42,13 +40,13 @@ def donated_reuse(evidence: Evidence) -> Iterator[Finding]:
         yield from _after(evidence, {root_of(path) for path in donated})
     if not evidence.is_jitted:  # inside a compiled program a call donates nothing
         for function in evidence.functions:
-            for call in function.walk(ast.Call):
-                yield from _inside(evidence, function, call)
+            for call, jitted in function.jitted.items():
+                yield from _inside(evidence, function, call, jitted)
 
 
-def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Iterator[Finding]:
+def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call, jitted: Any) -> Iterator[Finding]:
     """Yield findings for arrays that a function donates to a call and then passes again or reads."""
-    positions, keywords = donated_arguments(jit_target(function, call))
+    positions, keywords = donated_arguments(jitted)
     passed = [(i in positions, node) for i, node in enumerate(call.args)]
     passed += [(keyword.arg in keywords, keyword.value) for keyword in call.keywords]
     names = [(is_donated, node.id) for is_donated, node in passed if isinstance(node, ast.Name)]
@@ -81,7 +79,7 @@ def _inside(evidence: Evidence, function: FunctionSource, call: ast.Call) -> Ite
 def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     paths: dict[int, str] = {}
     pairs_of: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for path, value in passed_values(evidence):
+    for path, value in evidence.passed:
         if not is_a(value, jax.Array):
             continue
         before = paths.setdefault(id(value), path)
@@ -102,7 +100,7 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
 def _captured(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """Yield findings for donated arrays that the function also reads by name."""
     consts = {id(const) for body in evidence.program.bodies for const in body.consts.values()}
-    passed = {id(value): path for path, value in passed_values(evidence) if path in donated and id(value) in consts}
+    passed = {id(value): path for path, value in evidence.passed if path in donated and id(value) in consts}
     names = {id(value): name for name, value in reversed(reachable_values(evidence).items())} if passed else {}
     for address, path in passed.items():
         name = names.get(address, "a value from outside")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from explorer.capture.safe_reading import attributes, callee_name
-from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, last_name
@@ -28,32 +27,26 @@ _METHODS = frozenset(("apply_gradients", "replace", "_replace"))
 _LIBRARIES = ("flax.", "collections.", "jax.", "optax.", "equinox.", "chex.", "dataclasses.")
 
 
-_Callees = dict[tuple[str, Span], str]  # what was called, with its module, by file and place of the call
-
-
 @rule("dropped-result", "EX030", "warning", "notebooks/Common_Gotchas_in_JAX.html#in-place-updates")
 def dropped_result(evidence: Evidence) -> Iterator[Finding]:
     """Arrays are never changed in place: an update returns a changed copy, which is lost if nothing uses it."""
-    callees = _recorded(evidence)
+    recorded = {node: _name(call.callee, call.receiver) for call, _, node in evidence.calls if node is not None}
     for function in evidence.functions:
         unread = _unread(function)
-        for node in function.walk(ast.Expr, ast.Assign):
+        for node in (*function.by_type[ast.Expr], *function.by_type[ast.Assign]):
             call = node.value
-            if isinstance(call, ast.Call) and function.reached(call) and _is_dropped(function, node, unread, callees):
+            if isinstance(call, ast.Call) and _is_dropped(function, node, unread, recorded) and function.reached(call):
                 yield _finding(evidence, function, node, call)
 
 
-def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], callees: _Callees) -> bool:
+def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], recorded: Mapping[ast.Call, str]) -> bool:
     """Return True if the result of a call is discarded, as a statement or in names that nothing reads."""
     call: ast.Call = node.value
-    if isinstance(node, ast.Expr):
-        return _is_update(function, call, callees) or _is_computed(function, call, callees)
-    names = _names(node.targets, last_name(call.func) == "update")
-    return bool(names) and unread.issuperset(names) and _is_update(function, call, callees)
-
-
-def _recorded(evidence: Evidence) -> _Callees:
-    return {(call.code.co_filename, call.span): _name(call.callee, call.receiver) for call, _ in evidence.calls()}
+    names = [] if isinstance(node, ast.Expr) else _names(node.targets, last_name(call.func) == "update")
+    if isinstance(node, ast.Assign) and not (names and unread.issuperset(names)):
+        return False
+    callee = _callee(function, call, recorded)
+    return _is_update(call, callee) or (isinstance(node, ast.Expr) and _is_computed(function, call, callee))
 
 
 def _name(callee: str, receiver: Any) -> str:
@@ -66,19 +59,17 @@ def _name(callee: str, receiver: Any) -> str:
     return callee
 
 
-def _callee(function: FunctionSource, call: ast.Call, callees: _Callees) -> str:
-    recorded = callees.get((function.file, Span.of(call)), "")
+def _callee(function: FunctionSource, call: ast.Call, recorded: Mapping[ast.Call, str]) -> str:
     value = function.resolve(call.func)
     if is_users_jitted(value):  # may be called to warm up or measure
         return ""
-    return recorded if value is ... else _name(*callee_name(value))
+    return recorded.get(call, "") if value is ... else _name(*callee_name(value))
 
 
-def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
+def _is_update(call: ast.Call, callee: str) -> bool:
     """Return True if a call returns an updated copy or new keys, so that its result matters."""
     if _updated(call) is not None:
         return True
-    callee = _callee(function, call, callees)
     last = callee.rpartition(".")[2]
     if last in _METHODS:
         return callee.startswith(_LIBRARIES)
@@ -86,9 +77,8 @@ def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> b
     return is_optax or callee in _FUNCTIONS or (callee.startswith(("jax._src.random.", "jax.random.")))
 
 
-def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
+def _is_computed(function: FunctionSource, call: ast.Call, callee: str) -> bool:
     """Return True if a call only computes a result."""
-    callee = _callee(function, call, callees)
     if callee in _MAPS:
         mapped = call.args[0] if call.args else None
         # A map to a constant checks that trees have the same structure.
@@ -103,7 +93,7 @@ def _is_pure(function: FunctionSource, body: ast.expr) -> bool:
     calls = [part for part in parts if isinstance(part, ast.Call)]
     if any(isinstance(part, ast.NamedExpr) for part in parts):
         return False
-    return all(function.callee(part).startswith(("jax.", "jaxlib.")) or _updated(part) is not None for part in calls)
+    return all(function.callees[part].startswith(("jax.", "jaxlib.")) or _updated(part) is not None for part in calls)
 
 
 def _updated(call: ast.Call) -> ast.expr | None:

@@ -29,13 +29,14 @@ def formatted_tracer(evidence: Evidence) -> Iterator[Finding]:
     yield from refused
     ended = {(one.file, one.line, one.column) for one in refused}
     for function in evidence.functions:
-        for node in function.walk(ast.JoinedStr, ast.Call, ast.BinOp):
-            pieces = [piece for piece in _formatted(function, node) if function.reached(node)]
-            is_minor = _is_minor(evidence, function, node) if pieces else None
-            shown = _traced_pieces(evidence, function, pieces) if is_minor is not None else []
+        for node in function.nodes:
+            pieces = _formatted(function, node)
             # A text that ended the trace was never made.
-            is_made = (function.file, node.lineno, node.col_offset) not in ended
-            if shown and is_made and any(map(function.reached, pieces)):
+            if not pieces or (function.file, node.lineno, node.col_offset) in ended or not function.reached(node):
+                continue
+            is_minor = _is_minor(function, node)
+            shown = _traced_pieces(evidence, function, pieces) if is_minor is not None else []
+            if shown and any(map(function.reached, pieces)):
                 yield _finding(evidence, function, node, shown, bool(is_minor))
 
 
@@ -70,7 +71,7 @@ def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
             return [piece.value for piece in values if isinstance(piece, ast.FormattedValue)]
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args, keywords=keywords):
             return [*args, *(keyword.value for keyword in keywords)]
-        case ast.Call(func=ast.Name(), args=[first, *_]) if function.callee(node) in _STRINGS:
+        case ast.Call(func=ast.Name(), args=[first, *_]) if function.callees[node] in _STRINGS:
             return [first]
         case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
             return list(right.elts) if isinstance(right, ast.Tuple) else [right]
@@ -78,7 +79,7 @@ def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
             return []
 
 
-def _is_minor(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
+def _is_minor(function: FunctionSource, node: ast.AST) -> bool | None:
     """Return True if a text without numbers deserves a note, False for a warning, None for no finding.
 
     `impure-print` reports texts that are printed. `equinox.error_if` needs its text before the program runs.
@@ -91,7 +92,7 @@ def _is_minor(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bo
             return None
         if _is_error_text(outer):
             return True
-        callee = function.callee(outer) if isinstance(outer, ast.Call) else ""
+        callee = function.callees[outer] if isinstance(outer, ast.Call) else ""
         if callee in _STRINGS:
             return None  # the outer text is enough
         if isinstance(outer, ast.Call) and callee.startswith(_PRINTING):
@@ -115,7 +116,7 @@ def _is_error_text(node: ast.AST) -> bool:
 def _debug_print(function: FunctionSource, node: ast.AST) -> ast.Call | None:
     outer = function.parents.get(node)
     if isinstance(outer, ast.Call) and outer.args[:1] == [node]:
-        callee, name = function.callee(outer), ast.unparse(outer.func)
+        callee, name = function.callees[outer], ast.unparse(outer.func)
         is_print = callee.startswith("jax.") and callee.endswith(".debug_print")
         return outer if is_print or name in ("jax.debug.print", "debug.print") else None
     return None

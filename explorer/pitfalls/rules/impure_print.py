@@ -33,15 +33,12 @@ _LOGGING = frozenset(("debug", "info", "warning", "warn", "error", "exception", 
 def impure_print(evidence: Evidence) -> Iterator[Finding]:
     """Printing in a compiled function happens once, while it is traced."""
     if evidence.recording is None:
-        yield from (_finding(evidence, call, source, "print()") for call, source in definite_prints(evidence))
-    for call, function in evidence.calls():
-        name = _printing(call)
-        if name:
-            severity = "note" if name == "warnings.warn()" else ""
-            yield _finding(evidence, call, function, name, severity)
-    for call, function in evidence.calls(*_STOPS, "builtins.", "sys.", "ipykernel."):
-        name = _stop(call, function)
-        if name:
+        for call, function in definite_prints(evidence):
+            yield _finding(evidence, call, function, function.call_at(call.span), "print()")
+    for call, function, node in evidence.calls:
+        if name := _printing(call):
+            yield _finding(evidence, call, function, node, name, "note" if name == "warnings.warn()" else "")
+        elif name := _stop(call, function, node):
             yield _stopped(evidence, call, function, name)
 
 
@@ -58,8 +55,14 @@ def _printing(call: Call) -> str:
     return f"sys.{stream}.write()" if stream else ""
 
 
-def _finding(evidence: Evidence, call: Call, function: FunctionSource | None, name: str, severity: str = "") -> Finding:
-    node = function.call_at(call.span) if function is not None else None
+def _finding(
+    evidence: Evidence,
+    call: Call,
+    function: FunctionSource | None,
+    node: ast.Call | None,
+    name: str,
+    severity: str = "",
+) -> Finding:
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)] if node is not None else []
     shown = list(dict.fromkeys(name for argument in arguments for name in traced_in(argument, call.traced)))
     seen = f"it ran {call.times}, while {evidence.name} was traced"
@@ -93,11 +96,10 @@ def _standard(receiver: Any) -> str:
     return next((name for name, files in streams.items() if any(receiver is file for file in files)), "")
 
 
-def _stop(call: Call, function: FunctionSource | None) -> str:
+def _stop(call: Call, function: FunctionSource | None, node: ast.Call | None) -> str:
     """Return the qualified name of `breakpoint`, `set_trace` or `input`, also if a kernel replaces them."""
-    if call.callee in _STOPS:
-        return call.callee
-    node = function.call_at(call.span) if function is not None else None
+    if call.callee in _STOPS or not call.callee.startswith(("builtins.", "sys.", "ipykernel.")):
+        return call.callee if call.callee in _STOPS else ""
     name = f"builtins.{node.func.id}" if node is not None and isinstance(node.func, ast.Name) else ""
     is_own = node is not None and function is not None and function.is_builtin(node.func)
     return name if name in _STOPS and is_own else ""

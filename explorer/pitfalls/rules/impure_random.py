@@ -59,10 +59,9 @@ _SAME = frozenset[str]().union(
 @rule("impure-random", "EX003", "warning", "random-numbers.html")
 def impure_random(evidence: Evidence) -> Iterator[Finding]:
     """Random numbers that Python or NumPy draws while tracing are constants of the compiled program."""
-    for call, function in evidence.calls(*_SOURCES):
+    for call, function, node in evidence.calls:
         name = call.callee.rpartition(".")[2]
-        node = function.call_at(call.span) if function is not None else None
-        if name in _MAKERS:
+        if name in _MAKERS or not call.callee.startswith(_SOURCES):
             continue
         if function is not None and node is not None and _is_harmless(call, function, node):
             continue
@@ -120,7 +119,7 @@ def _is_seeded_here(function: FunctionSource, node: ast.Call) -> bool:
         owner = values[0] if len(values) == 1 else owner
     if not isinstance(owner, ast.Call) or not (owner.args or owner.keywords):
         return False
-    return function.callee(owner).rpartition(".")[2] in _MAKERS
+    return function.callees[owner].rpartition(".")[2] in _MAKERS
 
 
 def _fix(evidence: Evidence, call: Call, name: str) -> str:

@@ -39,14 +39,14 @@ def impure_io(evidence: Evidence) -> Iterator[Finding]:
 
     This also applies to other processes: the result of the access is a constant of the program.
     """
-    calls = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
+    calls = [(call, function, what) for call, function, _ in evidence.calls if (what := _touches(call))]
     # A function that opens a file also reads it: report the open call only.
     opened = {call.code for call, _, _ in calls if call.callee in _OPEN or call.callee.endswith("Path.open")}
     for call, function, what in calls:
         if call.callee in _OPEN or call.code not in opened or not call.callee.startswith("_io."):
             yield _finding(evidence, function, call.span, what, call.times)
     for function in evidence.functions:
-        for node in function.walk(ast.Subscript):
+        for node in function.by_type[ast.Subscript]:
             if function.value(node.value) is os.environ and function.reached(node):
                 yield _finding(evidence, function, Span.of(node), "the environment", "once")
 
@@ -75,7 +75,8 @@ def _is_standard(file: Any) -> bool:
 
 
 def _finding(evidence: Evidence, function: FunctionSource | None, span: Span, what: str, times: str) -> Finding:
-    node: Any = function.at(span) or function.call_at(span) if function is not None else None
+    nodes = [] if function is None else function.walk(ast.expr, ast.stmt)
+    node = next((node for node in nodes if Span.of(node) == span), None)
     shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
     shown = shown if len(shown) < 60 and "\n" not in shown else "this"
     return impure_io.finding(
@@ -99,9 +100,8 @@ def iterator(evidence: Evidence) -> Iterator[Finding]:
 
     Later calls of the function get no further items of iterators, generators and files.
     """
-    outside = {id(value) for value in evidence.before.values.values()}
-    if evidence.recording is not None:
-        outside |= {id(value) for value in evidence.recording.arguments_before.values.values()}
+    before = () if evidence.recording is None else evidence.recording.arguments_before.values.values()
+    outside = set(map(id, (*evidence.before.values.values(), *before)))
     for function in evidence.functions:
         for node, source in _gone_through(function):
             value = function.resolve(source)
@@ -111,11 +111,15 @@ def iterator(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]]:
-    for node in function.walk(ast.For, ast.AsyncFor):
-        yield node.iter, node.iter
-    for node in function.walk(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
-        yield from ((part.iter, part.iter) for part in node.generators)
-    for node in function.walk(ast.Call):
+    for node in function.nodes:
+        match node:
+            case ast.For() | ast.AsyncFor() | ast.comprehension():
+                yield node.iter, node.iter
+            case ast.Starred() | ast.YieldFrom():
+                yield node, node.value
+            case _:
+                continue
+    for node in function.calls:
         match node.func:
             case ast.Attribute(attr="__next__", value=owner):
                 yield node, owner
@@ -123,8 +127,6 @@ def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]
                 yield from ((node, argument) for argument in node.args)
             case _:
                 continue
-    for node in function.walk(ast.Starred, ast.YieldFrom):
-        yield node, node.value
 
 
 def _is_iterator(value: Any) -> bool:

@@ -47,7 +47,7 @@ def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, A
         owner, name = function.executed.owner, function.executed.code.co_name
         classes = map(class_variables, mro(owner)) if owner is not None else ()
         jitted = next((variables[name] for variables in classes if name in variables), None)
-        if is_jitted(jitted):
+        if jitted is not None and is_jitted(jitted):
             yield function, jitted, owner
 
 

@@ -108,9 +108,9 @@ def _bytes(value: Any) -> Hashable:
 def key_reuse(evidence: Evidence) -> Iterator[Finding]:
     """A random key that is used twice gives the same numbers twice."""
     program = evidence.program
-    uses = list(filter(_is_forward, program.of(*_USES)))
-    if not uses:
+    if program.by_op.keys().isdisjoint(_USES):
         return
+    uses = list(filter(_is_forward, program.of(*_USES)))
     values = _Values(program)
     # Uses whose results are dead don't count as a second use.
     dead = set(map(id, liveness(program)[1]))
@@ -344,7 +344,7 @@ def _call_at(evidence: Evidence, frame: Frame) -> tuple[FunctionSource | None, a
 
 
 def _hands_key_over(evidence: Evidence, source: FunctionSource, node: ast.Call) -> bool:
-    calls = [call for call, _, other in evidence.call_nodes() if other is node]
+    calls = [call for call, _, other in evidence.calls if other is node]
     types = {name: kind for call in calls for name, kind in call.traced.items()}
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     parts = [part for argument in arguments for part in ast.walk(argument)]
@@ -363,7 +363,7 @@ def _receivers(evidence: Evidence, source: FunctionSource, node: ast.Call) -> li
     callee = source.resolve(node.func)
     if callee is not ... and not is_exactly(callee, MethodType):
         return [callee]
-    recorded = [call.receiver for call, _, other in evidence.call_nodes() if other is node]
+    recorded = [call.receiver for call, _, other in evidence.calls if other is node]
     # 3.11 doesn't record the object of a method behind a descriptor, as in equinox.
     return [*recorded, source.resolve(getattr(node.func, "value", node.func))]
 

@@ -60,7 +60,7 @@ def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
 def _cached(evidence: Evidence) -> Iterator[Finding]:
     seen: set[int] = set()
     for function in evidence.functions:
-        for node in function.walk(ast.Call):
+        for node in function.calls:
             cache = _cache_of(function, node)
             kept = next(filter(is_tracer, _results(cache)), None)
             if kept is None or id(cache) in seen or not function.reached(node):
@@ -121,7 +121,7 @@ def _property(evidence: Evidence, change: Change) -> Finding | None:
     reads = (
         (function, node)
         for function in evidence.functions
-        for node in function.walk(ast.Attribute)
+        for node in function.by_type[ast.Attribute]
         if node.attr == name and function.reached(node) and function.resolve(node.value) is change.holder
     )
     function, node = next(reads, (None, None))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import frame_location, short_text
-from explorer.pitfalls.gradients.faults import GradientFault
+from explorer.pitfalls.gradients.faults import SINKS, GradientFault
 from explorer.pitfalls.gradients.slices import INFINITE
 from explorer.pitfalls.rule import rule
 
@@ -21,6 +21,8 @@ from explorer.pitfalls.rule import rule
 )
 def nan_gradient(evidence: Evidence) -> Iterator[Finding]:
     """Both branches of a choice are differentiated, and 0 times an infinite derivative is NaN."""
+    if evidence.program.by_op.keys().isdisjoint(SINKS):
+        return
     for fault in evidence.gradient_faults:
         witness = f" with {fault.witness}" if fault.witness else ""
         yield nan_gradient.finding(

@@ -28,7 +28,8 @@ def out_of_bounds(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     constants = ConstantValues(program)
     reported: set[Frame] = set()
-    for equation in program.of(*_OPS, *(op for op in program.by_op if op.startswith("scatter"))):
+    ops = [op for op in program.by_op if op in _OPS or op.startswith("scatter")]
+    for equation in program.of(*ops) if ops else ():
         if "transpose" not in equation.transform:
             frame = program.frame(equation)
             finding = _check(equation, frame, constants) if frame is not None and frame not in reported else None

@@ -29,9 +29,9 @@ def rejit_in_loop(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
-    defined = {node.name: node for node in function.walk(ast.FunctionDef)}
-    called = {id(node.func) for node in function.walk(ast.Call)}
-    for node in function.walk(ast.Call):
+    defined = {node.name: node for node in function.by_type[ast.FunctionDef]}
+    called = {id(node.func) for node in function.calls}
+    for node in function.calls:
         if is_jit_call(function, node):
             loop = _loop_around(function, node)
             made = _new_each_time(function, node.args[0], defined, loop)
@@ -59,7 +59,7 @@ def _finding(
     else:
         how_often = f"in every call of {name}"
     ran = function.executed.count
-    made_here = (call.count for call, at in evidence.calls() if at is function and call.span == span)
+    made_here = (call.count for call, at, _ in evidence.calls if at is function and call.span == span)
     times = max([0, *made_here])
     seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
     seen += [f"jax.jit was called {times} times here"] if times > 1 else []

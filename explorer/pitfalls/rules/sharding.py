@@ -99,11 +99,13 @@ def _on_one_device(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding if nothing sharded is used, as in `zeros_like` of sharded weights: outputs are on one device."""
     if evidence.capture is not None or evidence.traced is None:
         return
-    leaves: list[Any] = jax.tree.leaves((tuple(evidence.args), evidence.kwargs))
-    devices = max((_devices(leaf) for leaf in leaves), default=1)
     outputs: list[Any] = jax.tree.leaves(evidence.traced.out_info)
     size = sum(_bytes(output) for output in outputs)
-    if devices < 2 or size < _LARGE or _uses_any(evidence) or _is_requested(evidence, outputs):
+    if size < _LARGE:
+        return
+    leaves: list[Any] = jax.tree.leaves((tuple(evidence.args), evidence.kwargs))
+    devices = max((_devices(leaf) for leaf in leaves), default=1)
+    if devices < 2 or _uses_any(evidence) or _is_requested(evidence, outputs):
         return
     yield replicated_output.finding(
         f"nothing that is split over the {devices} devices is used here, so all outputs come back on one device",

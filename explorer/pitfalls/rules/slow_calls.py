@@ -36,7 +36,7 @@ def host_transfer(evidence: Evidence) -> Iterator[Finding]:
     yield from _callbacks(evidence)
     for function in evidence.functions:
         waits = {id(node): name for node, name in _waits(function)}
-        for node in function.walk(ast.Call):
+        for node in function.calls:
             if id(node) in waits:
                 yield _waiting(evidence, function, node, waits[id(node)])
             elif (value := _from_outside(function, node)) is not ...:
@@ -58,7 +58,7 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
 
 def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
     """Yield the calls in Python loops that bring a jitted function's result to the host, with its name."""
-    for loop in function.walk(*_LOOPS):
+    for loop in [node for kind in _LOOPS for node in function.by_type[kind]]:
         results = dict.fromkeys(_jitted_results(function, loop), "")
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
         jitted = {id(node): function.short(node) for node in calls if _is_jitted_call(function, node)}
@@ -84,7 +84,7 @@ def _is_jitted_call(function: FunctionSource, node: ast.expr) -> bool:
 
 
 def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
-    return function.callee(node).startswith(("jax.numpy", "jax._src.numpy"))
+    return function.callees[node].startswith(("jax.numpy", "jax._src.numpy"))
 
 
 def _taken(node: ast.Call) -> ast.expr | None:
@@ -116,7 +116,7 @@ def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name:
 
 def _from_outside(function: FunctionSource, node: ast.Call) -> object:
     """Return the concrete array from outside that a call brings to the host; `...` for none."""
-    called, callee = node.func, function.callee(node)
+    called, callee = node.func, function.callees[node]
     is_known = callee.rpartition(".")[2] in _FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
     if isinstance(called, ast.Attribute) and called.attr in _METHODS:
         value = function.value(called.value)

@@ -20,7 +20,6 @@ from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import (
     Evidence,
     parameter_location,
-    passed_values,
     reachable_values,
     traced_in,
     traced_names,
@@ -86,7 +85,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     if not issubclass(type(error), OverflowError) or (match is None and "too large to convert" not in str(error)):
         return
     # A path that is no argument of this function belongs to an operation in it.
-    roots = {root_of(path) for path, _ in passed_values(evidence)}
+    roots = {root_of(path) for path, _ in evidence.passed}
     path = match[1] if match is not None and root_of(match[1]) in roots else ""
     at_step = span_location(step.file, step.span) if step is not None else {}
     yield truncation.finding(
@@ -101,7 +100,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 def _narrowed(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for 64-bit NumPy arrays as arguments and from outside, which JAX narrows silently."""
-    for path, value in passed_values(evidence):
+    for path, value in evidence.passed:
         loss = _loss(value)
         if loss is not None:
             yield _finding(evidence, f"`{path}`", value, *loss, parameter_location(evidence, path))
@@ -119,9 +118,10 @@ def _spelled_out(evidence: Evidence) -> Iterator[Finding]:
         # Fewer digits of a constant are expected with 32 bits: report wrong values only.
         lost = [
             (part, others, value, loss)
-            for node in function.walk(ast.BinOp, ast.Compare, ast.Call)
+            for node in function.nodes
             for part, others in _operands(function, node)
-            if (loss := _loss(value := numpy_value(function, part))) is not None and loss[0] == "error"
+            if (value := numpy_value(function, part)) is not None
+            if (loss := _loss(value)) is not None and loss[0] == "error"
         ]
         traced = traced_names(evidence, function) if lost else {}
         for part, others, value, loss in lost:
@@ -133,7 +133,8 @@ def _spelled_out(evidence: Evidence) -> Iterator[Finding]:
 def _operands(function: FunctionSource, node: Any) -> Iterator[tuple[ast.expr, list[ast.expr] | None]]:
     """Yield an operator's operands, each with the others; the arguments of a JAX call, each with None."""
     if isinstance(node, ast.Call):
-        yield from ((part, None) for part in node.args if function.callee(node).startswith("jax."))
+        yield from ((part, None) for part in node.args if function.callees[node].startswith("jax."))
+    if not isinstance(node, (ast.BinOp, ast.Compare)):
         return
     parts: list[ast.expr] = [node.left, *(node.comparators if isinstance(node, ast.Compare) else [node.right])]
     yield from ((part, [other for other in parts if other is not part]) for part in parts)
@@ -143,7 +144,7 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for constants that their new dtype can't hold: `jnp.full((3,), 300).astype(jnp.uint8)`."""
     constants = ConstantValues(evidence.program)
     reported: set[Frame] = set()
-    for equation in evidence.program.of("convert_element_type"):
+    for equation in evidence.program.by_op.get("convert_element_type", ()):
         lost = _lost_in_cast(equation, constants)
         frame = evidence.program.frame(equation) if lost is not None else None
         if lost is not None and frame is not None and frame not in reported:
@@ -155,7 +156,7 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
 def _cast_in_text(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings for `jnp.array(300).astype(jnp.int8)`, which JAX casts without an equation."""
     for function in evidence.functions:
-        for node in function.walk(ast.Call):
+        for node in function.calls:
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Call(args=[made]) as maker, attr="astype"), args=[to]):
                     lost = _lost_in_text(function, maker, made, to)
@@ -171,7 +172,7 @@ def _lost_in_text(
     function: FunctionSource, maker: ast.Call, made: ast.expr, to: ast.expr
 ) -> tuple[np.dtype[Any], Any, str] | None:
     number, named = function.value(made), function.value(to)
-    is_number = function.callee(maker).startswith("jax.") and last_name(maker.func) in _SCALARS
+    is_number = function.callees[maker].startswith("jax.") and last_name(maker.func) in _SCALARS
     name = named if type(named) is str else class_name(named).rpartition(".")[2] if is_a(named, type) else ""
     if not is_number or name not in _INTEGERS or type(number) not in (int, float) or abs(number) > 2**31:
         return None
@@ -298,7 +299,7 @@ def numpy_value(function: FunctionSource, node: ast.expr) -> Any:
             value = _value(function, node)
     except (ArithmeticError, TypeError, ValueError):  # such as NumPy refuses too
         return None
-    return value if is_a(value, np.generic, np.ndarray) else None
+    return value if value is not None and is_a(value, np.generic, np.ndarray) else None
 
 
 def _value(function: FunctionSource, node: ast.expr) -> Any:
@@ -316,7 +317,7 @@ def _value(function: FunctionSource, node: ast.expr) -> Any:
         case ast.List(elts=items) | ast.Tuple(elts=items) if len(items) <= _MOST_ITEMS:
             values = [_value(function, item) for item in items]
             return None if any(value is None for value in values) else values
-        case ast.Call(args=arguments, keywords=[]) if (make := _MAKERS.get(function.callee(node))) is not None:
+        case ast.Call(args=arguments, keywords=[]) if (make := _MAKERS.get(function.callees[node])) is not None:
             return _make(make, [_value(function, argument) for argument in arguments])
         case _:
             return None

@@ -18,7 +18,7 @@ from explorer.model.findings import Finding
 from explorer.model.text import with_article
 from explorer.pitfalls.evidence import Evidence, parameter_location
 from explorer.pitfalls.function_source import FunctionSource, source_of
-from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
+from explorer.pitfalls.jits import CallArgument, decorator, hash_of, short_name
 from explorer.pitfalls.rule import rule
 
 
@@ -32,10 +32,8 @@ def unhashable_static(evidence: Evidence) -> Iterator[Finding]:
             yield from _passed(evidence, argument)
     yield from _kept(evidence)
     for function in evidence.functions:
-        for call in function.walk(ast.Call):
-            target = jit_target(function, call)
-            if target is not None:
-                yield from _called(function, call, target)
+        for call, jitted in function.jitted.items():
+            yield from _called(function, call, jitted)
 
 
 def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
@@ -205,7 +203,7 @@ def _calls_again(function: FunctionSource, call: ast.Call, after: ast.AST) -> bo
     """Return True if the same function is called again below, or in the next turn of a loop around both."""
     callee = function.source(call.func)
     line: int = getattr(after, "lineno", 0)
-    calls, loops = function.walk(ast.Call), function.walk(ast.For, ast.While)
+    calls, loops = function.calls, function.walk(ast.For, ast.While)
     return any(later.lineno > line and function.source(later.func) == callee for later in calls) or any(
         loop.lineno < call.lineno <= line <= loop.end_lineno for loop in loops
     )

@@ -79,7 +79,7 @@ def _row(row: SessionRow, widest: float) -> str:
 def _count(row: SessionRow) -> str:
     if row.basis == "before":
         return f"{count_text(row.compiles, 'compile')} <span>unwatched</span>"
-    again = f' <b class="sp-again">{row.recompiles:,} again</b>' if row.recompiles else ""
+    again = f' <b class="sp-again">{count_text(row.recompiles, "recompile")}</b>' if row.recompiles else ""
     explored = " <span>explored</span>" if row.basis == "explored" else ""
     return f"{count_text(row.compiles, 'compile')}{again}{explored}"
 
@@ -107,11 +107,7 @@ def _measured(row: SessionRow) -> str:
 def _why(row: SessionRow) -> str:
     if not row.why:
         return ""
-    cure = (
-        f'<details class="xf-code"><summary>the cure</summary><pre>{escape(row.cure)}</pre></details>'
-        if row.cure
-        else ""
-    )
+    cure = f'<details class="xf-code"><summary>fix</summary><pre>{escape(row.cure)}</pre></details>' if row.cure else ""
     return f'<div class="sp-why"><p>{sentence(row.why)}</p>{cure}</div>'
 
 
@@ -147,7 +143,7 @@ def templates(session: OpensItems, report: SessionReport) -> str:
         except Exception as error:  # shown in place of the item
             html = f'<p class="xf-nothing">{escape(f"{type(error).__name__}: {error}")}</p>'
         if len(html) > room:
-            html = '<p class="xf-nothing">This page has no room for it: save it by itself, with to_html.</p>'
+            html = '<p class="xf-nothing">Too large for this page; save it separately with to_html.</p>'
         room -= len(html)
         parts.append(f'<template data-page="{escape(item.key)}">{html}</template>')
     return "".join(parts)
@@ -167,7 +163,7 @@ def report_text(report: SessionReport, width: int = 100) -> str:
     if report.rows:
         lines += [
             "",
-            f"{'function':<{_NAME}} {'compiled':>14} {'seconds':>9}  {'a call':>9} {'memory':>9}  what there is",
+            f"{'function':<{_NAME}} {'compiled':>14} {'seconds':>9}  {'a call':>9} {'memory':>9}  items",
         ]
     lines += [line for row in report.rows[:_MAX_TEXT_ROWS] for line in _lines(row, width)]
     if len(report.rows) > _MAX_TEXT_ROWS:
@@ -184,5 +180,5 @@ def _lines(row: SessionRow, width: int) -> list[str]:
     count = f"{row.compiles:,}{again}"
     line = f"{cut_end(row.name, _NAME):<{_NAME}} {count:>14} {seconds:>9}  {run:>9} {memory:>9}  {items}".rstrip()
     more = [f"    {row.place}" if row.place else "", f"    {row.why.replace('`', '')}" if row.why else ""]
-    cure = [f"    cure: {row.cure.splitlines()[0]}"] if row.cure else []
+    cure = [f"    fix: {row.cure.splitlines()[0]}"] if row.cure else []
     return [cut_end(text, width) for text in [line, *more, *cure] if text]

@@ -35,7 +35,7 @@ _links: dict[int, Link] = {}
 
 
 def link_to(session: LiveSession) -> Link:
-    """Return the one link of a session, made at its first display."""
+    """Return a session's link, made at its first display."""
     if id(session) not in _links:
         _links[id(session)] = Link(session)
     return _links[id(session)]
@@ -56,7 +56,7 @@ def display_live(session: LiveSession) -> None:
 
 
 def open_item(session: LiveSession, key: str) -> dict[str, str]:
-    """Return an item as HTML for an output, or why there is none."""
+    """Return an item as HTML for an output, or the reason for a failure."""
     try:
         # Showing a capture may compile once more, to record the passes.
         with session.unseen():

@@ -60,7 +60,7 @@ def answers(name: str) -> list[str]:
     return [f"{part}: {line}" for part, facts in parts.items() for fact in facts for line in fact.splitlines()]
 
 
-def _graphs(capture: ex.Capture) -> Iterator[tuple[str, ex.Graph]]:
+def _graphs(capture: ex.Capture) -> Iterator[tuple[str, ex.types.Graph]]:
     return ((stage.name, stage.graph) for stage in capture.stages)
 
 

@@ -36,7 +36,10 @@ _PACKED = {"plotly", "sent", "perfetto"}  # long, and read where they differ alo
 
 def saved(name: str) -> Any:
     """One of the results."""
-    return VALUES[name]() if name in VALUES else getattr(ex, name.partition("_")[0]).load(_FILES[name])
+    if name in VALUES:
+        return VALUES[name]()
+    kind = name.partition("_")[0]
+    return getattr(ex if kind in ex.__all__ else ex.types, kind).load(_FILES[name])
 
 
 def looks(name: str) -> dict[str, str]:
@@ -85,7 +88,7 @@ def _exported(result: Any) -> Iterator[tuple[str, str]]:
         frames = [result.to_frame()]
         if isinstance(result, ex.Profile):
             frames = [result.to_frame(kind) for kind in get_args(Kind)]
-        elif isinstance(result, ex.Timing | ex.Comparison):
+        elif isinstance(result, ex.Timing | ex.types.Comparison):
             frames.append(result.to_frame(samples=True))
         yield "frame", "\n".join(frame.to_csv(index=False, float_format="%.9g") for frame in frames)
     if isinstance(result, ex.Profile):

@@ -24,19 +24,19 @@ WHEN = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 _FULL = "Ran out of memory in memory space hbm. Used 18.63G of 15.75G hbm."
 
 
-def _calls(ways: list[tuple[int, Any, float]], first: int = 1) -> ex.CallTimes:
+def _calls(ways: list[tuple[int, Any, float]], first: int = 1) -> ex.types.CallTimes:
     """So many calls of each way, around so many seconds each: no two take the same."""
     every = [(way, seconds * (1 + (i * 7 % 11) / 40)) for count, way, seconds in ways for i in range(count)]
     starts = [round(start, 6) for start in accumulate((seconds * 1.1 for _, seconds in every), initial=0.0)][:-1]
     numbers = range(first, first + len(every))
-    return ex.CallTimes(tuple(numbers), tuple(starts), tuple(s for _, s in every), tuple(way for way, _ in every))
+    return ex.types.CallTimes(tuple(numbers), tuple(starts), tuple(s for _, s in every), tuple(way for way, _ in every))
 
 
-def _hot_rows() -> tuple[ex.HotRow, ...]:
-    step = ex.HotRow(
+def _hot_rows() -> tuple[ex.types.HotRow, ...]:
+    step = ex.types.HotRow(
         "train_step", "train.py", 12, "compiled", eager_calls=13, compiled_calls=61, eager_seconds=0.0131,
         compiled_seconds=0.0016, eager_samples=7, compiled_samples=9, basis="both ways", compile_seconds=0.4,
-        variants=2, holds=(ex.HeldValue("loss", "global"), ex.HeldValue("self.w", "attribute", True)),
+        variants=2, holds=(ex.types.HeldValue("loss", "global"), ex.types.HeldValue("self.w", "attribute", True)),
         misses={"SCALE": 2, "rate": 1}, eager_interval=(0.0125, 0.0138), compiled_interval=(0.0014, 0.0019),
         times=_calls([(10, "eager", 0.013), (3, "both", 0.0146), (30, "compiled", 0.0016), (2, "missed", 0.014),
                       (29, "compiled", 0.0015)]),
@@ -47,15 +47,16 @@ def _hot_rows() -> tuple[ex.HotRow, ...]:
         basis="before", misses={}, holds=(), variants=1, eager_interval=(nan, nan), compiled_interval=(nan, nan),
         times=replace(late, numbers=(*late.numbers[:20], *(n + 1000 for n in late.numbers[20:]))),
     )  # fmt: skip
-    log = ex.HotRow(
+    log = ex.types.HotRow(
         "log", "train.py", 30, "eager", "`float(…)` reads a value", "train.py", 31, "leave it an array", eager_calls=40,
         eager_seconds=0.002, eager_samples=40, basis="returned",
         times=_calls([(40, "eager", 0.002)]),
     )  # fmt: skip
-    states = [ex.HotRow(f"f_{state}", "lib/nets.py", 3, state, eager_calls=n, times=_calls([(n, "eager", 0.1 * n)]))
+    states = [ex.types.HotRow(f"f_{state}", "lib/nets.py", 3, state, eager_calls=n, times=_calls([(n, "eager",
+        0.1 * n)]))
               for n, state in enumerate(("counting", "compiling", "comparing"), 3)]  # fmt: skip
     inner = replace(log, name="inner", inside="train_step", reason="", cure="", state="counting")
-    return step, ahead, log, *states, inner, ex.HotRow("helper", "train.py", 2)
+    return step, ahead, log, *states, inner, ex.types.HotRow("helper", "train.py", 2)
 
 
 def _hot_paths() -> ex.HotPaths:
@@ -63,25 +64,28 @@ def _hot_paths() -> ex.HotPaths:
     sines = Operation(2, "sin", "accuracy=None", ("f32[8,8]",), ("f32[8,8]",), True)
     repeat = RepeatedSequence("0" * 12, (matmul, sines), (((-1, 0),), ((0, 0),)), (1, 3, 5), "train.py", 40, 41)
     kinds = ("detected", "trigger", "compile", "compiled", "speedup", "miss", "eager", "restored")
-    events = [ex.HotEvent(0.05 + 0.07 * i, "train_step", kind) for i, kind in enumerate(kinds)]
+    events = [ex.types.HotEvent(0.05 + 0.07 * i, "train_step", kind) for i, kind in enumerate(kinds)]
     return ex.HotPaths(
-        _hot_rows(), (*events, ex.HotEvent(0.2, "metrics", "compile"), ex.HotEvent(0.31, "metrics", "compiled")),
+        _hot_rows(), (*events, ex.types.HotEvent(0.2, "metrics", "compile"), ex.types.HotEvent(0.31, "metrics",
+            "compiled")),
         dropped=3, seconds=4.6, threshold=7, labels={"train.py": "cell [3]"}, notes=("another thread called `log`",),
-        proposed=(ex.ProposedFunction("update_x", "train.py", 40, 41, "def update_x(x):\n    return sin(x @ x)", 4),),
-        left=(ex.LeftStatement("train.py", 43, "`step` is another number at each turn", "keep it in an array"),),
+        proposed=(ex.types.ProposedFunction("update_x", "train.py", 40, 41,
+            "def update_x(x):\n    return sin(x @ x)", 4),),
+        left=(ex.types.LeftStatement("train.py", 43, "`step` is another number at each turn", "keep it in an array"),),
         operations=8, repeats=(repeat,), environment={"jax": "0.10.2", "device": "cpu"},
     )  # fmt: skip
 
 
-def _padded() -> ex.DynamicReport:
-    large = ex.DynamicBinary({"b": 64, "s": 64}, True, "padded, the largest sizes", False, 0.4, WHEN, 3, 8192.0)
+def _padded() -> ex.types.DynamicReport:
+    large = ex.types.DynamicBinary({"b": 64, "s": 64}, True, "padded, the largest sizes", False, 0.4, WHEN, 3, 8192.0)
     own = replace(large, sizes={"b": 5, "s": 7}, reason="its own", is_padded=False, calls=None, seconds=1.25)
     sizes = [
-        ex.PaddedSizes({"b": b, "s": s}, {"b": 16 if b <= 16 else 64, "s": 64}, n, (0.001 * n, 0.003, 0.002), True,
+        ex.types.PaddedSizes({"b": b, "s": s}, {"b": 16 if b <= 16 else 64, "s": 64}, n, (0.001 * n, 0.003, 0.002),
+            True,
                        4 * b * s, 4 * 64 * 64, 25.0 * b * s, 25.0 * 64 * 64 * (1 + (b > 16)))
         for n, (b, s) in enumerate([(8, 48), (16, 64), (17, 33), (63, 64), (64, 64)], 1)
     ]  # fmt: skip
-    return ex.DynamicReport(
+    return ex.types.DynamicReport(
         "f", {"b": (1, 8, 64), "s": (1, 32, 64)}, "pad", "padded", "all are proven", rules={"add": 2, "dot_general": 5},
         masks=3, buckets={"b": (16, 64), "s": (64,)},
         binaries=(large, replace(large, sizes={"b": 16, "s": 64}, calls=1), own),
@@ -89,12 +93,12 @@ def _padded() -> ex.DynamicReport:
     )  # fmt: skip
 
 
-def _refused() -> ex.DynamicReport:
-    svd = ex.PaddingRefusal(
+def _refused() -> ex.types.DynamicReport:
+    svd = ex.types.PaddingRefusal(
         "f32[b] = svd f32[b,b]", "svd", "/x/m.py", 12, "`svd` has no rule", "solve outside", "m.py", "y = svd(x)"
     )
-    fft = ex.PaddingRefusal("c64[b] = fft c64[b]", "fft", "", 0, "`fft` has no rule")
-    return ex.DynamicReport("g", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (svd, svd, fft))
+    fft = ex.types.PaddingRefusal("c64[b] = fft c64[b]", "fft", "", 0, "`fft` has no rule")
+    return ex.types.DynamicReport("g", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (svd, svd, fft))
 
 
 def _timeline() -> OperationTimeline:
@@ -110,44 +114,50 @@ def _timeline() -> OperationTimeline:
 def _findings() -> ex.Findings:
     where = {"file": "train.py", "label": "cell [4]"}
     diff = "--- before\n+++ after\n@@ -1 +1 @@\n-    print(x)\n+    jax.debug.print('{}', x)\n"
-    fix = ex.Fix("use jax.debug.print", "def f(x):\n    jax.debug.print('{}', x)\n", diff)
+    fix = ex.types.Fix("use jax.debug.print", "def f(x):\n    jax.debug.print('{}', x)\n", diff)
     rows = (
-        ex.Finding("impure-print", "warning", "`print` ran once, while `f` was traced", line=3, evidence="printed `x`",
+        ex.types.Finding("impure-print", "warning", "`print` ran once, while `f` was traced", line=3,
+            evidence="printed `x`",
                    fix=fix, code="EX001", text="print(x, 'ü')", column=4, end_line=3, end_column=9, **where),
-        ex.Finding("nan-gradient", "error", "the gradient of `sqrt` at 0 is `inf`", line=7, end_line=8, end_column=5,
-                   evidence="x = 0.0", fix=ex.Fix("guard with `jnp.where`"), code="EX016", text="y = jnp.sqrt(x)",
+        ex.types.Finding("nan-gradient", "error", "the gradient of `sqrt` at 0 is `inf`", line=7, end_line=8,
+            end_column=5,
+                   evidence="x = 0.0", fix=ex.types.Fix("guard with `jnp.where`"), code="EX016", text="y = jnp.sqrt(x)",
                    documentation="https://docs.jax.dev/en/latest/faq.html", **where),
-        ex.Finding("dead-code", "note", "nothing uses `z`", code="EX026"),
+        ex.types.Finding("dead-code", "note", "nothing uses `z`", code="EX026"),
     )  # fmt: skip
     return ex.Findings(rows, "f", faults=("key-reuse: KeyError('a')",), rules=("impure-print", "nan-gradient"))
 
 
-def _session() -> ex.SessionReport:
-    items = (ex.SessionItem("capture", "c1", "capture (x: f32[8])"), ex.SessionItem("findings", "f1", "2 findings"))
-    step = ex.SessionRow(
+def _session() -> ex.types.SessionReport:
+    items = (
+        ex.types.SessionItem("capture", "c1", "capture (x: f32[8])"),
+        ex.types.SessionItem("findings", "f1", "2 findings"),
+    )
+    step = ex.types.SessionRow(
         "step", "train.py", 12, "cell [4], line 3", compiles=3, recompiles=2, trace=0.1, lower=0.05, compile=1.25,
         leaf="x.shape[0]", why="`x.shape[0]` was 8, then 9", cure="pad it", run=0.0021, memory=3.2e6, errors=1,
         warnings=2, notes=1, hot="compiled", items=items,
     )  # fmt: skip
-    rows = (step, ex.SessionRow("eval", basis="explored", compiles=1, compile=0.3, trace=0.0, lower=0.0),
-            ex.SessionRow("old", basis="before", compiles=2))  # fmt: skip
-    return ex.SessionReport(rows, 7, 0.25, "now", ("nobody watched before cell [2]",))
+    rows = (step, ex.types.SessionRow("eval", basis="explored", compiles=1, compile=0.3, trace=0.0, lower=0.0),
+            ex.types.SessionRow("old", basis="before", compiles=2))  # fmt: skip
+    return ex.types.SessionReport(rows, 7, 0.25, "now", ("nobody watched before cell [2]",))
 
 
-def _targets() -> ex.TargetComparison:
+def _targets() -> ex.types.TargetComparison:
     text = "HloModule m\n\nENTRY %e (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8] parameter(0)\n}"
     capture = ex.open_hlo(text)
     node = capture.hlo.graph["x"]
-    kernels = ex.Estimate(node, 5.2e-5, "XLA's cost model"), ex.Estimate(node, 4e-6, "published peaks")
-    vars(capture)["estimates"] = ex.Estimates(kernels, 1)  # of hardware whose compiler isn't everywhere
-    h100 = ex.TargetResult(
+    kernels = ex.types.Estimate(node, 5.2e-5, "XLA's cost model"), ex.types.Estimate(node, 4e-6, "published peaks")
+    vars(capture)["estimates"] = ex.types.Estimates(kernels, 1)  # of hardware whose compiler isn't everywhere
+    h100 = ex.types.TargetResult(
         "h100", "NVIDIA H100 SXM", capture, "", 3_200_000, 80_000_000_000, 12, 4.5e9, 1.2e8, 0.0, 3e-5
     )
-    return ex.TargetComparison("step", (
+    return ex.types.TargetComparison("step", (
         h100,
-        ex.TargetResult("8xh100", "NVIDIA H100 SXM", None, "", 600_000, 80_000_000_000, 19, 6e8, 2e7, 3e6, 9e-5, False),
-        ex.TargetResult("v5e", "TPU v5e", None, _FULL, capacity=16_000_000_000),
-        ex.TargetResult("v4", "TPU v4", None, "no compiler is installed"),
+        ex.types.TargetResult("8xh100", "NVIDIA H100 SXM", None, "", 600_000, 80_000_000_000, 19, 6e8, 2e7, 3e6,
+            9e-5, False),
+        ex.types.TargetResult("v5e", "TPU v5e", None, _FULL, capacity=16_000_000_000),
+        ex.types.TargetResult("v4", "TPU v4", None, "no compiler is installed"),
     ))  # fmt: skip
 
 
@@ -171,9 +181,9 @@ def _kinds() -> ex.Sweep:
     return replace(sweep, axes=(Axis("dtype", ("f16", "f32", "f64")), Axis("n", ("64",), (64.0,))), rows=tuple(rows))
 
 
-def _memory() -> ex.MemoryUse:
+def _memory() -> ex.types.MemoryUse:
     """Sizes that fit, two that were measured, a lower bound, one that doesn't fit, one that failed."""
-    use = _load(ex.MemoryUse, "MemoryUse")
+    use = _load(ex.types.MemoryUse, "MemoryUse")
     sizes = (1, 2, 4, 8, 16, 32)
     rows = [
         replace(use.rows[0], at=(at,), values={"batch": size}, is_least=size == 4, live=nan,
@@ -186,9 +196,9 @@ def _memory() -> ex.MemoryUse:
     return replace(use, axes=(axis,), rows=tuple(rows), limit=2_000_000, notes=("a note",))
 
 
-def _what_if() -> ex.WhatIf:
+def _what_if() -> ex.types.WhatIf:
     """Variants that are faster, slower, wrong in their results, and one that failed."""
-    what_if = _load(ex.WhatIf, "WhatIf")
+    what_if = _load(ex.types.WhatIf, "WhatIf")
     plain, failed, row = what_if.rows
     wrong = replace(row.difference, absolute=0.5, relative=0.25)
     quick = replace(
@@ -201,13 +211,13 @@ def _what_if() -> ex.WhatIf:
     return replace(what_if, rows=(plain, quick, slow, failed), notes=())
 
 
-def _comparison() -> ex.Comparison:
-    comparison = _load(ex.Comparison, "Comparison")
+def _comparison() -> ex.types.Comparison:
+    comparison = _load(ex.types.Comparison, "Comparison")
     return replace(comparison, baseline=list(comparison.samples)[-1], notes=())
 
 
-def _roofline() -> ex.Roofline:
-    roofline = _load(ex.Roofline, "Roofline")
+def _roofline() -> ex.types.Roofline:
+    roofline = _load(ex.types.Roofline, "Roofline")
     points = [replace(point, flops=nan if n == 1 else point.flops) for n, point in enumerate(roofline.points)]
     return replace(roofline, points=tuple(points), notes=())
 

@@ -11,7 +11,7 @@ X = jnp.ones(3)
 
 @pytest.mark.parametrize("section", [traces.uncached_traces, traces.uncached_programs])
 def test_what_jax_keeps_of_inner_functions_stays_bounded(section, monkeypatch):
-    monkeypatch.setattr(traces, "_KEPT", 20)
+    monkeypatch.setattr(traces, "_MAX_KEPT", 20)
     seen = []
     for _ in range(60):
         with section():

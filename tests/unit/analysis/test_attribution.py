@@ -161,7 +161,7 @@ def test_an_equations_line_is_taken_where_the_instruction_lost_its_own():
     graph = read_hlo(LAYOUT)
     first = read_hlo(LAYOUT.replace("source_line=3", "source_line=9"))
     attribution = attribute(graph, first, {graph["copy.3"].index: first["s"].index})
-    assert attribution.place(graph["copy.3"].index) == ex.SourceLine("model.py", 9, "", "equation")
+    assert attribution.place(graph["copy.3"].index) == ex.types.SourceLine("model.py", 9, "", "equation")
     assert attribution.equation[graph["copy.3"].index] == first["s"].index
     assert attribution.nodes("model.py", 9).tolist() == [graph["copy.3"].index]
 
@@ -218,7 +218,7 @@ def test_frames_that_go_in_a_circle_end():
     library = "/home/me/.venv/lib/python3.12/site-packages/flax/linear.py"
     circle = [replace(frame, file=library, parent=(i + 1) % len(graph.frames)) for i, frame in enumerate(graph.frames)]
     damaged = replace(graph, frames=circle)
-    assert damaged["a"].place == ex.SourceLine(library, 4, "", "library")
+    assert damaged["a"].place == ex.types.SourceLine(library, 4, "", "library")
 
 
 def product_and_loss(a, b, c):

@@ -22,20 +22,22 @@ from explorer.analysis.padding_summary import (
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 BOUNDS = {"b": (1, 8, 64)}
-PLAIN = ex.DynamicReport("f", BOUNDS, "pad", "padded", "all are proven", rules={"add": 1}, buckets={"b": (16, 64)})
+PLAIN = ex.types.DynamicReport(
+    "f", BOUNDS, "pad", "padded", "all are proven", rules={"add": 1}, buckets={"b": (16, 64)}
+)
 
 
 def binary(size=64, *, padded=True, **changed):
-    plain = ex.DynamicBinary({"b": size}, padded, "padded, the largest sizes", False, 0.4, WHEN, 3, 8192.0)
+    plain = ex.types.DynamicBinary({"b": size}, padded, "padded, the largest sizes", False, 0.4, WHEN, 3, 8192.0)
     return replace(plain, **changed)
 
 
 def row(size=3, calls=1, *, flops=(30.0, 40.0), moved=(300, 400)):
-    return ex.PaddedSizes({"b": size}, {"b": 4}, calls, (0.01, 0.03), True, *moved, *flops)
+    return ex.types.PaddedSizes({"b": size}, {"b": 4}, calls, (0.01, 0.03), True, *moved, *flops)
 
 
 def refusal(primitive="svd", line=12, reason="`svd` has no rule", equation="f32[b] = svd f32[b,b]"):
-    return ex.PaddingRefusal(equation, primitive, "/x/m.py" if line else "", line, reason, label="m.py")
+    return ex.types.PaddingRefusal(equation, primitive, "/x/m.py" if line else "", line, reason, label="m.py")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ AT = [f"`svd` at m.py, line {at}" for at in range(1, 4)]
     ],
 )  # fmt: skip
 def test_the_headline_names_three_obstacles_at_most(refusals, sentence):
-    report = ex.DynamicReport("f", BOUNDS, "auto", "specialised", "only 3 sizes", tuple(refusals))
+    report = ex.types.DynamicReport("f", BOUNDS, "auto", "specialised", "only 3 sizes", tuple(refusals))
     assert headline(report) == f"Specialised: {sentence}"
 
 
@@ -184,7 +186,7 @@ def test_the_facts_of_a_proof():
 
 
 def test_the_facts_of_what_is_specialised():
-    report = ex.DynamicReport("f", BOUNDS, "auto", "specialised", "few sizes")
+    report = ex.types.DynamicReport("f", BOUNDS, "auto", "specialised", "few sizes")
     assert list(facts(report)) == [("can be", "b = 1 … 64")]
     assert list(facts(replace(report, refusals=(refusal(),)))) == [
         ("can be", "b = 1 … 64"),
@@ -234,7 +236,7 @@ def test_sizes_have_a_column_of_flops_where_they_are_known_of_all():
 
 
 def test_the_whole_text_of_a_refusal():
-    report = ex.DynamicReport(
+    report = ex.types.DynamicReport(
         "f", BOUNDS, "auto", "specialised", "it can't be padded",
         (replace(refusal(), text="y = svd(x)", hint="solve outside"),) * 2 + (refusal("fft", 0, "no rule", ""),),
         faults=("a background compile failed",),

@@ -61,13 +61,13 @@ def test_the_view_is_given_the_same_lines():
 
 @pytest.mark.parametrize("query", SHARED["faults"])
 def test_a_query_that_can_not_be_read_is_refused_with_a_hint(query):
-    with pytest.raises(ex.QueryError, match=r"this query can't be (read|answered): (?s:.*)Hint: ") as caught:
+    with pytest.raises(ex.errors.QueryError, match=r"this query can't be (read|answered): (?s:.*)Hint: ") as caught:
         GRAPH.where(query)
     assert query in str(caught.value)
 
 
 def test_the_refusal_points_at_the_place():
-    with pytest.raises(ex.QueryError) as caught:
+    with pytest.raises(ex.errors.QueryError) as caught:
         GRAPH.where("op:dot bytes > many")
     assert str(caught.value) == (
         "this query can't be read: `bytes` is a number, and 'many' is none.\n"
@@ -81,7 +81,7 @@ def test_the_refusal_points_at_the_place():
 def test_any_text_is_a_query_or_refused(query):
     try:
         found = find(GRAPH, query)
-    except ex.QueryError:
+    except ex.errors.QueryError:
         return
     assert (np.diff(found) > 0).all()
 
@@ -103,7 +103,7 @@ def test_any_text_is_a_query_or_refused(query):
     ],
 )
 def test_a_query_that_takes_more_than_its_size_is_refused_in_a_few_words(query):
-    with pytest.raises(ex.QueryError) as caught:
+    with pytest.raises(ex.errors.QueryError) as caught:
         GRAPH.where(query)
     assert len(str(caught.value)) < 1_500
 
@@ -127,7 +127,7 @@ def test_a_type_that_no_array_can_have_is_refused_in_a_few_words(text):
     with pytest.raises(ex.ExplorerError, match="no array can be as large") as caught:
         parse_type(text)
     assert len(str(caught.value)) < 300
-    with pytest.raises(ex.OpenError, match="no array can be as large"):
+    with pytest.raises(ex.errors.OpenError, match="no array can be as large"):
         ex.open_hlo(f"ENTRY e {{\n  ROOT p = {text} parameter(0)\n}}\n")
 
 

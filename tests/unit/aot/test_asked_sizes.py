@@ -130,15 +130,15 @@ def test_an_answer_is_that_of_the_size(way, tmp_path):
             np.testing.assert_array_equal(loaded(x), function(x))
         return
     [warning] = caught
-    assert warning.category is ex.TracedPerShapeWarning
+    assert warning.category is ex.errors.TracedPerShapeWarning
     assert "test_asked_sizes.py, line" in str(warning.message)
-    with pytest.warns(ex.TracedPerShapeWarning, match="for these sizes alone"):
+    with pytest.warns(ex.errors.TracedPerShapeWarning, match="for these sizes alone"):
         executable.save(tmp_path / "e.explorer")
     loaded = ex.Executable.load(tmp_path / "e.explorer")
     for n in (2, 4, 8):
         x = jnp.arange(1.0, n + 1)
         np.testing.assert_array_equal(loaded(x), function(x))
-    with pytest.raises(ex.InputShapeError, match="no program for"):
+    with pytest.raises(ex.errors.InputShapeError, match="no program for"):
         loaded(jnp.ones(7))
 
 
@@ -149,7 +149,7 @@ def test_what_fails_at_one_of_the_sizes_is_told_with_its_line():
         return x + 1
 
     with pytest.warns(
-        ex.TracedPerShapeWarning, match=r"(?s)a trace for x_0 = 2 fails: ValueError.*at .*test_asked_sizes"
+        ex.errors.TracedPerShapeWarning, match=r"(?s)a trace for x_0 = 2 fails: ValueError.*at .*test_asked_sizes"
     ):
         executable = ex.compile(function, args=[ex.InputInfo(((2, 4, 16),), jnp.float32)])
     np.testing.assert_array_equal(executable(jnp.zeros(5)), np.ones(5))

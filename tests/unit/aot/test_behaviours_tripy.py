@@ -120,9 +120,9 @@ def test_parameters_keep_the_functions_order_not_that_of_the_description():
 def test_variadics_are_frozen_to_what_was_compiled():
     fast = ex.compile(lambda *args, **kwargs: sum(args) * kwargs["k"], args=[F32, F32], kwargs={"k": F32})
     assert list(inspect.signature(fast).parameters) == ["args0", "args1", "k"]
-    with refused(ex.ExtraArgumentError, "3 arguments by position, of at most 2"):
+    with refused(ex.errors.ExtraArgumentError, "3 arguments by position, of at most 2"):
         fast(X, X, X, k=X)
-    with refused(ex.ExtraArgumentError, "argument `other` is none"):
+    with refused(ex.errors.ExtraArgumentError, "argument `other` is none"):
         fast(X, X, k=X, other=X)
 
 
@@ -168,25 +168,25 @@ def test_an_input_may_say_over_which_devices_it_is_spread():
 def test_a_size_is_an_input_of_its_own():
     many = ex.compile(
         lambda x, n: jnp.broadcast_to(x, (n, *x.shape)) * n,
-        args=[ex.InputInfo((8,), jnp.float32), ex.DimensionInputInfo((1, 2, 4))],
+        args=[ex.InputInfo((8,), jnp.float32), ex.compat.tripy.DimensionInputInfo((1, 2, 4))],
     )
     for n in (2, 1, 3, 2):
         np.testing.assert_array_equal(many(X[0], n), [n * X[0]] * n)
-    with refused(ex.InputShapeError, "input `n` is 5, outside of 1 ≤ n ≤ 4"):
+    with refused(ex.errors.InputShapeError, "input `n` is 5, outside of 1 ≤ n ≤ 4"):
         many(X[0], 5)
 
 
 @pytest.mark.parametrize("bounds", [(4, 2, 8), (1, 9, 8), (-1, 2, 4), (1, 2), (1.0, 2, 4), (True, 2, 4)], ids=str)
 def test_bounds_that_are_not_in_order_are_refused(bounds):
-    with refused(ex.InputInfoError, repr(bounds), "(1, 8, 64)"):
+    with refused(ex.errors.InputInfoError, repr(bounds), "(1, 8, 64)"):
         ex.InputInfo((bounds, 8), jnp.float32)
-    with refused(ex.InputInfoError, repr(bounds)):
-        ex.DimensionInputInfo(bounds)
+    with refused(ex.errors.InputInfoError, repr(bounds)):
+        ex.compat.tripy.DimensionInputInfo(bounds)
 
 
 def test_one_name_has_one_range():
     other = ex.InputInfo((ex.NamedDimension("batch", 1, 2, 5), 8), jnp.float32)
-    with refused(ex.InputInfoError, "`batch` has two bounds: (1, 2, 4) in dimension 0 of `x`, (1, 2, 5)", "`y`"):
+    with refused(ex.errors.InputInfoError, "`batch` has two bounds: (1, 2, 4) in dimension 0 of `x`, (1, 2, 5)", "`y`"):
         ex.compile(lambda x, y: (x, y), args=[ROWS, other])
 
 
@@ -196,7 +196,7 @@ def test_one_name_has_one_range():
 def test_unequal_sizes_of_one_name_are_refused_naming_both_inputs():
     runs = []
     fast = ex.compile(lambda x, y: (jax.debug.callback(lambda: runs.append(1)), x + y)[1], args=[ROWS, ROWS])
-    with refused(ex.InputShapeError, "`batch` has several sizes in one call: 2 in `x` (dimension 0), 3 in `y`"):
+    with refused(ex.errors.InputShapeError, "`batch` has several sizes in one call: 2 in `x` (dimension 0), 3 in `y`"):
         fast(rows(2), rows(3))
     jax.effects_barrier()
     assert runs == []
@@ -225,7 +225,7 @@ def test_outputs_keep_the_functions_own_tree(tree):
 
 @pytest.mark.parametrize("value", [None, "text", object], ids=["None", "text", "a-class"])
 def test_what_is_no_array_is_no_output_and_the_error_names_its_place_and_value(value):
-    with refused(ex.OutputError, f"returns {value!r} as `result[1]`", "only arrays"):
+    with refused(ex.errors.OutputError, f"returns {value!r} as `result[1]`", "only arrays"):
         ex.compile(lambda x: (x, value), args=[F32])
 
 
@@ -252,7 +252,7 @@ def test_evaluating_a_traced_value_points_at_the_line_and_says_what_to_write(ask
         return x * (helper(ask, x) if nested else ask(x))
 
     line = inspect.getsourcelines(ask)[1]
-    with refused(ex.TracedValueError, what, f"test_behaviours_tripy.py, line {line}:", "Hint: "):
+    with refused(ex.errors.TracedValueError, what, f"test_behaviours_tripy.py, line {line}:", "Hint: "):
         ex.compile(function, args=[F32])
 
 
@@ -267,13 +267,13 @@ def test_evaluating_a_traced_value_points_at_the_line_and_says_what_to_write(ask
     ids=["cond", "where", "print", "numpy"],
 )
 def test_the_hint_of_a_traced_value_is_the_fix_for_what_was_asked(ask, fix):
-    with pytest.raises(ex.TracedValueError) as caught:
+    with pytest.raises(ex.errors.TracedValueError) as caught:
         ex.compile(ask, args=[F32])
     assert fix in str(caught.value).partition("Hint: ")[2]
 
 
 def test_the_hint_for_an_input_that_should_be_a_constant_says_so():
-    with refused(ex.TracedValueError, "`range(n)`", "argument `n`", "constant"):
+    with refused(ex.errors.TracedValueError, "`range(n)`", "argument `n`", "constant"):
         ex.compile(lambda x, n: [x for _ in range(n)], args=[F32, ex.InputInfo((), jnp.int32)])
 
 

@@ -378,7 +378,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+@pytest.mark.filterwarnings("ignore::explorer.errors.TracedPerShapeWarning")
 def test_what_was_read_at_compile_is_never_mixed_with_what_would_be_read_now(way, kind, tmp_path):
     function, change = WAYS[way]()
     executable = ex.compile(KINDS[kind](function), args=[ex.InputInfo((4 if kind == "one size" else N,), jnp.float32)])

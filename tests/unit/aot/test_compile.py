@@ -91,8 +91,8 @@ def test_inputs_are_found_in_any_tree_and_named_by_their_path():
     np.testing.assert_array_equal(out["sum"], 4 * X)
     assert out["offset"] == 3
     assert fast.output_infos == {
-        "result.offset": ex.OutputInfo((), np.dtype("int32")),
-        "result.sum": ex.OutputInfo((2, 8), np.dtype("float32")),
+        "result.offset": ex.types.OutputInfo((), np.dtype("int32")),
+        "result.sum": ex.types.OutputInfo((2, 8), np.dtype("float32")),
     }
 
 
@@ -112,7 +112,7 @@ def test_a_dataclass_tree_holds_inputs():
     fast = ex.compile(lambda batch: batch.image * batch.label, args=[Batch(F32, 2.0)])
     assert list(fast.input_infos) == ["batch.image"]
     np.testing.assert_array_equal(fast(Batch(X, 2.0)), 2 * X)
-    with pytest.raises(ex.InputStructureError, match="`batch` is dict, not Batch"):
+    with pytest.raises(ex.errors.InputStructureError, match="`batch` is dict, not Batch"):
         fast({"image": X})
 
 
@@ -126,7 +126,7 @@ class Scaled:
 def test_another_static_value_than_the_one_compiled_in_is_refused():
     fast = ex.compile(lambda s: s.array * s.by, args=[Scaled(F32, 2)])
     np.testing.assert_array_equal(fast(Scaled(X, 2)), 2 * X)
-    with pytest.raises(ex.InputStructureError, match="`s` has the structure"):
+    with pytest.raises(ex.errors.InputStructureError, match="`s` has the structure"):
         fast(Scaled(X, 3))
 
 
@@ -153,9 +153,9 @@ def test_the_kinds_of_parameters_are_kept():
     fast = ex.compile(both, args=[F32, F32], kwargs={"z": F32})
     assert str(inspect.signature(fast)) == "(x: jax.Array, /, y: jax.Array, *, z: jax.Array) -> jax.Array"
     np.testing.assert_array_equal(fast(X, y=X, z=X), X + X * X)
-    with pytest.raises(ex.ExtraArgumentError, match="3 arguments by position, of at most 2"):
+    with pytest.raises(ex.errors.ExtraArgumentError, match="3 arguments by position, of at most 2"):
         fast(X, X, X)
-    with pytest.raises(ex.ExtraArgumentError, match="`x` is given by name"):
+    with pytest.raises(ex.errors.ExtraArgumentError, match="`x` is given by name"):
         fast(x=X, y=X, z=X)
 
 
@@ -178,7 +178,7 @@ def test_no_two_parameters_share_a_name():
 
 @pytest.mark.parametrize("name", ["a-b", keyword.kwlist[0]])
 def test_a_keyword_that_no_signature_can_show_is_refused(name):
-    with pytest.raises(ex.ArgumentsError, match=f"'{name}' can't name an argument"):
+    with pytest.raises(ex.errors.ArgumentsError, match=f"'{name}' can't name an argument"):
         ex.compile(lambda **kwargs: sum(kwargs.values()), kwargs={name: F32})
 
 
@@ -211,16 +211,16 @@ def add():
 
 
 BAD_CALLS = [
-    ((X,), {}, ex.MissingArgumentError, "argument `y` is missing"),
-    ((X, X, X), {}, ex.ExtraArgumentError, "3 arguments by position, of at most 2"),
-    ((X, X), {"z": X}, ex.ExtraArgumentError, "argument `z` is none of this executable's"),
-    ((X,), {"x": X}, ex.DuplicateArgumentError, "argument `x` is given twice"),
-    ((X, X[:1]), {}, ex.InputShapeError, r"`y` has shape \(1, 8\); dimension 0 is 1, not 2"),
-    ((X, X[0]), {}, ex.InputRankError, r"`y` has rank 1, shape \(8,\), not rank 2"),
-    ((X, np.ones((2, 8))), {}, ex.InputDtypeError, "`y` has dtype float64, not float32"),
-    ((X, X.astype(jnp.int32)), {}, ex.InputDtypeError, "`y` has dtype int32, not float32"),
-    ((X, 1.0), {}, ex.NotAnArrayError, "`y` is no array but float"),
-    ((X, [X]), {}, ex.NotAnArrayError, "`y` is no array but list"),
+    ((X,), {}, ex.errors.MissingArgumentError, "argument `y` is missing"),
+    ((X, X, X), {}, ex.errors.ExtraArgumentError, "3 arguments by position, of at most 2"),
+    ((X, X), {"z": X}, ex.errors.ExtraArgumentError, "argument `z` is none of this executable's"),
+    ((X,), {"x": X}, ex.errors.DuplicateArgumentError, "argument `x` is given twice"),
+    ((X, X[:1]), {}, ex.errors.InputShapeError, r"`y` has shape \(1, 8\); dimension 0 is 1, not 2"),
+    ((X, X[0]), {}, ex.errors.InputRankError, r"`y` has rank 1, shape \(8,\), not rank 2"),
+    ((X, np.ones((2, 8))), {}, ex.errors.InputDtypeError, "`y` has dtype float64, not float32"),
+    ((X, X.astype(jnp.int32)), {}, ex.errors.InputDtypeError, "`y` has dtype int32, not float32"),
+    ((X, 1.0), {}, ex.errors.NotAnArrayError, "`y` is no array but float"),
+    ((X, [X]), {}, ex.errors.NotAnArrayError, "`y` is no array but list"),
 ]
 
 
@@ -237,7 +237,9 @@ def test_a_call_that_does_not_fit_is_refused_and_says_where(add, args, kwargs, k
 
 def test_a_missing_part_of_a_tree_is_named():
     fast = ex.compile(lambda d: d["a"][0] + d["b"], args=[{"a": [F32], "b": F32}])
-    with pytest.raises(ex.InputStructureError, match=r"input `d\.a\[0\]` is not there: list has nothing at \[0\]"):
+    with pytest.raises(
+        ex.errors.InputStructureError, match=r"input `d\.a\[0\]` is not there: list has nothing at \[0\]"
+    ):
         fast({"a": [], "b": X})
 
 
@@ -253,7 +255,7 @@ MISFITS = [
 @pytest.mark.parametrize("constant", [{}, {"k": 3.0}])
 def test_nothing_that_is_given_is_dropped_in_silence(value, says, constant):
     fast = ex.compile(lambda d: d["a"][0] + d["b"], args=[{"a": [F32], "b": F32, **constant}])
-    with pytest.raises(ex.InputStructureError, match=says):
+    with pytest.raises(ex.errors.InputStructureError, match=says):
         fast(value)
 
 
@@ -275,7 +277,7 @@ def test_a_call_keeps_nothing_alive():
 
 @pytest.mark.parametrize("returned", [None, "text"])
 def test_an_output_that_is_no_array_is_refused_by_its_place(returned):
-    with pytest.raises(ex.OutputError, match=rf"returns {returned!r} as `result\[1\]`"):
+    with pytest.raises(ex.errors.OutputError, match=rf"returns {returned!r} as `result\[1\]`"):
         ex.compile(lambda x: (x, returned), args=[F32])
 
 
@@ -283,7 +285,7 @@ def test_a_trace_that_fails_points_at_the_users_line_and_keeps_their_error():
     def branch(x):
         return x if x.sum() > 0 else -x
 
-    with pytest.raises(ex.ExploreError, match=r"test_compile.py, line \d+:   return x if") as caught:
+    with pytest.raises(ex.errors.ExploreError, match=r"test_compile.py, line \d+:   return x if") as caught:
         ex.compile(branch, args=[F32])
     assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
 
@@ -295,9 +297,11 @@ def test_a_random_key_is_an_input():
 
 
 def test_arguments_that_do_not_fit_the_function_are_refused_before_tracing():
-    with pytest.raises(ex.ArgumentsError, match="missing a required argument: 'y'"):
+    with pytest.raises(ex.errors.ArgumentsError, match="missing a required argument: 'y'"):
         ex.compile(lambda x, y: x + y, args=[F32])
-    with pytest.raises(ex.NotCallableError):
+    with pytest.raises(ex.errors.NotCallableError):
         ex.compile(X, args=[F32])
-    with pytest.raises(ex.ArgumentsError, match="args is InputInfo, kwargs is dict; allowed are a list and a dict"):
+    with pytest.raises(
+        ex.errors.ArgumentsError, match="args is InputInfo, kwargs is dict; allowed are a list and a dict"
+    ):
         ex.compile(lambda x: x, args=F32)

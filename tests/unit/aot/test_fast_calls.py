@@ -80,8 +80,12 @@ KINDS = {
     "an ordered dict": (summed, [OrderedDict(b=PAIR, a=PAIR)], [OrderedDict(b=X, a=X)]),
     "a class of one's own": (summed, [Layer(PAIR, "none")], [Layer(X, "none")]),
     "a random key": (jax.random.normal, [ex.InputInfo.like(jax.random.key(0))], [jax.random.key(0)]),
-    "a size": (filled, [ex.DimensionInputInfo((1, 2, 8)), ROWS], [3, X]),
-    "a size within": (lambda d: filled(**d), [{"n": ex.DimensionInputInfo((1, 2, 8)), "x": PAIR}], [{"n": 3, "x": X}]),
+    "a size": (filled, [ex.compat.tripy.DimensionInputInfo((1, 2, 8)), ROWS], [3, X]),
+    "a size within": (
+        lambda d: filled(**d),
+        [{"n": ex.compat.tripy.DimensionInputInfo((1, 2, 8)), "x": PAIR}],
+        [{"n": 3, "x": X}],
+    ),
 }
 LOOKED_AT = {
     "NumPy": (summed, [PAIR], [NUMPY]),
@@ -95,7 +99,7 @@ LOOKED_AT = {
         [ex.InputInfo.like(jax.random.key(0)), PAIR],
         [jax.random.key(0), NUMPY],
     ),
-    "a size beside NumPy": (filled, [ex.DimensionInputInfo((1, 2, 8)), ROWS], [3, NUMPY]),
+    "a size beside NumPy": (filled, [ex.compat.tripy.DimensionInputInfo((1, 2, 8)), ROWS], [3, NUMPY]),
 }
 
 
@@ -131,7 +135,7 @@ def compiled():
     """An executable with a binary for each size, so that another one with the same needs no compiler."""
     described = [
         {"x": PAIR, "by": 3.0, "kind": "relu"},
-        ex.DimensionInputInfo((1, 2, 4)),
+        ex.compat.tripy.DimensionInputInfo((1, 2, 4)),
         [SCALAR, 7],
         ex.InputInfo((2,), jnp.int32),
     ]
@@ -270,7 +274,7 @@ def test_the_two_numpy_widths_are_told_apart_by_many_threads_at_once():
             try:
                 executable(value)
                 wrong.extend(["taken"] if dtype == np.float64 else [])
-            except ex.InputDtypeError:
+            except ex.errors.InputDtypeError:
                 wrong.extend(["refused"] if dtype == np.float32 else [])
 
     threads = [threading.Thread(target=work, args=(dtype,)) for dtype in [np.float32, np.float64] * 4]
@@ -288,7 +292,7 @@ def test_what_was_compiled_with_64_bits_gets_64_bits_where_jax_narrows_them():
         np.testing.assert_array_equal(executable(wide), wide + wide)
     for _ in range(3):
         np.testing.assert_array_equal(executable(wide), 2 * np.ones(2) / 3)
-        with pytest.raises(ex.InputDtypeError):
+        with pytest.raises(ex.errors.InputDtypeError):
             executable(np.ones(2, np.float32))
 
 
@@ -322,7 +326,7 @@ def test_more_shapes_in_turn_than_are_kept_warn_once_with_the_sizes_and_what_to_
         for _ in range(3):
             for n in (2, 3, 4):
                 executable(jnp.ones(n))
-    assert [w.category for w in caught] == [ex.RecompilationWarning]
+    assert [w.category for w in caught] == [ex.errors.RecompilationWarning]
     assert caught[0].filename == __file__
     text = str(caught[0].message)
     assert "rows: 2, 3, 4\n" in text

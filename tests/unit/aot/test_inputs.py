@@ -49,15 +49,17 @@ def test_bounds_that_are_not_in_order_are_refused_wherever_they_stand(bounds):
     for make in (
         lambda: ex.InputInfo((bounds, 8), "float32"),
         lambda: ex.NamedDimension("batch", *bounds),
-        lambda: ex.DimensionInputInfo(bounds),
+        lambda: ex.compat.tripy.DimensionInputInfo(bounds),
     ):
-        with pytest.raises(ex.InputInfoError, match=r"has the bounds .* allowed are ints with 0 ≤ min ≤ opt ≤ max"):
+        with pytest.raises(
+            ex.errors.InputInfoError, match=r"has the bounds .* allowed are ints with 0 ≤ min ≤ opt ≤ max"
+        ):
             make()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1st", "a-b", "for", "max", "mod", 5, None])
 def test_a_name_that_no_expression_can_use_is_refused(name):
-    with pytest.raises(ex.InputInfoError, match="can't name a dimension"):
+    with pytest.raises(ex.errors.InputInfoError, match="can't name a dimension"):
         ex.NamedDimension(name, 1, 2, 3)
 
 
@@ -69,12 +71,12 @@ OTHER = ex.NamedDimension("batch", 1, 4, 64)
     [
         [ex.InputInfo((BATCH,), "float32"), ex.InputInfo((OTHER,), "float32")],
         [ex.InputInfo((BATCH, OTHER), "float32")],
-        [ex.InputInfo((BATCH,), "float32"), ex.DimensionInputInfo(OTHER)],
-        [{"a": [ex.InputInfo((BATCH,), "float32")], "b": ex.DimensionInputInfo(OTHER)}],
+        [ex.InputInfo((BATCH,), "float32"), ex.compat.tripy.DimensionInputInfo(OTHER)],
+        [{"a": [ex.InputInfo((BATCH,), "float32")], "b": ex.compat.tripy.DimensionInputInfo(OTHER)}],
     ],
 )
 def test_one_name_has_one_range_wherever_it_stands(args):
-    with pytest.raises(ex.InputInfoError, match=r"`batch` has two bounds: \(1, 8, 64\) in .* \(1, 4, 64\) in "):
+    with pytest.raises(ex.errors.InputInfoError, match=r"`batch` has two bounds: \(1, 8, 64\) in .* \(1, 4, 64\) in "):
         ex.compile(lambda *args: jnp.zeros(2), args=args)
 
 
@@ -97,7 +99,7 @@ def test_one_name_has_one_range_wherever_it_stands(args):
     ],
 )
 def test_a_shape_or_dtype_that_no_input_can_have_is_refused(shape, dtype, says):
-    with pytest.raises(ex.InputInfoError, match=says):
+    with pytest.raises(ex.errors.InputInfoError, match=says):
         ex.InputInfo(shape, dtype)
 
 
@@ -114,13 +116,13 @@ ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() 
 @pytest.mark.slow
 @given(ANYTHING, ANYTHING)
 def test_an_input_info_is_made_or_refused_never_a_crash(shape, dtype):
-    with suppress(ex.InputInfoError):
+    with suppress(ex.errors.InputInfoError):
         assert hash(ex.InputInfo(shape, dtype)) == hash(ex.InputInfo(shape, dtype))
 
 
 def test_an_array_says_what_an_input_is_like():
     assert ex.InputInfo.like(X) == ex.InputInfo.like(np.asarray(X)) == F32
-    with pytest.raises(ex.InputInfoError, match="float has no shape and dtype"):
+    with pytest.raises(ex.errors.InputInfoError, match="float has no shape and dtype"):
         ex.InputInfo.like(1.0)
 
 
@@ -163,10 +165,10 @@ def test_a_random_keys_dtype_is_a_dtype_and_text_can_say_it(impl):
         (ex.InputInfo((2,), "bfloat16"), "InputInfo((2,), bfloat16)"),
         (ex.InputInfo(((1, 8, 64), 2), bool), "InputInfo(((1, 8, 64), 2), bool)"),
         (ex.InputInfo((BATCH,), "float32"), "InputInfo((NamedDimension('batch', 1, 8, 64),), float32)"),
-        (ex.DimensionInputInfo((1, 8, 64)), "DimensionInputInfo((1, 8, 64))"),
-        (ex.DimensionInputInfo(BATCH), "DimensionInputInfo(NamedDimension('batch', 1, 8, 64))"),
-        (ex.DimensionInputInfo(3), "DimensionInputInfo(3)"),
-        (ex.OutputInfo(("batch",), np.dtype("float32")), "OutputInfo((batch,), float32)"),
+        (ex.compat.tripy.DimensionInputInfo((1, 8, 64)), "DimensionInputInfo((1, 8, 64))"),
+        (ex.compat.tripy.DimensionInputInfo(BATCH), "DimensionInputInfo(NamedDimension('batch', 1, 8, 64))"),
+        (ex.compat.tripy.DimensionInputInfo(3), "DimensionInputInfo(3)"),
+        (ex.types.OutputInfo(("batch",), np.dtype("float32")), "OutputInfo((batch,), float32)"),
     ],
 )
 def test_a_description_is_shown_as_it_is_written(info, text):
@@ -181,14 +183,14 @@ def test_equality_includes_names_and_bounds_and_dtype():
         ex.InputInfo(((1, 8, 64),), jnp.float32),
         ex.InputInfo((ex.NamedDimension("batch", 1, 8, 64),), jnp.int32),
         ex.InputInfo((8,), jnp.float32),
-        ex.DimensionInputInfo(ex.NamedDimension("batch", 1, 8, 64)),
+        ex.compat.tripy.DimensionInputInfo(ex.NamedDimension("batch", 1, 8, 64)),
     ]
     assert same[0] == same[1]
     assert len({*same, *others}) == 1 + len(others)
 
 
 def test_a_description_can_not_be_changed():
-    for info, field in ((F32, "shape"), (BATCH, "max"), (ex.DimensionInputInfo(2), "dimension")):
+    for info, field in ((F32, "shape"), (BATCH, "max"), (ex.compat.tripy.DimensionInputInfo(2), "dimension")):
         with pytest.raises(AttributeError):
             setattr(info, field, 3)
 
@@ -204,7 +206,7 @@ INFOS = st.builds(
     ex.InputInfo,
     st.lists(DIMENSIONS, max_size=5),
     st.sampled_from(["float32", "bfloat16", "int4", "bool", "complex64"]),
-) | st.builds(ex.DimensionInputInfo, DIMENSIONS)
+) | st.builds(ex.compat.tripy.DimensionInputInfo, DIMENSIONS)
 
 
 @given(INFOS)
@@ -234,17 +236,17 @@ def test_altered_json_describes_an_input_or_is_refused(info, junk, data):
             where[key] = junk
             break
         where = where[key]
-    for kind in (ex.InputInfo, ex.DimensionInputInfo):
-        with suppress(ex.InputInfoError):
+    for kind in (ex.InputInfo, ex.compat.tripy.DimensionInputInfo):
+        with suppress(ex.errors.InputInfoError):
             assert isinstance(hash(kind.from_json(said)), int)
 
 
 @given(JSON)
 def test_no_json_at_all_is_a_crash(junk):
-    for kind in (ex.InputInfo, ex.DimensionInputInfo):
-        with suppress(ex.InputInfoError):
+    for kind in (ex.InputInfo, ex.compat.tripy.DimensionInputInfo):
+        with suppress(ex.errors.InputInfoError):
             kind.from_json(junk)
-        with suppress(ex.InputInfoError):
+        with suppress(ex.errors.InputInfoError):
             kind.from_json({"shape": [2], "dtype": "float32", "sharding": junk})
 
 

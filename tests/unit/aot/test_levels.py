@@ -32,15 +32,17 @@ def test_every_level_gives_the_same_result(level, shape):
 
 @pytest.mark.parametrize("level", [-1, 6, True, "3", None, 3.0, [3], np.int64(3)])
 def test_a_level_out_of_range_is_refused_naming_the_allowed_ones(level):
-    with pytest.raises(ex.OptionError, match=rf"{re.escape(repr(level))}; allowed are 0 to 5\."):
+    with pytest.raises(ex.errors.OptionError, match=rf"{re.escape(repr(level))}; allowed are 0 to 5\."):
         ex.compile(lambda x: x, args=[F32], optimization_level=level)
 
 
 def test_a_level_may_be_given_by_position_and_to_the_older_form():
     np.testing.assert_allclose(ex.compile(program, 0, args=[F32])(X), program(X), rtol=1e-5)
-    np.testing.assert_allclose(ex.Compiler(program).compile(F32, optimization_level=0)(X), program(X), rtol=1e-5)
-    with pytest.raises(ex.OptionError):
-        ex.Compiler(program).compile(F32, optimization_level=6)
+    np.testing.assert_allclose(
+        ex.compat.tripy.Compiler(program).compile(F32, optimization_level=0)(X), program(X), rtol=1e-5
+    )
+    with pytest.raises(ex.errors.OptionError):
+        ex.compat.tripy.Compiler(program).compile(F32, optimization_level=6)
 
 
 def test_a_level_reaches_the_compiler():
@@ -134,7 +136,7 @@ def test_level_5_works_with_donated_inputs_random_keys_and_sizes():
         return x + jax.random.normal(key, x.shape) + jnp.zeros((n, 8)).sum()
 
     key = jax.random.key(0)
-    infos = [F32, ex.InputInfo.like(key), ex.DimensionInputInfo((1, 2, 4))]
+    infos = [F32, ex.InputInfo.like(key), ex.compat.tripy.DimensionInputInfo((1, 2, 4))]
     tuned = ex.compile(draw, 5, args=infos, donate=["x"])
     np.testing.assert_allclose(tuned(X + 0, key, 3), draw(X, key, 3), rtol=1e-5)
 
@@ -144,17 +146,17 @@ def test_level_5_of_a_function_that_does_not_compile_fails_as_the_others_do():
         return x @ x
 
     for level in (3, 5):
-        with pytest.raises(ex.ExploreError, match="wrong could not be compiled"):
+        with pytest.raises(ex.errors.ExploreError, match="wrong could not be compiled"):
             ex.compile(wrong, level, args=[F32])
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, 2.0, "3", None])
 def test_a_limit_of_binaries_that_is_none_is_refused(limit):
-    with pytest.raises(ex.OptionError, match="allowed is an int of at least 1"):
+    with pytest.raises(ex.errors.OptionError, match="allowed is an int of at least 1"):
         ex.compile(program, args=[F32], max_specializations=limit)
 
 
 @pytest.mark.parametrize("donate", ["y", ["y"], ["x", "y"], [1], [None], 2.0])
 def test_what_can_not_be_donated_is_refused(donate):
-    with pytest.raises(ex.OptionError, match="donate has"):
+    with pytest.raises(ex.errors.OptionError, match="donate has"):
         ex.compile(program, args=[F32], donate=donate)

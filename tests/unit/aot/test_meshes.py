@@ -116,5 +116,5 @@ def test_what_says_no_devices_is_refused_with_a_hint(name: str, outcome: str) ->
 
 
 def test_a_spec_has_no_more_entries_than_the_shape_has_dimensions() -> None:
-    with pytest.raises(ex.InputInfoError, match=r"P\('x', None\) has 2 dimensions, and the shape \(8,\) has 1"):
+    with pytest.raises(ex.errors.InputInfoError, match=r"P\('x', None\) has 2 dimensions, and the shape \(8,\) has 1"):
         ex.InputInfo((8,), "float32", sharding=jax.P("x", None))

@@ -73,7 +73,7 @@ def slope(executable):
 
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+@pytest.mark.filterwarnings("ignore::explorer.errors.TracedPerShapeWarning")
 def test_a_rule_of_a_derivative_is_what_it_was_at_compile(rule, around, tmp_path):
     held = [2.0]
     executable = ex.compile(AROUND[around](rule(held)), args=[ex.InputInfo((N,), jnp.float32)])
@@ -106,7 +106,7 @@ def test_forward_and_second_derivatives_of_a_rule_are_what_they_were_at_compile(
     np.testing.assert_array_equal(slope(slope(executable))(X), jnp.full(4, 2.0))
 
 
-@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+@pytest.mark.filterwarnings("ignore::explorer.errors.TracedPerShapeWarning")
 @pytest.mark.parametrize("around", AROUND)
 def test_a_rule_for_batches_is_what_it_was_at_compile(around):
     held = [2.0]

@@ -17,7 +17,7 @@ SIDE = 512
 SIZES = range(1, 9)
 WEIGHTS = np.random.default_rng(0).standard_normal((SIDE, SIDE), np.float32)  # which no packing makes smaller
 
-pytestmark = pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::explorer.errors.TracedPerShapeWarning")
 
 
 def on_device():

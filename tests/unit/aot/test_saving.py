@@ -60,7 +60,7 @@ def test_a_loaded_executable_is_the_one_that_was_saved(compiled, tmp_path, nativ
     assert repr(loaded) == repr(compiled)
     assert loaded.__signature__ == compiled.__signature__
     assert (loaded.input_infos, loaded.output_infos) == (compiled.input_infos, compiled.output_infos)
-    with pytest.raises(ex.InputShapeError, match="1 ≤ rows ≤ 8"):
+    with pytest.raises(ex.errors.InputShapeError, match="1 ≤ rows ≤ 8"):
         call(loaded, jnp.ones((9, 3)))
 
 
@@ -106,7 +106,7 @@ def test_a_file_sets_no_other_options_of_xla_than_a_level_does(compiled, tmp_pat
     folder = tmp_path / "written"
     hostile = {name: str(folder) if value == "FOLDER" else value for name, value in options.items()}
     write_archive(tmp_path / "hostile", {**archive.about, "options": hostile}, dict(archive.members))
-    with pytest.raises(ex.ArchiveError, match=f"asks XLA for '{next(iter(options))}'"):
+    with pytest.raises(ex.errors.ArchiveError, match=f"asks XLA for '{next(iter(options))}'"):
         ex.Executable.load(tmp_path / "hostile", trust_native_code=trusted, types=(Pair,))
     assert not folder.exists()
 
@@ -128,14 +128,14 @@ def test_it_is_differentiated_as_often_as_it_was_saved_for(tmp_path):
     cube.save(tmp_path / "cube", derivatives=1)
     loaded = ex.Executable.load(tmp_path / "cube")
     np.testing.assert_allclose(jax.grad(loaded)(jnp.arange(4.0)), 3 * jnp.arange(4.0) ** 2)
-    with pytest.raises(ex.TransformationError, match=r"vmap and forward-mode") as refused:
+    with pytest.raises(ex.errors.TransformationError, match=r"vmap and forward-mode") as refused:
         jax.vmap(loaded)(jnp.ones((2, 4)))
     assert "jax.vmap(loaded)(jnp.ones((2, 4)))" in str(refused.value)
 
 
 def test_without_a_derivative_it_says_so_and_how_to_have_one(tmp_path):
     ex.compile(lambda x: x.sum(), args=[ex.InputInfo((3,), "float32")]).save(tmp_path / "sum")
-    with pytest.raises(ex.TransformationError, match=r"derivatives=1"):
+    with pytest.raises(ex.errors.TransformationError, match=r"derivatives=1"):
         jax.grad(ex.Executable.load(tmp_path / "sum"))(jnp.ones(3))
 
 
@@ -149,21 +149,23 @@ def test_an_empty_batch_is_in_the_file_too(tmp_path):
 
 
 def branching(rows=ROWS, **options):
-    with pytest.warns(ex.TracedPerShapeWarning):
+    with pytest.warns(ex.errors.TracedPerShapeWarning):
         return ex.compile(lambda x: x * 10 if x.shape[0] > 2 else x, args=[ex.InputInfo((rows,), "float32")], **options)
 
 
 def test_what_is_traced_for_each_shape_has_the_shapes_it_met_and_says_that_it_lacks_the_others(tmp_path):
     branch = branching()
     branch(jnp.ones(5))
-    with pytest.warns(ex.TracedPerShapeWarning, match="programs for these sizes alone: rows = 2; rows = 5") as warned:
+    with pytest.warns(
+        ex.errors.TracedPerShapeWarning, match="programs for these sizes alone: rows = 2; rows = 5"
+    ) as warned:
         branch.save(tmp_path / "branch")
     assert "Of 1 ≤ rows ≤ 8, a loaded one refuses the others" in str(warned[0].message)
     assert warned[0].filename == __file__
     loaded = ex.Executable.load(tmp_path / "branch")
     assert loaded(jnp.ones(5))[0] == 10
     assert loaded(jnp.ones(2))[0] == 1
-    with pytest.raises(ex.InputShapeError, match=r"no program for rows = 3\.\n  there is rows = 2; rows = 5"):
+    with pytest.raises(ex.errors.InputShapeError, match=r"no program for rows = 3\.\n  there is rows = 2; rows = 5"):
         loaded(jnp.ones(3))
 
 
@@ -179,14 +181,16 @@ def test_a_file_with_every_shape_warns_of_nothing(tmp_path, recwarn):
     assert [loaded(jnp.ones(rows))[0] for rows in (1, 2, 3)] == [1, 1, 10]
 
 
-@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning", "ignore::explorer.RecompilationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::explorer.errors.TracedPerShapeWarning", "ignore::explorer.errors.RecompilationWarning"
+)
 @pytest.mark.parametrize("native", [False, True])
 def test_the_outputs_of_what_is_traced_for_each_shape_are_those_to_optimise_for(tmp_path, native):
     branch = branching(max_specializations=1)
     branch(jnp.ones(5))  # and the one to optimise for is let go
     branch.save(tmp_path / "branch", native=native)
     loaded = ex.Executable.load(tmp_path / "branch", trust_native_code=native)
-    assert loaded.output_infos == branch.output_infos == {"result": ex.OutputInfo((2,), jnp.float32)}
+    assert loaded.output_infos == branch.output_infos == {"result": ex.types.OutputInfo((2,), jnp.float32)}
     assert repr(loaded) == repr(branch)
     for rows in (5, 2):
         assert loaded(jnp.ones(rows)).tolist() == branch(jnp.ones(rows)).tolist()
@@ -200,13 +204,13 @@ def test_one_file_serves_several_platforms(compiled, tmp_path, platforms):
 
 def test_a_file_for_other_platforms_is_refused_and_names_them(compiled, tmp_path):
     compiled.save(tmp_path / "layer", platforms=("cuda",))
-    with pytest.raises(ex.ArchiveError, match=r"for cuda; this process runs on cpu"):
+    with pytest.raises(ex.errors.ArchiveError, match=r"for cuda; this process runs on cpu"):
         ex.Executable.load(tmp_path / "layer", types=(Pair,))
 
 
 @pytest.mark.parametrize("platforms", ["cpu", ("gpu",), ("cpu", "nonsense"), ()])
 def test_a_platform_that_is_none_is_refused(compiled, tmp_path, platforms):
-    with pytest.raises(ex.OptionError, match="allowed are some of cpu, cuda, rocm, tpu"):
+    with pytest.raises(ex.errors.OptionError, match="allowed are some of cpu, cuda, rocm, tpu"):
         compiled.save(tmp_path / "layer", platforms=platforms)
 
 
@@ -214,7 +218,7 @@ def test_what_calls_back_to_python_can_not_be_saved_and_leaves_an_older_file_who
     compiled.save(tmp_path / "layer")
     before = (tmp_path / "layer").read_bytes()
     printing = ex.compile(lambda x: [jax.debug.print("{}", x), x][1], args=[ex.InputInfo((3,), "float32")])
-    with pytest.raises(ex.ArchiveError, match=r"jax\.debug\.print"):
+    with pytest.raises(ex.errors.ArchiveError, match=r"jax\.debug\.print"):
         printing.save(tmp_path / "layer")
     assert (tmp_path / "layer").read_bytes() == before
     assert os.listdir(tmp_path) == ["layer"]
@@ -235,7 +239,7 @@ def test_a_class_in_the_tree_is_asked_for_by_name(compiled, tmp_path):
 
     boxed = ex.compile(lambda x: Box(x), args=[ex.InputInfo((3,), "float32")])
     boxed.save(tmp_path / "boxed")
-    with pytest.raises(ex.ArchiveError, match=r"types=\(.*Box"):
+    with pytest.raises(ex.errors.ArchiveError, match=r"types=\(.*Box"):
         ex.Executable.load(tmp_path / "boxed")
     assert isinstance(ex.Executable.load(tmp_path / "boxed", types=(Box,))(jnp.ones(3)), Box)
 
@@ -258,7 +262,7 @@ def test_an_altered_file_is_refused_or_gives_the_same_results(compiled, saved, d
     altered.write_bytes(content)
     try:
         loaded = ex.Executable.load(altered, types=(Pair,))
-    except ex.ArchiveError:
+    except ex.errors.ArchiveError:
         return
     assert same(call(loaded), call(compiled))
 
@@ -286,7 +290,9 @@ def test_a_program_that_calls_into_the_process_is_refused(tmp_path, trusted, der
     exported = export.export(jax.jit(lambda constants, x: [function(x)]), disabled_checks=[check])([], struct)
     program = bytes(exported.serialize(vjp_order=derivatives))
     write_archive(tmp_path / "hostile", archive.about, {**archive.members, "program-0.stablehlo": program})
-    with pytest.raises(ex.ArchiveError, match=rf"calls '{target}', which nothing that Executable\.save writes does"):
+    with pytest.raises(
+        ex.errors.ArchiveError, match=rf"calls '{target}', which nothing that Executable\.save writes does"
+    ):
         ex.Executable.load(tmp_path / "hostile", trust_native_code=trusted)
 
 
@@ -294,7 +300,9 @@ def test_a_program_that_another_jax_wrote_and_this_one_can_not_read_says_which(s
     archive = read_archive(saved)
     about = {**archive.about, "machine": {**archive.about["machine"], "jax": "99.1.0"}}
     write_archive(tmp_path / "newer", about, {**archive.members, "program-0.stablehlo": b"what nobody knows today"})
-    with pytest.raises(ex.ArchiveError, match=rf"Hint: JAX 99\.1\.0 wrote it, and this is JAX {jax.__version__}"):
+    with pytest.raises(
+        ex.errors.ArchiveError, match=rf"Hint: JAX 99\.1\.0 wrote it, and this is JAX {jax.__version__}"
+    ):
         ex.Executable.load(tmp_path / "newer", types=(Pair,))
 
 
@@ -324,5 +332,5 @@ def test_a_file_whose_parameters_are_none_is_refused(saved, tmp_path):
     first, *others = archive.about["parameters"]
     for parameters in ([first, first, *others], [*others, first]):  # one name twice; by name before by position
         write_archive(tmp_path / "hostile", {**archive.about, "parameters": parameters}, dict(archive.members))
-        with pytest.raises(ex.ArchiveError, match=r"hostile is no executable: ValueError: .*parameter"):
+        with pytest.raises(ex.errors.ArchiveError, match=r"hostile is no executable: ValueError: .*parameter"):
             ex.Executable.load(tmp_path / "hostile", types=(Pair,))

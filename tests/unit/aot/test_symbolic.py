@@ -257,7 +257,7 @@ def test_where_jaxs_libraries_ask_for_a_size_the_answer_is_right(program):
         return program(x.T @ x + jnp.eye(x.shape[1]))
 
     with warnings.catch_warnings():  # which of them ask depends on the version
-        warnings.simplefilter("ignore", ex.TracedPerShapeWarning)
+        warnings.simplefilter("ignore", ex.errors.TracedPerShapeWarning)
         fast = ex.compile(square, args=[ex.InputInfo((4, (1, 2, 8)), jnp.float32)])
     for n in (1, 2):
         x = example((4, n))
@@ -433,11 +433,13 @@ def test_what_jax_cant_export_with_symbols_is_saved_for_the_sizes_that_it_has(tm
     assert "each shape" not in repr(executable)
     executable(example((3, 16)))
     with pytest.warns(
-        ex.TracedPerShapeWarning, match=r"x_0 = 2; x_0 = 3\.(?s:.)*JAX can't export it for every size: Conv"
+        ex.errors.TracedPerShapeWarning, match=r"x_0 = 2; x_0 = 3\.(?s:.)*JAX can't export it for every size: Conv"
     ):
         executable.save(tmp_path / "e.explorer")
     loaded = ex.Executable.load(tmp_path / "e.explorer")
     for n in (2, 3):
         assert_same(loaded(example((n, 16))), blurred(example((n, 16))))
-    with pytest.raises(ex.InputShapeError, match=r"no program for x_0 = 4(?s:.)*JAX can't export it for every size"):
+    with pytest.raises(
+        ex.errors.InputShapeError, match=r"no program for x_0 = 4(?s:.)*JAX can't export it for every size"
+    ):
         loaded(example((4, 16)))

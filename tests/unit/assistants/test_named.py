@@ -121,7 +121,7 @@ def test_only_what_was_named_is_given():
     for function in ("train.py:step", "other.py:any", "other.py:Model.loss", "package.module:f"):
         assert named.call(function, ()) == [function]
     for function in ("train.py:other", "os:system", "other.py", "package:f", "../other.py:f", ":any", "", ":"):
-        with pytest.raises(ex.OptionError, match=r"not named on the command line; there are: train\.py:step"):
+        with pytest.raises(ex.errors.OptionError, match=r"not named on the command line; there are: train\.py:step"):
             named.call(function, ())
     for function in (
         "other.py:f()",
@@ -131,11 +131,11 @@ def test_only_what_was_named_is_given():
         "other.py: any",
         "package.module:os",
     ):
-        with pytest.raises(ex.OptionError, match="it defines"):
+        with pytest.raises(ex.errors.OptionError, match="it defines"):
             named.call(function, ())
     assert named.script("other.py") == ("other.py",)
     for script in ("train.py", "other.py --more", "train.py:step"):
-        with pytest.raises(ex.OptionError, match=r"there are: 'other\.py'"):
+        with pytest.raises(ex.errors.OptionError, match=r"there are: 'other\.py'"):
             named.script(script)
 
 
@@ -189,7 +189,7 @@ def test_a_file_that_python_can_not_read_and_a_module_without_a_source_are_refus
     (tmp_path / "nul.py").write_bytes(b"a = 1\0")
     (tmp_path / "deep.py").write_text("(" * 5000)
     for place in ("broken.py", "nul.py", "deep.py", "gone.py", "sys", "nowhere.at.all", "package.gone", "math"):
-        with pytest.raises(ex.OptionError):
+        with pytest.raises(ex.errors.OptionError):
             Definitions.of(place)
 
 
@@ -205,7 +205,7 @@ def test_circles_and_long_chains_of_names_end():
     "name", ["nothing.py", "nothing.py:step", "nothing.golden", "train.py:step --arg 3", "rm -rf", ""]
 )
 def test_a_name_that_can_be_nothing_is_refused(name):
-    with pytest.raises(ex.OptionError):
+    with pytest.raises(ex.errors.OptionError):
         Named.of([name])
 
 
@@ -227,7 +227,7 @@ def test_arguments_that_are_no_code_pass(text):
     ],
 )  # fmt: skip
 def test_code_is_refused_as_an_argument(text):
-    with pytest.raises(ex.OptionError, match="is code"):
+    with pytest.raises(ex.errors.OptionError, match="is code"):
         argument(text, Definitions.of("other.py"))
 
 
@@ -235,10 +235,10 @@ def test_code_is_refused_as_an_argument(text):
 def test_long_names_and_arguments_are_refused_in_few_words(text):
     named = Named.of(["other.py"])
     for name, arguments in ((f"other.py:{text}", []), ("other.py:any", [text]), ("other.py:any", ["3"] * 101)):
-        with pytest.raises(ex.OptionError) as raised:
+        with pytest.raises(ex.errors.OptionError) as raised:
             named.call(name, arguments)
         assert len(str(raised.value)) < 300
-    with pytest.raises(ex.OptionError) as raised:
+    with pytest.raises(ex.errors.OptionError) as raised:
         named.script(text)
     assert len(str(raised.value)) < 300
 

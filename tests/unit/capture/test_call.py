@@ -74,7 +74,7 @@ def test_a_keyword_that_the_function_lacks_is_the_verbs():
     ids=["function", "jit", "static", "method", "jitted method", "callable", "partial", "decorated"],
 )
 def test_a_keyword_that_both_have_goes_to_the_function_and_a_warning_shows_the_other_spelling(function):
-    with pytest.warns(ex.AmbiguousOptionWarning, match=re.escape(SPELLING)):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning, match=re.escape(SPELLING)):
         args, kwargs, options = verb(function, X, seconds=3.0, rules="all")
     assert (args, kwargs, options) == ((X,), {"seconds": 3.0}, {"seconds": 1.0, "rules": "all"})
 
@@ -106,7 +106,7 @@ def test_a_call_is_never_ambiguous():
 
 
 def test_arguments_beside_a_call_are_refused():
-    with pytest.raises(ex.ArgumentsError, match=r"verb got a Call.*more of them: 1 by position, y"):
+    with pytest.raises(ex.errors.ArgumentsError, match=r"verb got a Call.*further arguments: 1 by position, y"):
         verb(Call(plain, X), X, y=2)
 
 
@@ -114,13 +114,13 @@ def test_an_option_that_the_verb_can_not_do_without_is_an_error_that_names_the_o
     def f(x, over):
         return x + over
 
-    with pytest.raises(ex.OptionError, match=r"explorer\.needy\(explorer\.Call\(f, x, over=…\), over=…\)"):
+    with pytest.raises(ex.errors.OptionError, match=r"explorer\.needy\(explorer\.Call\(f, x, over=…\), over=…\)"):
         needy(f, X, over=2)
     assert needy(Call(f, X, over=2), over=[1]) == ({"over": 2}, [1])
 
 
 def test_the_warning_names_the_users_line():
-    with pytest.warns(ex.AmbiguousOptionWarning) as caught:
+    with pytest.warns(ex.errors.AmbiguousOptionWarning) as caught:
         verb(decay, X, seconds=3)
     assert caught[0].filename == __file__
 
@@ -136,7 +136,7 @@ def test_every_verb_keeps_its_signature_and_takes_a_call(name):
     parameters = list(inspect.signature(function).parameters.values())
     assert parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
     assert parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
-    with pytest.raises(ex.ArgumentsError, match="got a Call"):
+    with pytest.raises(ex.errors.ArgumentsError, match="got a Call"):
         function(Call(plain, X), X)
 
 
@@ -150,21 +150,21 @@ def test_lint_gives_the_function_its_argument():
     def f(x, rules):
         return x * rules
 
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         assert not ex.lint(f, X, rules=2.0).failure
     assert not ex.lint(Call(f, X, rules=2.0), rules="impure-print").failure
 
 
 @pytest.mark.slow
 def test_time_gives_the_function_its_argument():
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         timing = ex.time(decay, X, seconds=3.0, eager=False, precision=0.9)
     assert timing.signature == "(x: f32[8], seconds: 3.0)"
     assert ex.time(Call(decay, X, seconds=3.0), seconds=BRIEF).signature == timing.signature
 
 
 def test_profile_gives_the_function_its_argument():
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         profile = ex.profile(jax.jit(decay), X, seconds=3.0, runs=3)
     assert profile.signature == "(x: f32[8], seconds: 3.0)"
     assert ex.profile(Call(jax.jit(decay), X, seconds=3.0), runs=3).signature == profile.signature
@@ -177,7 +177,7 @@ def test_roofline_gives_the_function_its_argument():
 
     machine = Peaks("a machine", bandwidth=1e9, matmul={"f32": 1e9}, fma={"f32": 1e9})
     x = jnp.ones((64, 64))
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         assert ex.roofline(jax.jit(f), x, profile=2.0, peaks=machine).points
     # What profile() has for an option is none of roofline's.
     assert "seconds: 3.0" in ex.roofline(jax.jit(decay), X, seconds=3.0, peaks=machine).signature
@@ -187,7 +187,7 @@ def test_memory_gives_the_function_its_argument():
     def f(x, limit):
         return x * limit
 
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         use = ex.memory(f, X, limit=2.0)
     assert "limit" in use.signature
     assert ex.memory(Call(f, X, limit=2.0), limit=10**9).limit == 10**9
@@ -196,7 +196,7 @@ def test_memory_gives_the_function_its_argument():
 @pytest.mark.slow
 def test_compare_gives_the_functions_their_argument():
     candidates = {"a": decay, "b": jax.jit(decay)}
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         compared = ex.compare(candidates, X, seconds=0.05, precision=0.9)
     assert compared.signature == "(x: f32[8], seconds: 0.05)"
     own = {"a": Call(decay, X, seconds=2.0), "b": Call(jax.jit(decay), X, seconds=2.0)}
@@ -204,7 +204,7 @@ def test_compare_gives_the_functions_their_argument():
 
 
 def test_sweep_gives_the_function_its_argument():
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         swept = ex.sweep(decay, seconds=2.0, over={"x": [X]}, time=False)
     assert not swept.failed
     swept = ex.sweep(Call(decay, seconds=2.0), over={"x": [X]}, seconds=BRIEF)
@@ -215,7 +215,7 @@ def test_what_if_gives_the_function_its_argument():
     def f(x, grad):
         return (x * grad).sum()
 
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         tried = ex.what_if(f, X, grad=2.0, donate=0, time=False)
     assert "grad" in tried.plain.capture.signature
     assert not ex.what_if(Call(f, X, grad=2.0), grad=True, remat=True, time=False).plain.error

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.capture.call_sites import user_places
+from explorer.capture.frames import user_places
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def test_shapes_are_enough():
 
 
 def test_something_that_is_no_function_is_refused_with_a_hint():
-    with pytest.raises(ex.NotCallableError, match=r"explore\(f, x\), not explore\(f\(x\)\)"):
+    with pytest.raises(ex.errors.NotCallableError, match=r"explore\(f, x\), not explore\(f\(x\)\)"):
         ex.explore(X)
 
 
@@ -74,7 +74,7 @@ def test_a_trace_that_fails_keeps_the_users_own_error():
     def branch(x):
         return x if x.sum() > 0 else -x
 
-    with pytest.raises(ex.ExploreError, match=r"branch could not be explored: .* needs a value") as caught:
+    with pytest.raises(ex.errors.ExploreError, match=r"branch could not be explored: .* needs a value") as caught:
         ex.explore(branch, X)
     assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
     assert caught.value.capture.failure.startswith("trace failed")
@@ -87,7 +87,9 @@ def test_a_trace_that_fails_points_at_the_users_own_line():
         return x if x.sum() > 0 else -x
 
     line = branch.__code__.co_firstlineno + 1
-    with pytest.raises(ex.ExploreError, match=rf"test_explore.py, line {line}:   return x if x.sum\(\) > 0 else -x"):
+    with pytest.raises(
+        ex.errors.ExploreError, match=rf"test_explore.py, line {line}:   return x if x.sum\(\) > 0 else -x"
+    ):
         ex.explore(branch, X)
 
 
@@ -98,9 +100,9 @@ def test_arguments_that_do_not_fit_are_refused_before_any_work():
         runs.append(1)
         return x + y
 
-    with pytest.raises(ex.ArgumentsError, match=r"f\(x, y\) can't take these arguments: missing .* 'y'"):
+    with pytest.raises(ex.errors.ArgumentsError, match=r"f\(x, y\) can't take these arguments: missing .* 'y'"):
         ex.explore(f, X)
-    with pytest.raises(ex.ArgumentsError, match="z"):
+    with pytest.raises(ex.errors.ArgumentsError, match="z"):
         ex.explore(f, X, z=X)
     assert not runs
 
@@ -109,7 +111,7 @@ def test_a_compile_that_fails_keeps_the_stages_before_it():
     def callback_nobody_knows(x):
         return jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 
-    with pytest.raises(ex.ExploreError, match="compile failed") as caught:
+    with pytest.raises(ex.errors.ExploreError, match="compile failed") as caught:
         ex.explore(callback_nobody_knows, X)
     capture = caught.value.capture
     assert repr(capture).startswith("Capture(callback_nobody_knows: jaxpr → stablehlo (compile failed")
@@ -193,7 +195,9 @@ def test_any_callable_is_explored_and_shown(function, args, name):
 
 @pytest.mark.parametrize(("function", "args"), [(numbers, (X,)), (lambda x: x, ("text",)), (max, (1, 2))])
 def test_what_jax_refuses_is_one_clear_error(function, args):
-    with pytest.raises(ex.ExploreError, match=r"could not be explored: (trace failed|it needs a value)") as caught:
+    with pytest.raises(
+        ex.errors.ExploreError, match=r"could not be explored: (trace failed|it needs a value)"
+    ) as caught:
         ex.explore(function, *args)
     assert caught.value.__cause__ is not None
 
@@ -205,4 +209,4 @@ def test_an_interrupt_keeps_the_stages_before_it():
     with pytest.raises(KeyboardInterrupt) as raised:
         ex.explore(f, jnp.ones(3))
     assert raised.value.capture.function == "f"
-    assert raised.value.__notes__ == ["f: interrupted in trace; kept in `sys.last_value.capture`: no stage"]
+    assert raised.value.__notes__ == ["f: interrupted in trace; `sys.last_value.capture` has: no stage"]

@@ -35,10 +35,10 @@ def test_on_workers_with_their_passes_recorded():
 
 @pytest.mark.parametrize("calls", [[halved], {"halved": halved}])
 def test_what_is_no_call_is_refused(calls):
-    with pytest.raises(ex.ArgumentsError, match="Call"):
+    with pytest.raises(ex.errors.ArgumentsError, match="Call"):
         ex.explore_all(calls)
 
 
 def test_nothing_to_explore_is_refused():
-    with pytest.raises(ex.OptionError, match="empty"):
+    with pytest.raises(ex.errors.OptionError, match="empty"):
         ex.explore_all({})

@@ -123,7 +123,7 @@ def test_a_module_that_a_person_wrote_on_few_lines_is_extracted_too():
 
 def test_only_hlo_can_be_extracted():
     capture = ex.explore(jnp.sin, X)
-    with pytest.raises(ForeignNodeError, match="no instruction of this capture's HLO"):
+    with pytest.raises(ForeignNodeError, match="not an instruction of this capture's HLO"):
         capture.extract(capture.jaxpr.graph.where("op:sin")[0])
     with pytest.raises(OptionError, match="height is -1"):
         capture.extract(next(capture.hlo.graph.nodes), height=-1)

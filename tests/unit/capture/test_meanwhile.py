@@ -53,7 +53,7 @@ def test_a_program_that_does_not_compile_says_so_though_something_else_is_done_m
     request = CompileRequest(
         jnp.sin, (jnp.ones(3),), {}, options={"xla_no_such_option": True}, meanwhile=lambda so_far: done.append(so_far)
     )
-    with pytest.raises(ex.ExploreError, match="xla_no_such_option") as raised:
+    with pytest.raises(ex.errors.ExploreError, match="xla_no_such_option") as raised:
         compile_stages(request)
     assert [stage.name for stage in raised.value.capture.stages] == ["jaxpr", "stablehlo"]
     assert done

@@ -205,7 +205,7 @@ def test_a_capture_saved_without_them_says_how_to_have_them(tmp_path):
     capture.save(tmp_path / "f.capture")
     loaded = ex.load(tmp_path / "f.capture")
     assert not loaded.has_passes
-    with pytest.raises(ex.NotRecordedError, match=r"not recorded in this capture of tanh.\n  Hint: explore"):
+    with pytest.raises(ex.errors.NotRecordedError, match=r"not recorded in this capture of tanh.\n  Hint: explore"):
         loaded.passes  # noqa: B018
 
 
@@ -238,7 +238,7 @@ def test_a_file_whose_passes_do_not_fit_is_refused_with_the_reason(capture, pass
     capture.save(tmp_path / "f.capture")
     capture.__dict__.pop("wire", None)
     monkeypatch.undo()
-    with pytest.raises(ex.CaptureFileError, match="does not fit its format: 'born'"):
+    with pytest.raises(ex.errors.CaptureFileError, match="does not fit its format: 'born'"):
         ex.load(tmp_path / "f.capture").passes  # noqa: B018
 
 
@@ -251,9 +251,9 @@ def test_a_program_with_too_many_lines_keeps_the_first_snapshots_and_says_so(dum
 
 
 def test_a_failed_exploration_has_no_passes():
-    with pytest.raises(ex.ExploreError) as caught:
+    with pytest.raises(ex.errors.ExploreError) as caught:
         ex.explore(lambda x: x + jnp.ones(3), jnp.ones(2))
-    with pytest.raises(ex.NotRecordedError):
+    with pytest.raises(ex.errors.NotRecordedError):
         caught.value.capture.passes  # noqa: B018
 
 
@@ -298,7 +298,7 @@ def test_a_profile_that_can_not_be_written_leaves_the_profiler_to_the_user(tmp_p
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # as on a full disk
     try:
-        with suppress(ex.NotRecordedError):
+        with suppress(ex.errors.NotRecordedError):
             _ = ex.explore(lambda *arrays: attention(*arrays), X, X, X).passes
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -342,9 +342,9 @@ def test_the_rows_hold_what_the_hlo_reader_reads(dump):
 
 
 def test_a_folder_without_a_dump_says_how_to_make_one(tmp_path, dump):
-    with pytest.raises(ex.NotRecordedError, match=r"no snapshot of a module.\n  Hint: dump with XLA_FLAGS"):
+    with pytest.raises(ex.errors.NotRecordedError, match=r"no snapshot of a module.\n  Hint: dump with XLA_FLAGS"):
         read_passes(tmp_path)
-    with pytest.raises(ex.NotRecordedError, match=r"no snapshot of 'module_9\.jit_g'; there are: module_"):
+    with pytest.raises(ex.errors.NotRecordedError, match=r"no snapshot of 'module_9\.jit_g'; there are: module_"):
         read_passes(dump, "module_9.jit_g")
 
 

@@ -269,7 +269,7 @@ def test_without_a_record_the_program_is_left_as_jax_makes_it():
     assert capture.coverage("hlo", "inferred") > 0.3  # by names and places
     assert "record=False" in capture.recording_note
     assert sum(capture.recording_note in line for line in capture.to_text().splitlines()) == 1
-    with pytest.raises(ex.NotRecordedError):
+    with pytest.raises(ex.errors.NotRecordedError):
         capture.passes  # noqa: B018
 
 

@@ -134,10 +134,10 @@ def test_what_says_no_shape_is_asked_for_with_what_to_write(annotation):
 
     if annotation is not None:
         step.__annotations__["x"] = annotation
-    with pytest.raises(ex.OptionError) as refused:
+    with pytest.raises(ex.errors.OptionError) as refused:
         [*annotated_arguments(step, 0, ())]
     assert str(refused.value) == (
-        "the argument `x` of step is not given, and no annotation says what it is.\n"
+        "the argument `x` of step is missing, and no annotation describes it.\n"
         "  Hint: --arg 'x=f32[8,128]', or --arg 'x=jnp.ones(3)'; or annotate it: x: \"f32[8,128]\""
     )
 

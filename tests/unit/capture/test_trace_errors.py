@@ -20,7 +20,7 @@ ITEMS = [1, 2, 3]
 
 
 def failure(function, *args):
-    with pytest.raises(ex.ExploreError) as caught:
+    with pytest.raises(ex.errors.ExploreError) as caught:
         ex.explore(function, *args)
     return caught.value
 
@@ -62,7 +62,7 @@ def test_a_branch_in_a_helper_is_told_with_its_way_and_its_origin(module):
           from  argument `x` of train_step
           Hint: jnp.where(loss > 3.0, a, b) chooses between values,
                 jax.lax.cond(loss > 3.0, f, g, x) between computations.""")  # noqa: E501
-    assert isinstance(error, ex.TracedValueError)
+    assert isinstance(error, ex.errors.TracedValueError)
     assert isinstance(error, TypeError)
     assert isinstance(error.__cause__, jax.errors.TracerBoolConversionError)
     assert error.capture.failure == "trace failed: TracerBoolConversionError"
@@ -74,7 +74,7 @@ def test_a_compile_that_fails_names_the_users_argument_not_the_wrappers(module):
             return jnp.zeros(data["n"]) + x
         """)
     scalar = ex.InputInfo((), "int32")
-    with pytest.raises(ex.TracedValueError) as caught:
+    with pytest.raises(ex.errors.TracedValueError) as caught:
         ex.compile(user["grow"], args=[ex.InputInfo((1,), "float32"), {"n": scalar}])
     assert str(caught.value) == dedent("""\
         grow could not be compiled: `jnp.zeros(data['n'])` needs a value, but while tracing `data['n']` has none yet.
@@ -143,7 +143,7 @@ def test_shapes_that_do_not_fit_are_told_with_the_operands(module):
                                                   ^^^^^
           in  model, model.py, line 9:   return layer(w, x + 1)
           with  `w` is f32[3,5], `x` is f32[4]""")  # noqa: E501
-    assert type(error) is ex.ExploreError
+    assert type(error) is ex.errors.ExploreError
 
 
 def test_a_carry_that_changes_is_told_in_all_of_jaxs_sentences(module):
@@ -204,7 +204,7 @@ def test_what_asks_for_a_value_is_named_with_its_line_and_its_hint(kind, nested)
         return asks(x, n)
 
     error = failure(helper if nested else asks, X, N)
-    assert isinstance(error, ex.TracedValueError)
+    assert isinstance(error, ex.errors.TracedValueError)
     told = str(error)
     assert f" could not be explored: `{text}` needs a value" in told
     assert f"  at  test_trace_errors.py, line {asks.__code__.co_firstlineno}:   " in told
@@ -285,7 +285,7 @@ custom.defjvp(lambda primals, tangents: (custom(*primals), tangents[0]))
 )
 def test_the_users_own_line_is_found_through_any_transformation(function):
     error = failure(function, X)
-    assert isinstance(error, ex.TracedValueError)
+    assert isinstance(error, ex.errors.TracedValueError)
     assert f"  at  test_trace_errors.py, line {LINE}:   return v if v.sum() > 0 else -v\n" in str(error)
     assert "  from  argument `" in str(error)
     for line in str(error).splitlines():
@@ -306,7 +306,7 @@ def test_a_cell_of_a_notebook_is_called_by_its_number():
     return float(y)
 try:
     ex.explore(f, jnp.ones(3))
-except ex.ExploreError as error:
+except ex.errors.ExploreError as error:
     told = str(error)
 """
     try:
@@ -383,7 +383,7 @@ def test_the_users_own_exception_is_told_with_its_line_even_if_it_shows_a_traced
         raise ValueError(f"Shapes must be 1D sequences of concrete values, not {x}")
 
     error = failure(refuse, X)
-    assert type(error) is ex.ExploreError
+    assert type(error) is ex.errors.ExploreError
     assert f"  at  test_trace_errors.py, line {refuse.__code__.co_firstlineno + 1}:" in str(error)
     assert isinstance(error.__cause__, ValueError)
 
@@ -420,7 +420,7 @@ def test_a_leaked_value_is_told_with_who_kept_it():
     except jax.errors.UnexpectedTracerError as error:
         kind, told = explain_trace_error(error, "step", "run")
     line = leak.__wrapped__.__code__.co_firstlineno + 2
-    assert kind is ex.TracedValueError
+    assert kind is ex.errors.TracedValueError
     assert told.startswith(
         "step could not be run: it uses a value that was kept from the trace of leak (float32[4]).\n"
     )

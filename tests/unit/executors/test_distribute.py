@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.executors.distribute import distribution
-from explorer.executors.worker import pack, unpack
+from explorer.executors import distribution, pack, unpack
 
 
 def doubled(shared, item):
@@ -22,7 +21,7 @@ def doubled(shared, item):
 
 
 def refuses(shared, item):
-    raise ex.OptionError(f"{shared} is none")
+    raise ex.errors.OptionError(f"{shared} is none")
 
 
 def noted(shared, item):
@@ -69,7 +68,7 @@ def test_every_item_has_its_value_in_the_order_that_was_asked_for():
 
 
 def test_what_is_wrong_with_the_whole_call_is_raised_as_it_was_there():
-    with pytest.raises(ex.OptionError, match=r"^7 is none$"):
+    with pytest.raises(ex.errors.OptionError, match=r"^7 is none$"):
         run(threads(), refuses, 7, 3)
 
 
@@ -97,13 +96,13 @@ def test_progress_says_how_many_of_how_many_and_an_interrupt_cancels_what_has_no
 
 @pytest.mark.parametrize("executor", [3, "dask", object()])
 def test_what_is_no_executor_is_refused(executor):
-    with pytest.raises(ex.OptionError, match="executor is"), distribution(executor, doubled, 1, "sweep", quiet):
+    with pytest.raises(ex.errors.OptionError, match="executor is"), distribution(executor, doubled, 1, "sweep", quiet):
         pass
 
 
 def test_processes_that_are_forks_are_refused():
     forks = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"))
-    with pytest.raises(ex.OptionError, match="spawn"), distribution(forks, doubled, 1, "sweep", quiet):
+    with pytest.raises(ex.errors.OptionError, match="spawn"), distribution(forks, doubled, 1, "sweep", quiet):
         pass
     forks.shutdown()
 
@@ -111,13 +110,13 @@ def test_processes_that_are_forks_are_refused():
 def test_an_executor_that_was_shut_down_is_refused():
     executor = threads()
     executor.shutdown()
-    with pytest.raises(ex.OptionError, match="takes no work"):
+    with pytest.raises(ex.errors.OptionError, match="takes no work"):
         run(executor, doubled, 1, 1)
 
 
 def test_what_belongs_to_this_process_is_refused_before_any_work():
     lock = threading.Lock()
-    with pytest.raises(ex.ArgumentsError, match="lock"):
+    with pytest.raises(ex.errors.ArgumentsError, match="lock"):
         pack(lambda: lock, "sweep")
 
 
@@ -138,12 +137,12 @@ def test_compiled_functions_arrive_as_they_were_by_name_or_by_value():
     assert own.trace(jnp.ones(2), n=3).jaxpr is not None
     assert own(2.0, n=3) == 6.0
     elsewhere = jax.jit(jnp.sin, out_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]))
-    with pytest.raises(ex.ArgumentsError, match="places arrays on devices"):
+    with pytest.raises(ex.errors.ArgumentsError, match="places arrays on devices"):
         pack(elsewhere, "sweep")
 
 
 def test_an_error_that_holds_a_capture_arrives_with_it():
-    with pytest.raises(ex.ExploreError) as caught:
+    with pytest.raises(ex.errors.ExploreError) as caught:
         ex.explore(lambda x: x.reshape(7), jnp.ones(4))
     arrived = unpack(pack(caught.value, "sweep"))
     assert type(arrived) is type(caught.value)
@@ -157,19 +156,19 @@ def test_an_item_whose_process_ends_is_done_again_and_one_that_always_ends_it_sa
     assert [outcome.value for outcome in outcomes] == [0, 10, 20, None, 40, 50, 60, 70]
     assert [at for at, outcome in enumerate(outcomes) if outcome.failure] == [3]
     assert "its worker process ended, 3 times" in outcomes[3].failure
-    assert "begun again" in work.notes()[0]
+    assert "started again" in work.notes()[0]
 
 
 @pytest.mark.slow
 def test_processes_that_end_as_they_start_are_said_once():
     dying = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=os._exit, initargs=(3,))
-    with pytest.raises(ex.WorkerError, match="end as soon as they start"):
+    with pytest.raises(ex.errors.WorkerError, match="end as soon as they start"):
         run(dying, doubled, 1, 4)
 
 
 ON_TWO_DEVICES = """
 import jax, numpy
-from explorer.executors.worker import pack
+from explorer.executors import pack
 mesh = jax.make_mesh((2,), ("x",))
 try:
     pack(jax.device_put(numpy.ones(4), jax.NamedSharding(mesh, jax.P("x"))), "sweep")

@@ -104,21 +104,21 @@ def test_a_save_that_fails_leaves_the_old_file_whole(capture, saved, monkeypatch
 def test_every_truncation_says_so(saved):
     data = saved.read_bytes()
     for size in (9, 20, 44, 45, len(data) // 2, len(data) - 1):
-        with pytest.raises(ex.CaptureFileError, match="truncated"):
+        with pytest.raises(ex.errors.CaptureFileError, match="truncated"):
             decode(data[:size])
 
 
 def test_a_newer_format_names_both_versions(saved):
     data = bytearray(saved.read_bytes())
     data[8] = VERSION + 1
-    with pytest.raises(ex.CaptureFileError, match=rf"format {VERSION + 1}.*up to {VERSION}.*upgrade"):
+    with pytest.raises(ex.errors.CaptureFileError, match=rf"format {VERSION + 1}.*up to {VERSION}.*upgrade"):
         decode(bytes(data))
 
 
 def test_something_else_is_no_capture(tmp_path):
     for content in (b"", b"PK\x03\x04 a zip file", b"\x80\x04pickle"):
         (tmp_path / "other").write_bytes(content)
-        with pytest.raises(ex.CaptureFileError, match="this is no capture"):
+        with pytest.raises(ex.errors.CaptureFileError, match="this is no capture"):
             ex.load(tmp_path / "other")
 
 
@@ -127,7 +127,7 @@ def test_every_altered_byte_of_the_prefix_is_refused(capture, at):
     for change in range(1, 256):
         wire = bytearray(capture.wire)
         wire[at] ^= change
-        with pytest.raises(ex.CaptureFileError):
+        with pytest.raises(ex.errors.CaptureFileError):
             decode(bytes(wire))
 
 
@@ -136,7 +136,7 @@ def test_any_altered_byte_is_refused(capture, data):
     wire = bytearray(capture.wire)
     at = data.draw(st.integers(0, len(wire) - 1))
     wire[at] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(ex.CaptureFileError):
+    with pytest.raises(ex.errors.CaptureFileError):
         decode(bytes(wire))
 
 
@@ -204,7 +204,7 @@ def test_a_file_whose_checksum_fits_but_whose_indices_lead_out_is_refused(table,
     else:
         rows = getattr(graph, table)
         rows[0] = replace(rows[0], **{column: value})
-    with pytest.raises(ex.CaptureFileError, match="leads out of the graph"):
+    with pytest.raises(ex.errors.CaptureFileError, match="leads out of the graph"):
         _check_through_file(graph)
 
 
@@ -229,5 +229,5 @@ def test_a_file_without_what_the_format_wants_is_refused():
     payload = gzip.compress(raw)
     digest = blake2b(payload, digest_size=16).digest()
     data = struct.pack("<8sIQQ16s", b"EXPLORER", VERSION, len(raw), len(payload), digest) + payload
-    with pytest.raises(ex.CaptureFileError, match="does not fit its format: 'sources'"):
+    with pytest.raises(ex.errors.CaptureFileError, match="does not fit its format: 'sources'"):
         decode(data)

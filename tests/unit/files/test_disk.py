@@ -186,7 +186,7 @@ def test_findings_of_any_text_are_refused_in_a_few_words():
 def test_a_capture_with_its_stages_in_another_order_is_refused(tmp_path):
     header, blobs = capture_parts()
     (tmp_path / "capture").write_bytes(wire(dumps({**header, "stages": header["stages"][::-1]}), blobs))
-    with pytest.raises(ex.CaptureFileError, match="stages are in another order"):
+    with pytest.raises(ex.errors.CaptureFileError, match="stages are in another order"):
         ex.load(tmp_path / "capture")
 
 
@@ -196,7 +196,7 @@ def test_a_capture_whose_jaxpr_calls_itself_is_refused(tmp_path):
     offset, size = blobs.column([0] * (groups["caller"][1] // 4))  # the first node, which is in the first group
     groups["caller"] = [len(old) + offset, size]
     (tmp_path / "capture").write_bytes(wire(dumps(header), old + b"".join(blobs.parts)))
-    with pytest.raises(ex.CaptureFileError, match="before its caller"):
+    with pytest.raises(ex.errors.CaptureFileError, match="before its caller"):
         len(ex.load(tmp_path / "capture").jaxpr.graph)
 
 

@@ -112,7 +112,7 @@ def test_too_much_is_refused_when_saving_as_when_loading(file, monkeypatch):
     monkeypatch.setattr(archive, "LARGEST", 1000)
     with pytest.raises(ArchiveError, match="at most 1,000 can be loaded"):
         write_archive(file, ABOUT, MEMBERS)
-    with pytest.raises(ArchiveError, match="says that it unpacks to 8,600 bytes; at most 1,000"):
+    with pytest.raises(ArchiveError, match="unpacks to 8,600 bytes; at most 1,000"):
         read_archive(file)
 
 
@@ -372,7 +372,7 @@ A, B = ("a", b"1"), ("b", b"2")
         (zipped([], "[1]"), "none that Executable.save writes"),
         (zipped([], '{"a": NaN}'), "NaN is no number"),
         (zipped([], '{"a": 1e999}'), "1e999 is no number"),
-        (zipped([], '{"a": 1, "a": 2}'), "a key stands twice"),
+        (zipped([], '{"a": 1, "a": 2}'), "an object has a key twice"),
         (zipped([], b'{"a": "\xff"}'), "utf-8"),
         (zipped([], '{"a": ' + "[" * 200_000 + "]" * 200_000 + "}"), "too deep in each other"),
         (zipped([], '{"a": ' + "1" * 5000 + "}"), "digits"),

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer import ExplorerError, MissingPackageError
+from explorer import ExplorerError
+from explorer.errors import MissingPackageError
 from explorer.files.columns import frame_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from explorer import LedgerFileError, OptionError
+from explorer.errors import LedgerFileError, OptionError
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
 from explorer.model.events.family_counts import Prediction
 from explorer.model.events.key import LEAF, NONE, Function, Key, Leaf, Static, TreeNode

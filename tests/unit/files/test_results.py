@@ -112,7 +112,7 @@ def test_a_result_comes_back_and_shows_the_same(result, tmp_path):
 
 def test_the_captures_come_back_and_can_be_asked():
     varied = measure("WhatIf")
-    loaded = decode(ex.WhatIf, encode(varied))
+    loaded = decode(ex.types.WhatIf, encode(varied))
     for one, other in zip(varied.rows, loaded.rows, strict=True):
         assert (one.capture is None) == (other.capture is None)
         if one.capture is not None:
@@ -230,15 +230,15 @@ AXIS = Axis("n", ("8", "16"), (8.0, 16.0))
 @pytest.mark.parametrize(
     "result",
     [
-        ex.Comparison({"a": Samples((1.0,))}, "b"),
-        ex.Comparison({"a": Samples((1.0,)), "b": Samples((1.0, 2.0))}, "a"),
+        ex.types.Comparison({"a": Samples((1.0,))}, "b"),
+        ex.types.Comparison({"a": Samples((1.0,)), "b": Samples((1.0, 2.0))}, "a"),
         Sweep("f", (), ()),
         Sweep("f", (AXIS,), (SweepRow((2,), {}),)),
         Sweep("f", (AXIS,), (SweepRow((0, 0), {}),)),
         Sweep("f", (replace(AXIS, numbers=(8.0,)),), ()),
         MemoryUse("f", "()", (AXIS,), (MemoryRow((-1,), {}),), "", 0),
         Roofline("f", "()", ex.Peaks("x", 1.0), (Point("d", "d", "m", *[1.0] * 6, "magic", "", 0),)),
-        ex.WhatIf("f", "()", ()),
+        ex.types.WhatIf("f", "()", ()),
     ],
 )
 def test_a_result_that_refers_to_what_is_not_there_is_refused(result):

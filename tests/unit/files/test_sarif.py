@@ -60,7 +60,7 @@ def test_json_gives_back_what_was_written(several, function, faults, failure):
 
 @given(texts)
 def test_a_text_that_holds_no_findings_is_refused(text):
-    with pytest.raises(ex.UnreadableTextError):
+    with pytest.raises(ex.errors.UnreadableTextError):
         ex.Findings.from_json(text)
 
 
@@ -80,12 +80,12 @@ def test_a_text_that_holds_no_findings_is_refused(text):
 def test_findings_of_another_shape_are_refused(change):
     told = json.loads(FOUND.to_json())
     change(told)
-    with pytest.raises(ex.UnreadableTextError):
+    with pytest.raises(ex.errors.UnreadableTextError):
         ex.Findings.from_json(json.dumps(told))
 
 
 def test_what_was_loaded_has_no_function_to_rewrite():
-    with pytest.raises(ex.NotRecordedError, match="have no function to rewrite"):
+    with pytest.raises(ex.errors.NotRecordedError, match="have no function to rewrite"):
         ex.Findings.from_json(FOUND.to_json()).fix(0)
 
 

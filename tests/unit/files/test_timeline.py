@@ -72,7 +72,7 @@ def test_a_compile_that_is_a_part_of_a_hot_functions_is_not_counted_again(tmp_pa
 def test_a_file_without_a_line_of_a_log_is_refused_with_how_to_have_one(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("nothing\n")
-    with pytest.raises(ex.UnreadableTextError) as refused:
+    with pytest.raises(ex.errors.UnreadableTextError) as refused:
         read_timeline(path)
     assert str(refused.value) == (
         f"{path} has no line of an instruction log.\n"

@@ -58,7 +58,7 @@ def test_a_cpu_is_named_by_its_instructions_and_several_are_one_machine() -> Non
 
 @pytest.mark.parametrize("name", ["neoverse", "neoverse-v2", "graviton", "aarch64"])
 def test_arm_is_refused_in_a_line_that_says_where_it_can_be_had(name: str) -> None:
-    with pytest.raises(ex.UnknownTargetError, match="for ARM on ARM alone") as raised:
+    with pytest.raises(ex.errors.UnknownTargetError, match="for ARM on ARM alone") as raised:
         ex.target(name)
     assert "\n" not in str(raised.value)
 
@@ -70,7 +70,7 @@ def test_instructions_that_this_machine_lacks_are_not_offered(monkeypatch: pytes
     assert "avx512f" in lacking_feature(parse_target("avx512").device)
     rows = ex.targets()
     assert (rows["avx2"].is_installed, rows["amx"].is_installed) == (True, False)
-    with pytest.raises(ex.MissingCompilerError, match="amx needs a machine that has amx_tile"):
+    with pytest.raises(ex.errors.MissingCompilerError, match="amx needs a machine that has amx_tile"):
         ex.explore(sums, X, X, target="amx")
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
     assert "an x86-64 machine" in ex.targets()["avx2"].hint

@@ -28,7 +28,7 @@ def capture_for(target: str, config: str) -> ex.Capture:
     return replace(capture, environment={**capture.environment, "target": target})
 
 
-def by_name(capture: ex.Capture) -> dict[str, ex.Estimate]:
+def by_name(capture: ex.Capture) -> dict[str, ex.types.Estimate]:
     return {row.node.name: row for row in estimates(capture)}
 
 

@@ -60,7 +60,7 @@ def test_a_gpus_capture_says_what_is_not_as_it_would_be_there(cuda) -> None:
 
 def test_a_tpus_memory_that_is_too_small_is_its_compilers_own_error(tpu) -> None:
     large = jax.ShapeDtypeStruct((1 << 16, 1 << 16), jnp.float32)
-    with pytest.raises(ex.ExploreError, match=r"(?i)hbm|memory") as raised:
+    with pytest.raises(ex.errors.ExploreError, match=r"(?i)hbm|memory") as raised:
         ex.explore(lambda x, y: x @ y + x.T, large, large, target=tpu)
     assert [stage.name for stage in raised.value.capture.stages] == ["jaxpr", "stablehlo"]
 
@@ -79,12 +79,12 @@ def test_a_sharded_program_has_its_collectives(fixture, target, request) -> None
     args = array((256, 512), None, "model"), array((128, 256), "data", None)
     capture = ex.explore(jax.grad(loss), *args, target=target)
     assert any(node.op.startswith("all-reduce") for node in capture.hlo.graph.nodes)
-    with pytest.raises(ex.ExploreError, match="one for 8 devices"):
+    with pytest.raises(ex.errors.ExploreError, match="one for 8 devices"):
         ex.explore(jax.grad(loss), *args, target=target.removeprefix("8x").partition(":")[0])
 
 
 def test_a_function_keeps_its_own_parameter_called_target(cuda) -> None:
-    with pytest.warns(ex.AmbiguousOptionWarning):
+    with pytest.warns(ex.errors.AmbiguousOptionWarning):
         assert "target" not in ex.explore(lambda x, target: x + target, jnp.ones(3), target=jnp.ones(3)).environment
     capture = ex.explore(ex.Call(lambda x, target: x + target, jnp.ones(3), target=jnp.ones(3)), target=cuda)
     assert capture.environment["target"] == cuda

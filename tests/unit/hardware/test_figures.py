@@ -13,7 +13,7 @@ ACCELERATORS = [device for device in DEVICES if device.platform != "cpu"]  # a C
 
 
 @pytest.mark.parametrize("device", ACCELERATORS, ids=lambda device: device.key)
-def test_each_has_memory_bandwidth_rates_and_sources(device: ex.Hardware) -> None:
+def test_each_has_memory_bandwidth_rates_and_sources(device: ex.types.Hardware) -> None:
     assert device.memory > 10e9
     assert 1e11 < device.bandwidth < 1e13
     assert device.flops["bf16"] > 1e13
@@ -21,7 +21,7 @@ def test_each_has_memory_bandwidth_rates_and_sources(device: ex.Hardware) -> Non
 
 
 @pytest.mark.parametrize("device", [d for d in DEVICES if "matrix" in d.compiler], ids=lambda device: device.key)
-def test_published_rates_are_what_the_units_do_at_their_clock(device: ex.Hardware) -> None:
+def test_published_rates_are_what_the_units_do_at_their_clock(device: ex.types.Hardware) -> None:
     """The data sheet's figure against cores × units × operations × clock, which the compiler is told."""
     figures = device.compiler
     for dtype in ("f16", "f32", "s8"):
@@ -31,7 +31,7 @@ def test_published_rates_are_what_the_units_do_at_their_clock(device: ex.Hardwar
 
 
 @pytest.mark.parametrize("device", [d for d in ACCELERATORS if d.compiler], ids=lambda device: device.key)
-def test_the_compiler_is_told_a_proto_with_balanced_braces(device: ex.Hardware) -> None:
+def test_the_compiler_is_told_a_proto_with_balanced_braces(device: ex.types.Hardware) -> None:
     text = target_config(device)
     assert text.count("{") == text.count("}")
     assert f"device_memory_size: {device.memory}" in text
@@ -41,7 +41,7 @@ def test_targets_is_a_table_by_name_and_position() -> None:
     table = ex.targets()
     assert table["h100"].device.name == table[0].device.name == "NVIDIA H100 80GB HBM3"
     assert len(table) == len(DEVICES)
-    with pytest.raises(ex.UnknownNameError, match="v5e"):
+    with pytest.raises(ex.errors.UnknownNameError, match="v5e"):
         table["abacus"]
 
 

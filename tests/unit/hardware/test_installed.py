@@ -70,11 +70,11 @@ def test_a_compiler_is_installed_alone_and_the_session_never_sees_it(index: Path
 
 @pytest.mark.slow
 def test_what_cannot_be_installed_leaves_nothing_behind_and_says_why(index: Path) -> None:
-    with pytest.raises(ex.MissingCompilerError, match="jax-cuda13-pjrt"):
+    with pytest.raises(ex.errors.MissingCompilerError, match="jax-cuda13-pjrt"):
         install("cuda", say=lambda text: None)
     wheel(index, "jax-cuda13-plugin", version("jaxlib"), {"jax_cuda13_plugin/__init__.py": ""})
     wheel(index, "jax-cuda13-pjrt", version("jaxlib"), {"something_else.py": ""})
-    with pytest.raises(ex.MissingCompilerError, match="has no jax_plugins/xla_cuda13"):
+    with pytest.raises(ex.errors.MissingCompilerError, match="has no jax_plugins/xla_cuda13"):
         install("cuda", say=lambda text: None)
     assert list(compiler_of("cuda").folder.parent.iterdir()) == []
 
@@ -93,7 +93,7 @@ def test_a_compiler_is_not_used_where_another_user_can_write(index: Path, monkey
         for mode in (0o757, 0o777):
             path.chmod(mode)
             assert not is_available("cuda")
-            with pytest.raises(ex.MissingCompilerError, match=f"other users can write to {path}") as raised:
+            with pytest.raises(ex.errors.MissingCompilerError, match=f"other users can write to {path}") as raised:
                 ex.explore(jnp.sin, jnp.ones(3), target="h100")
             assert f"chmod go-w {path}" in str(raised.value)
             subprocess.run(str(raised.value).partition("Hint: ")[2], shell=True, check=True)  # the hint works
@@ -114,9 +114,9 @@ def test_a_compiler_of_another_user_is_not_used(index: Path) -> None:
     for path in (folder, folder.parent, index.parent / "cache"):
         os.chown(path, 12345, -1)
         assert not is_available("cuda")
-        with pytest.raises(ex.MissingCompilerError, match="belongs to another user, number 12345"):
+        with pytest.raises(ex.errors.MissingCompilerError, match="belongs to another user, number 12345"):
             path_of(compiler_of("cuda"))
-        with pytest.raises(ex.MissingPackageError, match="is not used"):
+        with pytest.raises(ex.errors.MissingPackageError, match="is not used"):
             install_into(folder, "jax-cuda13-pjrt")
         os.chown(path, 0, -1)
     os.chown(folder, -1, 12345)
@@ -131,7 +131,7 @@ def test_without_a_compiler_the_command_that_installs_it_is_named_before_anythin
         traced.append(x)
         return x
 
-    with pytest.raises(ex.MissingCompilerError, match="python -m explorer targets install cuda"):
+    with pytest.raises(ex.errors.MissingCompilerError, match="python -m explorer targets install cuda"):
         ex.explore(function, jnp.ones(3), target="h100")
     assert traced == []
 

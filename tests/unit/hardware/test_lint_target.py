@@ -32,6 +32,6 @@ def test_devices_that_all_do_the_same_are_found_though_none_is_here(fixture, tar
 
 def test_what_the_targets_compiler_refuses_is_its_own_error(tpu) -> None:
     large = jax.ShapeDtypeStruct((1 << 16, 1 << 16), jnp.float32)
-    with pytest.raises(ex.ExploreError, match="HBM"):
+    with pytest.raises(ex.errors.ExploreError, match="HBM"):
         ex.lint(lambda x: jnp.sin(x) + x.T, large, target=tpu)
     assert not ex.lint(jnp.sin, jnp.ones(8), target=tpu).failure

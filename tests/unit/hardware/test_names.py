@@ -38,7 +38,7 @@ def test_any_other_text_is_refused_in_a_sentence(text: str) -> None:
     said = ""
     try:
         parse_target(text)
-    except ex.UnknownTargetError as error:
+    except ex.errors.UnknownTargetError as error:
         said = str(error)
     assert not said or repr(text) in said
 
@@ -56,10 +56,10 @@ def test_any_other_text_is_refused_in_a_sentence(text: str) -> None:
     ],
 )
 def test_a_refusal_says_what_would_do(text: str, said: str) -> None:
-    with pytest.raises(ex.UnknownTargetError, match=said.replace("?", r"\?")):
+    with pytest.raises(ex.errors.UnknownTargetError, match=said.replace("?", r"\?")):
         parse_target(text)
 
 
 def test_what_is_no_text_is_refused_too() -> None:
-    with pytest.raises(ex.UnknownTargetError, match="names no hardware"):
+    with pytest.raises(ex.errors.UnknownTargetError, match="names no hardware"):
         parse_target(8)  # type: ignore[arg-type]

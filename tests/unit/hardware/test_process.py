@@ -28,7 +28,7 @@ def arguments() -> tuple[Any, jax.Array]:
     return initial(6), jnp.ones((8, 65), jnp.int32)
 
 
-def long_compile(target: str | ex.Target) -> ex.Capture:
+def long_compile(target: str | ex.types.Target) -> ex.Capture:
     """Ten seconds or more of a compiler's work."""
     return ex.explore(step, *arguments(), target=target)
 
@@ -52,7 +52,7 @@ def is_running(pid: int) -> bool:
 def test_a_limit_of_time_ends_the_compile_and_its_process(cuda: str) -> None:
     ex.explore(jnp.sin, jnp.ones(3), target=cuda)
     child = running()["cuda"]
-    with pytest.raises(ex.ExploreError, match=r"given up after 0\.5 s, its limit") as raised:
+    with pytest.raises(ex.errors.ExploreError, match=r"given up after 0\.5 s, its limit") as raised:
         long_compile(ex.target(cuda, compile_seconds=0.5))
     assert not is_running(child)
     assert [stage.name for stage in raised.value.capture.stages] == ["jaxpr", "stablehlo"]
@@ -63,7 +63,7 @@ def test_a_limit_of_memory_ends_that_compile_alone_and_the_next_has_none(
     cuda: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXPLORER_TARGET_MEMORY", "300e6")
-    with pytest.raises(ex.ExploreError, match="its limit of 300 MB"):
+    with pytest.raises(ex.errors.ExploreError, match="its limit of 300 MB"):
         long_compile(cuda)
     monkeypatch.delenv("EXPLORER_TARGET_MEMORY")
     assert ex.explore(jnp.sin, jnp.ones(3), target=cuda).hlo.graph
@@ -76,7 +76,7 @@ def test_a_limit_of_memory_ends_that_compile_alone_and_the_next_has_none(
 )
 def test_a_crash_is_one_line_with_what_to_do_and_the_next_compile_works(cuda: str, number: int, said: str) -> None:
     ex.explore(jnp.sin, jnp.ones(3), target=cuda)
-    with after(0.5, running()["cuda"], number), pytest.raises(ex.ExploreError, match=said) as raised:
+    with after(0.5, running()["cuda"], number), pytest.raises(ex.errors.ExploreError, match=said) as raised:
         long_compile(cuda)
     first, *hints = str(raised.value.__cause__).splitlines()
     assert "compiler" in first
@@ -123,13 +123,13 @@ def test_two_sessions_of_one_machine_compile_for_tpus_at_once(tpu: str) -> None:
 @pytest.mark.parametrize("text", ["much", "-1", "inf", "nan"])
 def test_a_limit_in_the_environment_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXPLORER_TARGET_SECONDS", text)
-    with pytest.raises(ex.OptionError, match="EXPLORER_TARGET_SECONDS"):
+    with pytest.raises(ex.errors.OptionError, match="EXPLORER_TARGET_SECONDS"):
         limits_of(ex.target("h100"))
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), "60", True])
 def test_a_limit_of_a_target_that_is_none_is_refused(value: object) -> None:
-    with pytest.raises(ex.OptionError, match="compile_seconds"):
+    with pytest.raises(ex.errors.OptionError, match="compile_seconds"):
         ex.target("h100", compile_seconds=value)  # type: ignore[arg-type]
 
 

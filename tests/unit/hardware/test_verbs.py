@@ -45,7 +45,7 @@ def test_memory_is_what_the_targets_compiler_allocates(fixture: str, request: py
         row.uses[use] for use in ("argument", "output", "temp")
     )
     assert (row.uses["generated code"] > 0) == (fixture == "tpu")
-    with pytest.raises(ex.OptionError, match="can't run here"):
+    with pytest.raises(ex.errors.OptionError, match="can't run here"):
         ex.memory(STEP, *WEIGHTS, array(128, 256), target=target, measure=True)
 
 
@@ -103,7 +103,7 @@ def test_a_what_if_and_a_sweep_for_a_target_are_compiled_and_not_run(
     assert any(parse_target(target).device.name in note for note in swept.notes)
     for verb in (lambda: ex.what_if(STEP, *WEIGHTS, array(8, 256), target=target, time=True),
                  lambda: ex.sweep(jnp.sin, over={"x": [array(8)]}, target=target, time=True)):  # fmt: skip
-        with pytest.raises(ex.OptionError, match="can't run here"):
+        with pytest.raises(ex.errors.OptionError, match="can't run here"):
             verb()
 
 
@@ -118,15 +118,15 @@ def test_a_capture_is_held_against_the_same_for_other_hardware_and_changed_there
     assert there.environment["target"] == tpu
     assert there.compiled_for(None).environment.get("target") is None
     assert there.what_if(donate=0)["donate first"].capture.environment["target"] == tpu
-    with pytest.raises(ex.ArgumentsError, match="not both"):
+    with pytest.raises(ex.errors.ArgumentsError, match="not both"):
         ex.diff(here, there, target=cuda)
 
 
 @pytest.mark.parametrize("verb", [ex.time, ex.profile])
 def test_what_can_only_be_measured_is_refused_and_the_estimate_is_named(verb) -> None:
-    with pytest.raises(ex.OptionError, match=r"explorer\.roofline\(f, x, target='8xh100'\)"):
+    with pytest.raises(ex.errors.OptionError, match=r"explorer\.roofline\(f, x, target='8xh100'\)"):
         verb(jnp.sin, jnp.ones(3), target="8xh100")
-    with pytest.raises(ex.UnknownTargetError):
+    with pytest.raises(ex.errors.UnknownTargetError):
         verb(jnp.sin, jnp.ones(3), target="abacus")
 
 

@@ -110,7 +110,7 @@ def test_the_outer_one_may_end_first():
 
 
 def test_the_same_one_twice_is_refused():
-    with ex.auto_compile() as hot, pytest.raises(ex.HotPathsError, match="on already"):
+    with ex.auto_compile() as hot, pytest.raises(ex.errors.HotPathsError, match="on already"):
         hot.start()
     assert active() is None
 
@@ -160,7 +160,7 @@ def test_an_error_of_the_block_is_the_users_and_all_is_restored():
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(ex.OptionError, match=message):
+    with pytest.raises(ex.errors.OptionError, match=message):
         ex.auto_compile(**options)
 
 

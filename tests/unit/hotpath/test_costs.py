@@ -111,7 +111,7 @@ def timed(function, x):
 
 
 def test_where_nothing_was_compiled_nothing_is_known_of_what_that_saved():
-    row = ex.HotRow("f", eager_calls=10, eager_seconds=0.01)
+    row = ex.types.HotRow("f", eager_calls=10, eager_seconds=0.01)
     assert row.saved_seconds == 0.0
     assert all(map(isnan, row.saved_interval))
 

@@ -145,7 +145,7 @@ def test_a_script_that_is_not_there_is_an_error_of_the_command(capsys):
 )
 def test_a_value_that_a_variable_can_not_have_is_refused(variable, value, message, monkeypatch):
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ex.OptionError, match=message):
+    with pytest.raises(ex.errors.OptionError, match=message):
         auto.requested()
 
 

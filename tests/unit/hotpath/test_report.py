@@ -55,7 +55,7 @@ def test_a_compiled_function_has_its_way_in_events_and_calls():
     assert (row.eager_samples, row.basis) in ((both, "both ways"), (eager, "before"))
     assert row.compiled_samples >= both
     assert row.speedup > 0
-    assert ex.HeldValue("SCALE", "global", is_input=True) in row.holds
+    assert ex.types.HeldValue("SCALE", "global", is_input=True) in row.holds
     # The compile, which the program waited for here, is in the time of the call that began it.
     assert row.times.seconds[3] > row.compile_seconds > row.times.seconds[-1]
     assert (row.file, row.line) == (__file__, chain.__code__.co_firstlineno)
@@ -81,14 +81,14 @@ def test_the_value_survives_a_file_and_shows_as_a_table(tmp_path, capsys):
     assert repr((loaded.functions, loaded.labels, loaded.events)) == repr((rows, paths.labels, paths.events))
     assert list(paths.to_frame()["calls"]) == [12, 4]  # whoever stays eager isn't counted any more
     assert "(test_report.py, line" in repr(paths)
-    with pytest.raises(ex.UnknownNameError, match="Did you mean `chain`"):
+    with pytest.raises(ex.errors.UnknownNameError, match="Did you mean `chain`"):
         paths["chian"]
 
 
 def test_a_file_with_a_state_that_there_is_not_is_refused(tmp_path):
     path = tmp_path / "hot.json"
-    ex.HotPaths((ex.HotRow("f", state="melting"),)).save(path)
-    with pytest.raises(ex.ResultFileError, match="'melting' is none of 'counting'"):
+    ex.HotPaths((ex.types.HotRow("f", state="melting"),)).save(path)
+    with pytest.raises(ex.errors.ResultFileError, match="'melting' is none of 'counting'"):
         ex.HotPaths.load(path)
 
 
@@ -124,19 +124,19 @@ def test_a_journal_is_bounded_counts_what_it_dropped_and_survives_its_listeners(
     ("paths", "sentence"),
     [
         (ex.HotPaths(), "no function was called often"),
-        (ex.HotPaths((ex.HotRow("f"),), is_on=True), "1 hot function, none compiled yet"),
-        (ex.HotPaths((ex.HotRow("f"),)), "1 hot function, none compiled"),
-        (ex.HotPaths((ex.HotRow("f", state="compiled"),)), "`f` runs compiled"),
+        (ex.HotPaths((ex.types.HotRow("f"),), is_on=True), "1 hot function, none compiled yet"),
+        (ex.HotPaths((ex.types.HotRow("f"),)), "1 hot function, none compiled"),
+        (ex.HotPaths((ex.types.HotRow("f", state="compiled"),)), "`f` runs compiled"),
         (
-            ex.HotPaths((ex.HotRow("f", state="compiled"), ex.HotRow("g", state="comparing"))),
+            ex.HotPaths((ex.types.HotRow("f", state="compiled"), ex.types.HotRow("g", state="comparing"))),
             "`f` runs compiled; 1 undecided when it ended",
         ),
         (
-            ex.HotPaths((ex.HotRow("f", state="compiled"), ex.HotRow("g", state="comparing")), is_on=True),
+            ex.HotPaths((ex.types.HotRow("f", state="compiled"), ex.types.HotRow("g", state="comparing")), is_on=True),
             "1 of 2 hot functions runs compiled",
         ),
         (
-            ex.HotPaths((ex.HotRow("f", state="eager", reason="it prints"), ex.HotRow("g", state="eager"))),
+            ex.HotPaths((ex.types.HotRow("f", state="eager", reason="it prints"), ex.types.HotRow("g", state="eager"))),
             "2 hot functions, none compiled; 2 stay eager",
         ),
     ],

@@ -17,7 +17,7 @@ import pytest
 import explorer as ex
 
 # The loops of these tests make functions at one line again and again; who means that warning asks for it.
-pytestmark = pytest.mark.filterwarnings("ignore:.* functions from:explorer.RecompilationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* functions from:explorer.errors.RecompilationWarning")
 
 X = jnp.arange(4.0)
 
@@ -69,7 +69,7 @@ def jit_in_a_loop():
 
 @pytest.mark.slow
 def test_an_anonymous_function_in_a_loop_misses_each_time_and_a_warning_names_its_line():
-    with pytest.warns(ex.RecompilationWarning) as caught:
+    with pytest.warns(ex.errors.RecompilationWarning) as caught:
         jit_in_a_loop()
     (warning,) = caught
     line = jit_in_a_loop.__code__.co_firstlineno + 2
@@ -89,11 +89,11 @@ def test_a_traced_value_has_no_value_inside_until_compilation_is_disabled(ask):
         ask(x)
         return x + 1
 
-    with pytest.raises(ex.TracedValueError, match=r"test_behaviours_mlx\.py, line \d+"):
+    with pytest.raises(ex.errors.TracedValueError, match=r"test_behaviours_mlx\.py, line \d+"):
         function(X[1])
     with ex.disable_compile():
         assert function(X[1]) == 2
-    with pytest.raises(ex.TracedValueError):
+    with pytest.raises(ex.errors.TracedValueError):
         function(X[1])
 
 
@@ -127,7 +127,7 @@ def test_the_environment_disables_compilation_and_0_does_not(value, runs):
 def test_a_leaked_placeholder_is_an_error_when_it_is_touched_in_another_function():
     kept = []
     ex.jit(lambda x: kept.append(x + 1) or x)(X)
-    with pytest.raises(ex.TracedValueError, match="kept from"):
+    with pytest.raises(ex.errors.TracedValueError, match="kept from"):
         ex.jit(lambda x: x + kept[0])(X)
 
 
@@ -308,7 +308,7 @@ def call_with_sizes(function, sizes):
 
 def test_a_storm_of_recompiles_is_warned_of_once_and_says_what_varies():
     fast = ex.jit(lambda x: x + 1)
-    with pytest.warns(ex.RecompilationWarning) as caught:
+    with pytest.warns(ex.errors.RecompilationWarning) as caught:
         call_with_sizes(fast, range(1, 12))
     (warning,) = caught
     assert "traced 9 times" in str(warning.message)
@@ -317,7 +317,7 @@ def test_a_storm_of_recompiles_is_warned_of_once_and_says_what_varies():
 
 def test_variants_are_bounded_and_evicted():
     fast = ex.jit(lambda x: x + 1, max_specializations=2)
-    with pytest.warns(ex.RecompilationWarning, match="had 2 variants"):
+    with pytest.warns(ex.errors.RecompilationWarning, match="had 2 variants"):
         call_with_sizes(fast, (1, 2, 3))
     assert len(fast.specializations) <= 2
 
@@ -359,7 +359,7 @@ def test_what_was_compiled_and_fused_can_be_seen():
 
 @pytest.mark.parametrize("state", [X, (X, X), 3.0, "text"], ids=["array", "tuple", "number", "text"])
 def test_what_can_not_be_captured_is_refused_with_what_can(state):
-    with pytest.raises(ex.StateError, match=r"(?s)outputs is .*allowed is a list, a dict, or an object.*Hint: "):
+    with pytest.raises(ex.errors.StateError, match=r"(?s)outputs is .*allowed is a list, a dict, or an object.*Hint: "):
         ex.jit(lambda x: x, outputs=state)
 
 

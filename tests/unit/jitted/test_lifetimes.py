@@ -93,7 +93,9 @@ def test_functions_that_are_jitted_in_turn_beyond_what_is_kept_are_warned_about_
         for i, function in enumerate(functions * 5):
             assert ex.jit(function)(1.0) == 1 + i % 3
 
-    with pytest.warns(ex.RecompilationWarning, match=r"more than 2 functions[^\n]*\n  Hint: keep what jit ") as warned:
+    with pytest.warns(
+        ex.errors.RecompilationWarning, match=r"more than 2 functions[^\n]*\n  Hint: keep what jit "
+    ) as warned:
         rotate()
     assert len(warned) == 1
     assert warned[0].filename == __file__
@@ -109,7 +111,7 @@ def test_kinds_of_call_in_turn_beyond_what_is_kept_are_warned_about_once():
     def rotate():
         assert [fast(1.0, n) for n in (0, 1, 2) * 3] == [0, 1, 2] * 3
 
-    with pytest.warns(ex.RecompilationWarning) as warned:
+    with pytest.warns(ex.errors.RecompilationWarning) as warned:
         rotate()
     full = [warning for warning in warned if "variants" in str(warning.message)]
     assert len(full) == 1

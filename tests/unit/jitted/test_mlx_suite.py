@@ -394,7 +394,7 @@ def test_a_function_that_keeps_what_was_traced_is_refused_at_its_next_use():
         return kept
 
     ex.jit(keep)(ONE)
-    with pytest.raises((ex.TracedValueError, jax.errors.UnexpectedTracerError)):
+    with pytest.raises((ex.errors.TracedValueError, jax.errors.UnexpectedTracerError)):
         ex.jit(keep)(TWO)
 
 

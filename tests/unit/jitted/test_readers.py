@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.jitted.readers import make_reader
 from explorer.jitted.state import read
+from explorer.jitted.trial import make_reader
 from tests.support.state_worlds import (
     ARRAYS,
     CONSTANTS,

@@ -58,7 +58,7 @@ def test_a_static_argument_without_a_hash_is_named(value, what, hint, option, st
     step = jit(add_one, inputs=state, **option)
     with pytest.raises(ValueError, match=r"[Nn]on-hashable"):
         jax.jit(lambda x, n: x, **option)(X, value)
-    message = refused(ex.StaticArgumentError, lambda: step(X, value))
+    message = refused(ex.errors.StaticArgumentError, lambda: step(X, value))
     assert f"static argument `n` of add_one {what}" in message
     assert hint in message.partition("Hint: ")[2]
 
@@ -70,7 +70,7 @@ def test_a_static_argument_that_cannot_be_compared_is_named():
         step(X, Grumpy())
         step(X, Grumpy())
 
-    assert "is Grumpy, whose == raises NotImplementedError" in refused(ex.StaticArgumentError, call)
+    assert "is Grumpy, whose == raises NotImplementedError" in refused(ex.errors.StaticArgumentError, call)
 
 
 def test_a_static_argument_that_has_a_hash_is_none_of_this():
@@ -97,7 +97,7 @@ def test_an_array_that_was_donated_is_named_where_it_is_used_again(state, has_ru
     new = ours(tree, X)
     if has_run:
         new = ours(new, X)
-    message = refused(ex.DonatedInputError, lambda: ours(tree, X))
+    message = refused(ex.errors.DonatedInputError, lambda: ours(tree, X))
     assert message.startswith("input `tree['w']` of step was donated to an earlier call")
     assert "use what that call returned" in message
     with pytest.raises((ValueError, RuntimeError)):
@@ -125,7 +125,7 @@ def test_a_value_that_another_trace_left_behind_is_told_in_the_users_lines_alone
         step(1.0)
     with pytest.raises(jax.errors.UnexpectedTracerError) as caught:
         step(X)
-    assert isinstance(caught.value, ex.TracedValueError)
+    assert isinstance(caught.value, ex.errors.TracedValueError)
     message = str(caught.value)
     assert message.startswith(
         "uses could not be compiled: it uses a value that was kept from the trace of keep (float32[3])."
@@ -142,7 +142,7 @@ def test_an_argument_that_another_trace_left_behind_is_told_alike(has_run):
     step = jit(lambda x: x + 1)
     if has_run:
         step(X)
-    with pytest.raises(ex.TracedValueError, match="kept from the trace of keep"):
+    with pytest.raises(ex.errors.TracedValueError, match="kept from the trace of keep"):
         step(kept[0])
 
 

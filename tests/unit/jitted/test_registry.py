@@ -53,7 +53,7 @@ def test_functions_that_come_back_in_turn_are_warned_of_once():
         warnings.simplefilter("error")
         for at in range(2 + STORM):  # the first three are new, and each further one a return
             program(registry, in_turn[at % 3])
-    with pytest.warns(ex.RecompilationWarning) as caught:
+    with pytest.warns(ex.errors.RecompilationWarning) as caught:
         program(registry, in_turn[(2 + STORM) % 3])
     assert str(caught[0].message) == (
         "more than 2 functions are jitted in turn, and what was compiled for no more is kept: each is traced and "
@@ -82,7 +82,7 @@ def test_functions_from_one_line_that_come_and_go_are_warned_of_at_the_ninth():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jit_anew(registry, STORM, make)
-    with pytest.warns(ex.RecompilationWarning) as caught:
+    with pytest.warns(ex.errors.RecompilationWarning) as caught:
         jit_anew(registry, STORM + 2, make)
     assert len(caught) == 1
     line = make.__code__.co_firstlineno + 1

@@ -75,7 +75,7 @@ def test_one_trace_gives_each_shape_its_answer_and_its_gradient(name):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::explorer.RecompilationWarning")
+@pytest.mark.filterwarnings("ignore::explorer.errors.RecompilationWarning")
 @pytest.mark.parametrize("name", LYING)
 def test_what_no_symbol_answers_is_never_a_wrong_answer(name):
     function = LYING[name]
@@ -84,7 +84,7 @@ def test_what_no_symbol_answers_is_never_a_wrong_answer(name):
         assert_alike(fast(x), function(x))
 
 
-@pytest.mark.filterwarnings("ignore::explorer.RecompilationWarning")
+@pytest.mark.filterwarnings("ignore::explorer.errors.RecompilationWarning")
 def test_a_constant_array_that_is_chosen_by_the_class_of_a_size_is_never_that_of_a_symbol():
     def scaled(x):
         return x.sum() * np.full(2, 2.0 if isinstance(x.shape[0], int) else 3.0, "float32")
@@ -101,7 +101,7 @@ def test_a_size_that_is_asked_is_told_with_its_line_at_the_second_shape():
     fast = ex.jit(choose, shapeless=True)
     fast(jnp.ones(2))
     with pytest.warns(
-        ex.RecompilationWarning, match=r"choose is traced for each shape(?s:.*)test_shapeless.py, line \d+"
+        ex.errors.RecompilationWarning, match=r"choose is traced for each shape(?s:.*)test_shapeless.py, line \d+"
     ):
         fast(jnp.ones(5))
     np.testing.assert_array_equal(fast(jnp.ones(6)), 2 * jnp.ones(6))

@@ -46,7 +46,7 @@ def test_many_shapes_are_served_by_few_binaries_and_give_what_the_function_gives
 
     fast = ex.jit(counted, shapeless=True)
     with ex.watch() as ledger, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ex.RecompilationWarning)
+        warnings.simplefilter("ignore", ex.errors.RecompilationWarning)
         for i, sizes in enumerate(SIZES):
             arrays = [np.asarray(array) for array in batch(sizes)] if i % 2 else batch(sizes)
             assert_same(fast(*arrays, scale=0.5 * i), attended(*batch(sizes), scale=0.5 * i))

@@ -91,7 +91,7 @@ class Worlds(RuleBasedStateMachine):
         super().__init__()
         self.muted = warnings.catch_warnings()
         self.muted.__enter__()
-        warnings.simplefilter("ignore", ex.RecompilationWarning)
+        warnings.simplefilter("ignore", ex.errors.RecompilationWarning)
 
     def teardown(self):
         self.muted.__exit__(None, None, None)

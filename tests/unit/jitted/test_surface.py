@@ -157,7 +157,7 @@ def test_shardings_of_a_function_with_state_are_of_its_arguments_and_result(is_o
     assert out.sharding == rows
     np.testing.assert_array_equal(out, X + 1)
     np.testing.assert_array_equal(state["n"], np.ones(3))
-    with pytest.raises(ex.OptionError, match="one sharding for all arguments"):
+    with pytest.raises(ex.errors.OptionError, match="one sharding for all arguments"):
         jit(lambda *args: args, inputs=state, in_shardings=rows)
 
 
@@ -209,7 +209,7 @@ def test_the_same_options_find_what_was_compiled_and_others_don_t():
 def test_a_static_or_donated_argument_that_is_none_is_refused_when_it_is_jitted(options, says, state):
     with pytest.raises(ValueError, match="arg"):
         jax.jit(scaled, **options)
-    with pytest.raises(ex.OptionError) as caught:
+    with pytest.raises(ex.errors.OptionError) as caught:
         jit(scaled, inputs=state, **options)
     assert says in str(caught.value)
     assert "called at  test_surface.py" in str(caught.value)
@@ -224,14 +224,14 @@ def test_what_can_not_be_jitted_is_refused_with_the_cure():
         (generator, "generator function generator"),
         (staticmethod(scaled), "@static"),
     ):
-        with pytest.raises(ex.NotCallableError, match=says):
+        with pytest.raises(ex.errors.NotCallableError, match=says):
             jit(function)
 
 
 def test_an_error_of_a_trace_is_also_of_jaxs_class():
     with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
         jit(lambda x: x if x > 0 else -x)(1.0)
-    assert isinstance(caught.value, ex.TracedValueError)
+    assert isinstance(caught.value, ex.errors.TracedValueError)
     assert type(caught.value).__name__ == "TracedValueError"
     assert (
         "`if x > 0`" in str(caught.value) or "`x if x > 0 else -x`" in str(caught.value) or "x > 0" in str(caught.value)
@@ -252,7 +252,7 @@ def test_donation_by_name_wants_a_signature():
         def __call__(self, *args):
             return args[0] * 2
 
-    with pytest.raises(ex.OptionError, match="Unsigned has no signature"):
+    with pytest.raises(ex.errors.OptionError, match="Unsigned has no signature"):
         jit(Unsigned(), donate_argnames="x")
     given = jnp.ones(3)
     np.testing.assert_array_equal(jit(Unsigned(), donate_argnums=0)(given), [2, 2, 2])

@@ -56,7 +56,7 @@ def test_leaves_are_types_or_values():
     [
         (of(x="f32[3]"), [], "first call"),
         (of(x="f32[3]"), [of(x="f32[2]")], "x: f32[2] → f32[3]"),
-        (of(x="f32[3]"), [of(x="f32[3]")], "the structure, or what JAX was told besides the arguments, is another"),
+        (of(x="f32[3]"), [of(x="f32[3]")], "the structure, or a setting of JAX, changed"),
         (of(x="f32[3]", n="1"), [of(x="f32[3]")], "n: not there → 1"),
         (of(x="f32[3]"), [of(x="f32[3]", n="1")], "n: 1 → not there"),
         # The most similar one; of two the later.
@@ -116,7 +116,7 @@ def generator(x):
     ],
 )
 def test_what_is_no_function_to_compile_is_refused_with_what_to_write(function, what, hint):
-    with pytest.raises(ex.NotCallableError) as refused:
+    with pytest.raises(ex.errors.NotCallableError) as refused:
         check_function(function)
     first, *_, last = str(refused.value).splitlines()
     assert (first, last) == (f"jit takes a function; it got {what}.", f"  Hint: {hint}.")

@@ -34,7 +34,7 @@ def broken(guard, *work):
             for do in work:
                 do()
 
-    with pytest.raises(ex.RecompilationError) as caught:
+    with pytest.raises(ex.errors.RecompilationError) as caught:
         block()
     return caught.value
 
@@ -176,7 +176,7 @@ def test_guards_nest_and_each_sees_all():
 
     def outer():
         call(step, 8)
-        with pytest.raises(ex.RecompilationError):
+        with pytest.raises(ex.errors.RecompilationError):
             inner(step, 5)
         inner(step, 5)
 
@@ -188,7 +188,7 @@ def test_one_guard_may_be_entered_again_and_within_itself():
     call(step, 8)
     with guard, guard:
         call(step, 8)
-    with pytest.raises(ex.RecompilationError), guard:
+    with pytest.raises(ex.errors.RecompilationError), guard:
         call(step, 5)
 
 
@@ -227,7 +227,7 @@ def test_many_causes_are_cut_short():
 @pytest.mark.slow
 def test_no_storm_is_warned_of_besides():
     error = broken(ex.assert_no_recompiles(), lambda: call(fresh(), *range(2, 30)))  # a warning would be an error here
-    assert isinstance(error, ex.RecompilationError)
+    assert isinstance(error, ex.errors.RecompilationError)
 
 
 # --- as a decorator
@@ -244,7 +244,7 @@ def test_it_decorates_a_function_and_guards_each_call():
 
     assert train(8) == (8,)
     assert train.__doc__ == "Train."
-    with pytest.raises(ex.RecompilationError):
+    with pytest.raises(ex.errors.RecompilationError):
         train(5)
 
 
@@ -258,7 +258,7 @@ def test_it_decorates_a_coroutine():
         return "trained"
 
     assert asyncio.run(train(8)) == "trained"
-    with pytest.raises(ex.RecompilationError):
+    with pytest.raises(ex.errors.RecompilationError):
         asyncio.run(train(8, 5))
 
 
@@ -272,7 +272,7 @@ def test_it_decorates_a_generator_over_its_whole_run():
             yield size
 
     assert list(batches(8, 8)) == [8, 8]
-    with pytest.raises(ex.RecompilationError):
+    with pytest.raises(ex.errors.RecompilationError):
         list(batches(8, 5))
 
 
@@ -298,13 +298,13 @@ def test_what_is_allowed_is_said(n, sizes, says):
 
 @pytest.mark.parametrize("n", [-1, 1.5, True, "2", None])
 def test_a_number_that_is_none_is_refused_at_once(n):
-    with pytest.raises(ex.OptionError, match="a whole number from 0"):
+    with pytest.raises(ex.errors.OptionError, match="a whole number from 0"):
         ex.max_compiles("step", n)
 
 
 @pytest.mark.parametrize("function", [3, None, ["step"]])
 def test_what_is_no_function_is_refused_at_once(function):
-    with pytest.raises(ex.NotCallableError, match="functions or their names"):
+    with pytest.raises(ex.errors.NotCallableError, match="functions or their names"):
         ex.max_compiles(function, 1)
-    with pytest.raises(ex.NotCallableError, match="functions or their names"):
+    with pytest.raises(ex.errors.NotCallableError, match="functions or their names"):
         ex.assert_no_recompiles(function)

@@ -114,22 +114,22 @@ def test_files_of_a_folder_are_processes_in_the_order_of_their_numbers(tmp_path)
     assert whole.named(whole.differences[0].processes) == "process 10"
     path = tmp_path / "whole.json"
     whole.save(path)
-    again = ex.ProcessLedger.load(path)
+    again = ex.types.ProcessLedger.load(path)
     assert (again.rows, again.differences, again.processes) == (whole.rows, whole.differences, whole.processes)
 
 
 def test_what_is_no_ledger_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("no ledger")
-    with pytest.raises(ex.LedgerFileError, match=r"notes\.txt"):
+    with pytest.raises(ex.errors.LedgerFileError, match=r"notes\.txt"):
         ex.merge_ledgers(tmp_path)
-    with pytest.raises(ex.OptionError, match="no ledger"):
+    with pytest.raises(ex.errors.OptionError, match="no ledger"):
         ex.merge_ledgers([])
-    with pytest.raises(ex.OptionError, match="names"):
+    with pytest.raises(ex.errors.OptionError, match="names"):
         ex.merge_ledgers([ex.Ledger()], names=["a", "b"])
 
 
 def test_without_other_processes_there_is_nothing_to_gather():
-    with pytest.raises(ex.NotRecordedError, match="no other processes"):
+    with pytest.raises(ex.errors.NotRecordedError, match="no other processes"):
         ex.gather_ledgers(ex.Ledger())
 
 

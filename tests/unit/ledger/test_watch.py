@@ -445,6 +445,6 @@ def test_an_option_out_of_range_is_refused_before_anything_is_watched(options):
     from jax._src import pjit
 
     before = pjit._infer_params
-    with pytest.raises(ex.OptionError, match=f"{next(iter(options))} of watch"):
+    with pytest.raises(ex.errors.OptionError, match=f"{next(iter(options))} of watch"):
         ex.watch(**options)
     assert pjit._infer_params is before

@@ -68,7 +68,7 @@ def test_the_program_is_not_traced_again_and_compiled_once_more_for_exact_links(
 def test_of_what_compile_made_the_executable_has_the_capture():
     with ex.watch() as ledger:
         executable = ex.compile(lambda x: x * 2, args=[ex.InputInfo((3,), "float32")])
-    with pytest.raises(ex.NotRecordedError, match=r"the Executable has it: \.explore\(\)"):
+    with pytest.raises(ex.errors.NotRecordedError, match=r"the Executable has it: \.explore\(\)"):
         ledger.capture(compiles(ledger)[-1])
     assert executable.explore().signature == "(x: f32[3])"
 
@@ -112,7 +112,7 @@ def test_of_a_first_call_there_is_no_difference():
     double = jax.jit(lambda x: x * 2)
     with ex.watch() as ledger:
         double(SMALL)
-    with pytest.raises(ex.NotRecordedError, match="no earlier call"):
+    with pytest.raises(ex.errors.NotRecordedError, match="no earlier call"):
         ledger.diff(ledger.events[-1])
 
 
@@ -121,7 +121,7 @@ def test_a_function_that_is_gone_is_said_to_be():
         jax.jit(lambda x: x * 2)(SMALL)
         jax.clear_caches()
         gc.collect()
-    with pytest.raises(ex.NotRecordedError, match=r"<lambda> \(test_watch_replay.py, line \d+\) is gone"):
+    with pytest.raises(ex.errors.NotRecordedError, match=r"<lambda> \(test_watch_replay.py, line \d+\) is gone"):
         ledger.capture(ledger.events[-1])
 
 
@@ -129,7 +129,7 @@ def test_a_setting_that_is_another_now_is_named():
     double = jax.jit(lambda x: x * 2)
     with ex.watch() as ledger, jax.enable_x64(True):
         double(np.ones(3))
-    with pytest.raises(ex.NotRecordedError, match="jax_enable_x64 was True; now it is False"):
+    with pytest.raises(ex.errors.NotRecordedError, match="jax_enable_x64 was True; now it is False"):
         ledger.capture(ledger.events[-1])
 
 
@@ -140,9 +140,9 @@ def test_a_trace_that_failed_and_an_event_of_a_file_have_nothing_to_show(tmp_pat
 
     with ex.watch() as ledger, pytest.raises(jax.errors.TracerBoolConversionError):
         choose(1.0)
-    with pytest.raises(ex.NotRecordedError, match="never traced to its end"):
+    with pytest.raises(ex.errors.NotRecordedError, match="never traced to its end"):
         ledger.capture(ledger.events[-1])
-    with ex.watch() as other, pytest.raises(ex.NotRecordedError, match="can't be looked at"):
+    with ex.watch() as other, pytest.raises(ex.errors.NotRecordedError, match="can't be looked at"):
         other.capture(ledger.events[-1])
 
 
@@ -155,7 +155,7 @@ def test_of_many_calls_the_last_ones_are_kept(monkeypatch):
         for size in (1, 2, 3):
             double(np.ones(size))
     assert ledger.capture(compiles(ledger)[1]).signature == "(x: f32[2])"
-    with pytest.raises(ex.NotRecordedError, match="last 2 calls"):
+    with pytest.raises(ex.errors.NotRecordedError, match="last 2 calls"):
         ledger.capture(compiles(ledger)[0])
 
 

@@ -41,9 +41,9 @@ def test_all_that_is_asked_for_is_one_variant(capture):
 
 
 def test_nothing_asked_for_and_what_is_no_option_are_refused(capture):
-    with pytest.raises(ex.OptionError, match="nothing is asked for"):
+    with pytest.raises(ex.errors.OptionError, match="nothing is asked for"):
         capture.what_if()
-    with pytest.raises(ex.OptionError, match="precision is exact"):
+    with pytest.raises(ex.errors.OptionError, match="precision is exact"):
         capture.what_if(precision="exact")
 
 
@@ -51,7 +51,7 @@ def test_a_capture_from_a_file_says_that_it_doesn_t_know_its_function(capture, t
     capture.save(tmp_path / "f.capture")
     loaded = ex.load(tmp_path / "f.capture")
     assert not loaded.can_change
-    with pytest.raises(ex.NotRecordedError, match="isn't known in this session"):
+    with pytest.raises(ex.errors.NotRecordedError, match="isn't known in this session"):
         loaded.what_if(donate=True)
 
 
@@ -69,7 +69,7 @@ def test_a_function_that_holds_arrays_is_not_kept_by_its_capture():
     del function, weights
     gc.collect()
     assert alive() is None
-    with pytest.raises(ex.NotRecordedError, match="is gone"):
+    with pytest.raises(ex.errors.NotRecordedError, match="is gone"):
         capture.what_if(donate=True)
 
 

@@ -133,19 +133,19 @@ def test_mlx_and_torch_where_they_are_installed_are_compared():
 
 @pytest.mark.parametrize("candidates", [{}, {"one": jnp.sin}, [jnp.sin, jnp.cos], jnp.sin, None])
 def test_less_than_two_by_name_are_refused(candidates):
-    with pytest.raises(ex.ArgumentsError, match="compare takes two callables or more by name"):
+    with pytest.raises(ex.errors.ArgumentsError, match="compare takes two callables or more by name"):
         ex.compare(candidates, X)
 
 
 def test_what_can_t_be_called_is_refused_by_name():
-    with pytest.raises(ex.NotCallableError, match="candidate 'b' is of type int"):
+    with pytest.raises(ex.errors.NotCallableError, match="candidate 'b' is of type int"):
         ex.compare({"a": jnp.sin, "b": 3}, X)
-    with pytest.raises(ex.NotCallableError, match="candidate 'b' is of type str"):
+    with pytest.raises(ex.errors.NotCallableError, match="candidate 'b' is of type str"):
         ex.compare({"a": jnp.sin, "b": ("x", (1,))}, X)
 
 
 def test_a_baseline_that_isn_t_there_is_refused():
-    with pytest.raises(ex.OptionError, match="there is no candidate 'c' for the baseline; there are a, b"):
+    with pytest.raises(ex.errors.OptionError, match="there is no candidate 'c' for the baseline; there are a, b"):
         ex.compare({"a": jnp.sin, "b": jnp.cos}, X, baseline="c")
 
 

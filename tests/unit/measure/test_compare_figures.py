@@ -174,8 +174,8 @@ def test_arguments_of_ones_own_are_a_call_a_tuple_or_one_value():
 def test_a_refusal_says_what_was_given():
     by_name = '\n  Hint: compare({"old": f, "new": g}, x).'
     for given, says in (({"a": abs}, "1"), ({}, "0"), ([abs, abs], "list")):
-        with pytest.raises(ex.ArgumentsError) as raised:
+        with pytest.raises(ex.errors.ArgumentsError) as raised:
             _entrants(given, (), {})
         assert str(raised.value) == f"compare takes two callables or more by name; it got {says}.{by_name}"
-    with pytest.raises(ex.NotCallableError, match="candidate 'b' is of type tuple, which can't be called"):
+    with pytest.raises(ex.errors.NotCallableError, match="candidate 'b' is of type tuple, which can't be called"):
         _entrants({"a": abs, "b": (abs, 1, 2)}, (), {})

@@ -44,9 +44,9 @@ ENTRY %main (x: f32[1024,1024]) -> f32[1024,1024] {
 @pytest.mark.parametrize(
     ("targets", "error", "said"),
     [
-        ("h100", ex.OptionError, "allowed is a list"),
-        ([], ex.OptionError, "allowed is a list"),
-        (["abacus"], ex.UnknownTargetError, "'abacus' names no hardware"),
+        ("h100", ex.errors.OptionError, "allowed is a list"),
+        ([], ex.errors.OptionError, "allowed is a list"),
+        (["abacus"], ex.errors.UnknownTargetError, "'abacus' names no hardware"),
     ],
 )
 def test_targets_that_are_none_are_refused(targets, error, said) -> None:
@@ -61,7 +61,7 @@ def test_a_compiler_that_is_not_installed_is_a_row_that_says_so(monkeypatch, tmp
     assert "not installed" in compared.to_text()
     assert "Hint: python -m explorer targets install cuda\n" in compared.to_text()
     assert compared.to_text().partition("\n")[0].endswith("fits on 0 of 1 target; of 1 it isn't known.")
-    with pytest.raises(ex.MissingCompilerError, match="it also needs AMD's ROCm libraries"):
+    with pytest.raises(ex.errors.MissingCompilerError, match="it also needs AMD's ROCm libraries"):
         ex.explore(jnp.sin, jnp.ones(3), target="mi300x")
 
 
@@ -88,5 +88,5 @@ def test_a_program_that_fits_one_and_not_the_other_says_so() -> None:
     assert "h100: no GPU here: tiles of matrix products untuned" in text
     assert compared.to_frame()["fits"].tolist() == [True, False]
     assert "h100" in compared._repr_mimebundle_()["text/html"]
-    with pytest.raises(ex.UnknownNameError, match="v5e"):
+    with pytest.raises(ex.errors.UnknownNameError, match="v5e"):
         compared["v6e"]

@@ -73,7 +73,7 @@ def test_what_if_on_workers_has_the_variants_of_one_here():
 
 
 def test_what_can_t_be_compiled_at_all_is_raised_as_it_would_be_here():
-    with ThreadPoolExecutor(1) as executor, pytest.raises(ex.ExploreError):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ex.errors.ExploreError):
         ex.what_if(lambda x: x.reshape(7), jnp.ones(4), donate=0, executor=executor)
 
 

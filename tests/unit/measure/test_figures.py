@@ -290,11 +290,11 @@ def test_numbers_of_calls_are_whole_and_seconds_are_more_than_none(name):
     _check(1, 1, 0.1)
     _check(None, 1, 1)
     for value in (0, 1.5, True, "2"):
-        with pytest.raises(ex.OptionError) as raised:
+        with pytest.raises(ex.errors.OptionError) as raised:
             _check(**{"runs": 1, "warm_up": 1, "seconds": 1.0, name: value})
         assert str(raised.value) == f"{name}={value!r}: it is a whole number of calls, at least 1."
     for value in (0, -1, float("inf"), NAN, "1"):
-        with pytest.raises(ex.OptionError) as raised:
+        with pytest.raises(ex.errors.OptionError) as raised:
             _check(1, 1, value)
         assert str(raised.value) == f"seconds={value!r}: it is a number of seconds above 0."
 

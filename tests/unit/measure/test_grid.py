@@ -154,7 +154,7 @@ def test_every_combination_is_a_point_the_last_axis_the_fastest(sizes):
     ],
 )
 def test_what_is_no_sweep_is_refused_with_what_is_allowed(over, told):
-    with pytest.raises(ex.OptionError, match=told):
+    with pytest.raises(ex.errors.OptionError, match=told):
         grid_of(scale, [1, 2], {}, over)
 
 
@@ -162,33 +162,33 @@ def test_what_is_no_sweep_is_refused_with_what_is_allowed(over, told):
     ("dtype", "told"), [("flaot", "takes a dtype"), ("int8", "int8 is none"), ("float64", "JAX makes float32 of it")]
 )
 def test_a_dtype_that_nothing_can_be_cast_to_is_refused(dtype, told):
-    with pytest.raises(ex.OptionError, match=told):
+    with pytest.raises(ex.errors.OptionError, match=told):
         grid_of(scale, [jnp.ones(2), 1], {}, {"dtype": [dtype]})
 
 
 def test_dtype_without_anything_to_cast_is_refused():
-    with pytest.raises(ex.OptionError, match="scale gets none"):
+    with pytest.raises(ex.errors.OptionError, match="scale gets none"):
         grid_of(scale, [1, 2], {}, {"dtype": ["float32"]})
 
 
 def test_arguments_that_do_not_fit_are_refused_before_anything_runs():
-    with pytest.raises(ex.ArgumentsError, match="missing a required argument: 'x'"):
+    with pytest.raises(ex.errors.ArgumentsError, match="missing a required argument: 'x'"):
         grid_of(scale, [], {}, {"n": [1]})
-    with pytest.raises(ex.ArgumentsError, match="too many"):
+    with pytest.raises(ex.errors.ArgumentsError, match="too many"):
         grid_of(scale, [1, 2, 3], {}, {"n": [1]})
 
 
 def test_args_that_asks_for_more_than_is_swept_is_refused():
-    with pytest.raises(ex.OptionError, match="args= asks for `m`"):
+    with pytest.raises(ex.errors.OptionError, match="args= asks for `m`"):
         grid_of(scale, [], {}, {"n": [1]}, lambda n, m: n)
 
 
 def test_args_beside_arguments_by_position_and_what_is_no_callable_are_refused():
-    with pytest.raises(ex.OptionError, match="1 arguments by position and args="):
+    with pytest.raises(ex.errors.OptionError, match="1 arguments by position and args="):
         grid_of(scale, [1], {}, {"n": [1]}, lambda n: n)
-    with pytest.raises(ex.NotCallableError, match="args of sweep is tuple"):
+    with pytest.raises(ex.errors.NotCallableError, match="args of sweep is tuple"):
         grid_of(scale, [], {}, {"n": [1]}, (1, 2))
-    with pytest.raises(ex.NotCallableError, match="takes a function; it got int"):
+    with pytest.raises(ex.errors.NotCallableError, match="takes a function; it got int"):
         grid_of(3, [], {}, {"n": [1]})
 
 

@@ -59,17 +59,17 @@ def test_a_program_that_takes_less_from_some_size_on_is_found_out() -> None:
 
 def test_what_is_no_dimension_or_size_is_refused_before_anything_is_compiled() -> None:
     info = ex.InputInfo((ex.NamedDimension("batch", 1, 8, 64), 4), jnp.float32)
-    with pytest.raises(ex.OptionError, match="that vary are batch"):
+    with pytest.raises(ex.errors.OptionError, match="that vary are batch"):
         ex.largest_that_fits(jnp.sin, info, dimension="time")
     for options in ({"multiple": 0}, {"low": -1}, {"high": 1.5}, {"limit": 0}, {"low": 70}):
-        with pytest.raises(ex.OptionError):
+        with pytest.raises(ex.errors.OptionError):
             ex.largest_that_fits(jnp.sin, info, dimension="batch", **options)
-    with pytest.raises(ex.NotCallableError):
+    with pytest.raises(ex.errors.NotCallableError):
         ex.largest_that_fits(jnp.ones(3), dimension="batch")
 
 
 def test_what_fails_for_another_reason_than_its_memory_raises_as_ever() -> None:
-    with pytest.raises(ex.ExploreError, match="dot_general"):
+    with pytest.raises(ex.errors.ExploreError, match="dot_general"):
         ex.largest_that_fits(lambda x: x @ x, dimension="b", args=lambda b: jax.ShapeDtypeStruct((b, b + 1), "float32"))
 
 
@@ -84,7 +84,7 @@ def test_an_interrupt_has_what_was_known_by_then() -> None:
 
     with pytest.raises(KeyboardInterrupt) as raised:
         ex.largest_that_fits(slow, dimension="b", args=rows(100), limit=10**6)
-    known: ex.LargestFit = raised.value.result  # type: ignore[attr-defined]
+    known: ex.types.LargestFit = raised.value.result  # type: ignore[attr-defined]
     assert len(known) == 2
     assert "interrupted" in known.notes[0]
 

@@ -93,7 +93,7 @@ def test_the_machine_tells_its_limit():
 
 
 def test_one_that_fails_to_compile_says_why():
-    with pytest.raises(ex.ExploreError):
+    with pytest.raises(ex.errors.ExploreError):
         ex.memory(lambda x: x @ x, jnp.ones((2, 3)))
 
 
@@ -294,12 +294,12 @@ def test_a_size_that_cannot_be_compiled_costs_only_its_own_row():
 @pytest.mark.parametrize(
     ("options", "kind", "says"),
     [
-        ({"over": {}}, ex.OptionError, "over is an empty dict"),
-        ({"over": {"m": [1]}}, ex.OptionError, "no parameter of squared"),
-        ({"args": square}, ex.OptionError, "over=, which is not given"),
-        ({"limit": 0}, ex.OptionError, "limit is 0"),
-        ({"limit": 1e9}, ex.OptionError, "limit is 1000000000.0"),
-        ({"limit": True}, ex.OptionError, "limit is True"),
+        ({"over": {}}, ex.errors.OptionError, "over is an empty dict"),
+        ({"over": {"m": [1]}}, ex.errors.OptionError, "no parameter of squared"),
+        ({"args": square}, ex.errors.OptionError, "over=, which is not given"),
+        ({"limit": 0}, ex.errors.OptionError, "limit is 0"),
+        ({"limit": 1e9}, ex.errors.OptionError, "limit is 1000000000.0"),
+        ({"limit": True}, ex.errors.OptionError, "limit is True"),
     ],
 )
 def test_what_cannot_be_is_refused(options, kind, says):
@@ -308,7 +308,7 @@ def test_what_cannot_be_is_refused(options, kind, says):
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ex.NotCallableError, match="memory takes a function"):
+    with pytest.raises(ex.errors.NotCallableError, match="memory takes a function"):
         ex.memory(jnp.ones(3))
 
 

@@ -63,7 +63,7 @@ def test_files_of_a_folder_are_processes_and_the_whole_can_be_saved(tmp_path):
     merged = ex.merge_profiles(tmp_path)
     assert merged.processes == ("0", "1", "2")
     merged.save(tmp_path / "whole.json")
-    again = ex.ProcessProfile.load(tmp_path / "whole.json")
+    again = ex.types.ProcessProfile.load(tmp_path / "whole.json")
     assert repr(again) == repr(merged)
     assert np.array_equal(again.seconds, merged.seconds)
 
@@ -76,7 +76,7 @@ def test_it_shows_who_waits_and_which_instruction_differs(tmp_path):
 
 def test_nothing_to_merge_and_too_few_names_are_refused():
     for profiles, names in (([], None), (of_three(), ["a"])):
-        with pytest.raises(ex.OptionError, match="profiles and"):
+        with pytest.raises(ex.errors.OptionError, match="profiles and"):
             ex.merge_profiles(profiles, names=names)
 
 

@@ -25,7 +25,7 @@ CODE = textwrap.dedent(
     for measure in (lambda f, x: ex.compare({"a": f, "b": f}, x), ex.profile):
         try:
             measure(total, x)
-        except ex.ArgumentsError as error:
+        except ex.errors.ArgumentsError as error:
             print("refused", "several of the 2 processes" in str(error))
     together = ex.time(total, x, seconds=0.2)
     print("in step", sum(together.steady.samples), "begin each call at a barrier" in together.notes[-1])

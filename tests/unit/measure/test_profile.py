@@ -266,7 +266,7 @@ def test_a_function_that_does_nothing_has_a_profile_without_instructions():
 def test_a_function_without_arrays_has_a_profile():
     found = ex.profile(lambda n: sum(range(n)), 1000, runs=3, compiled=False)
     assert (len(found.ops), found.host.keys()) == (0, {"Python", "waiting for the result"})
-    with pytest.raises(ex.NotRecordedError, match="nothing ran on the device"):
+    with pytest.raises(ex.errors.NotRecordedError, match="nothing ran on the device"):
         _ = found.capture
 
 
@@ -305,14 +305,14 @@ def test_a_profile_is_tables(found):
     assert ops["seconds"].tolist() == [op.seconds for op in found.ops]
     assert dict(zip(host["name"], host["seconds"], strict=True)) == found.host
     assert len(found.to_frame("equations")) == len(found.equations)
-    with pytest.raises(ex.OptionError, match="it got 'rows'"):
+    with pytest.raises(ex.errors.OptionError, match="it got 'rows'"):
         found.to_frame("rows")
 
 
 def test_a_profile_is_sorted_by_time_or_by_what_is_wasted(found):
-    with pytest.raises(ex.OptionError, match="with_peaks"):
+    with pytest.raises(ex.errors.OptionError, match="with_peaks"):
         found.sort("wasted")
-    with pytest.raises(ex.OptionError, match="'time' or by 'wasted'"):
+    with pytest.raises(ex.errors.OptionError, match="'time' or by 'wasted'"):
         found.sort("name")
     known = found.with_peaks(Peaks("a machine", 1e10, {"f32": 1e11}, {"f32": 1e11}))
     wasted = [op.wasted for op in known.sort("wasted").ops if op.wasted is not None]

@@ -21,19 +21,19 @@ def mixed(x):
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ex.NotCallableError, match=r"write profile\(f, x\)"):
+    with pytest.raises(ex.errors.NotCallableError, match=r"write profile\(f, x\)"):
         ex.profile(X)
 
 
 @pytest.mark.parametrize("described", [jax.ShapeDtypeStruct((3,), jnp.float32), ex.InputInfo((3,), jnp.float32)])
 def test_a_description_of_an_array_is_refused(described):
-    with pytest.raises(ex.ArgumentsError, match="it takes arrays"):
+    with pytest.raises(ex.errors.ArgumentsError, match="it takes arrays"):
         ex.profile(mixed, {"x": described})
 
 
 @pytest.mark.parametrize("options", [{"runs": 0}, {"runs": 2.5}, {"warm_up": 0}, {"seconds": 0}, {"seconds": "1"}])
 def test_options_out_of_range_are_refused_before_anything_runs(options):
-    with pytest.raises(ex.OptionError, match=next(iter(options))):
+    with pytest.raises(ex.errors.OptionError, match=next(iter(options))):
         ex.profile(pytest.fail, X, **options)
 
 
@@ -55,7 +55,7 @@ def test_what_the_function_raises_in_a_run_is_raised_and_the_profiler_is_free_ag
 def test_the_users_own_trace_is_not_disturbed(tmp_path):
     jax.profiler.start_trace(tmp_path)
     try:
-        with pytest.raises(ex.ProfilerBusyError, match="stop_trace"):
+        with pytest.raises(ex.errors.ProfilerBusyError, match="stop_trace"):
             ex.profile(jax.jit(mixed), X, runs=3)
     finally:
         jax.profiler.stop_trace()
@@ -69,7 +69,7 @@ def test_a_profile_inside_of_a_profile_is_refused():
     def nested(x):
         return ex.profile(inner, x, runs=3).runs
 
-    with pytest.raises(ex.ProfilerBusyError, match="inside of a profile"), profiling():
+    with pytest.raises(ex.errors.ProfilerBusyError, match="records a profile already"), profiling():
         nested(X)
     assert ex.profile(inner, X, runs=3).ops
 

@@ -311,11 +311,11 @@ def test_a_large_result_in_new_memory_is_said_and_a_donated_one_is_not():
 
 
 def test_what_is_no_function_profile_or_peaks_is_refused():
-    with pytest.raises(ex.NotCallableError, match="roofline takes a function"):
+    with pytest.raises(ex.errors.NotCallableError, match="roofline takes a function"):
         ex.roofline(3)
-    with pytest.raises(ex.OptionError, match="peaks is float; allowed is a Peaks"):
+    with pytest.raises(ex.errors.OptionError, match="peaks is float; allowed is a Peaks"):
         ex.roofline(jnp.sin, 1.0, peaks=3.0)
-    with pytest.raises(ex.OptionError, match="profile is list; allowed is a Profile"):
+    with pytest.raises(ex.errors.OptionError, match="profile is list; allowed is a Profile"):
         ex.roofline(jnp.sin, 1.0, profile=[])
 
 

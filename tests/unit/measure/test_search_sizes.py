@@ -165,21 +165,21 @@ def test_sizes_are_multiples_within_their_limits(low, high, multiple, start, end
 )
 def test_a_range_without_a_multiple_is_refused(low, high, between):
     info = ex.InputInfo((ex.NamedDimension("batch", 1, 8, 64), 4), jnp.float32)
-    with pytest.raises(ex.OptionError) as raised:
+    with pytest.raises(ex.errors.OptionError) as raised:
         _range(Call.of(jnp.sin, (info,), {}), "batch", None, low, high, 8)
     assert str(raised.value) == f"there is no multiple of 8 {between}."
 
 
 def test_a_dimension_that_isn_t_there_is_refused_with_those_that_are():
     fixed = ex.InputInfo((3, 4), jnp.float32)
-    with pytest.raises(ex.OptionError) as raised:
+    with pytest.raises(ex.errors.OptionError) as raised:
         _range(Call.of(jnp.sin, (fixed,), {}), "time", None, None, None, 1)
     assert str(raised.value).startswith("dimension is 'time', and of the arguments none of them varies.\n  Hint: ")
 
 
 def test_where_nobody_says_how_much_memory_there_is_the_limit_is_asked_for(monkeypatch):
     monkeypatch.setattr(fits_module, "here", lambda: ("TPU v9", 0))
-    with pytest.raises(ex.OptionError) as raised:
+    with pytest.raises(ex.errors.OptionError) as raised:
         fits_module._capacity(None, None)
     hint = "\n  Hint: limit= says how many bytes there are."
     assert str(raised.value) == f"nobody tells how much memory TPU v9 has.{hint}"

@@ -157,11 +157,11 @@ def test_captured_state_is_called_as_ever_and_takes_no_options():
 
 
 def test_seconds_that_are_none_and_names_that_are_nothing_are_refused_before_anything_runs():
-    with pytest.raises(ex.OptionError, match="seconds is 0"):
+    with pytest.raises(ex.errors.OptionError, match="seconds is 0"):
         ex.sweep(square, jnp.ones((2, 2)), over={"dtype": [jnp.float32]}, seconds=0)
-    with pytest.raises(ex.OptionError, match="over has `m`"):
+    with pytest.raises(ex.errors.OptionError, match="over has `m`"):
         ex.sweep(square, jnp.ones((2, 2)), over={"m": [1]})
-    with pytest.raises(ex.ArgumentsError):
+    with pytest.raises(ex.errors.ArgumentsError):
         ex.sweep(square, over={"m": [1]}, args=lambda m: (m, m, m))
 
 
@@ -315,7 +315,7 @@ def test_without_plotly_the_picture_stands_for_the_chart(monkeypatch):
     bundle = SWEEPS["numbers"]._repr_mimebundle_()
     assert "image/svg+xml" in bundle["text/html"]
     assert "application/vnd.plotly.v1+json" not in bundle
-    with pytest.raises(ex.MissingPackageError):
+    with pytest.raises(ex.errors.MissingPackageError):
         SWEEPS["numbers"].chart()
 
 

@@ -87,7 +87,7 @@ def test_static_arguments_are_constants_and_what_is_behind_them_can_be_donated()
     step = jax.jit(lambda n, s, *, rate=0.1: s * n * rate, static_argnames="n")
     found = ex.what_if(step, 2, ONES, donate=[1, "s"], rate=0.5, seconds=BRIEF)
     assert [row.memory.get("alias") for row in found] == [0, ONES.nbytes, ONES.nbytes]
-    with pytest.raises(ex.OptionError, match="donate has 0"):
+    with pytest.raises(ex.errors.OptionError, match="donate has 0"):
         ex.what_if(step, 2, ONES, donate=0, time=False)
 
 
@@ -138,7 +138,7 @@ def test_options_reach_the_compiler_and_a_wrong_one_is_named_with_a_near_one():
     assert found["quick"].ratio is not None
     assert not found["quick"].is_same, "of the machine code nothing is seen"
     assert "Did you mean `xla_cpu_prefer_vector_width`" in found["bad"].error
-    with pytest.raises(ex.NotRecordedError, match="was not compiled"):
+    with pytest.raises(ex.errors.NotRecordedError, match="was not compiled"):
         _ = found["bad"].diff
 
 
@@ -199,7 +199,7 @@ def test_results_of_random_keys_and_integers_are_compared():
 
 
 def test_a_function_that_can_not_be_compiled_raises_as_explore_does():
-    with pytest.raises(ex.ExploreError, match="could not be tried"):
+    with pytest.raises(ex.errors.ExploreError, match="could not be tried"):
         ex.what_if(lambda x: x.reshape(3, 3), ONES, donate=0)
 
 
@@ -222,12 +222,12 @@ def test_a_function_that_can_not_be_compiled_raises_as_explore_does():
     ],
 )
 def test_what_can_not_be_done_is_refused_with_what_can(asked, told):
-    with pytest.raises(ex.OptionError, match=told):
+    with pytest.raises(ex.errors.OptionError, match=told):
         ex.what_if(scale, ONES, ONES, **asked)
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ex.NotCallableError, match="takes a function"):
+    with pytest.raises(ex.errors.NotCallableError, match="takes a function"):
         ex.what_if(ONES)
 
 

@@ -189,7 +189,7 @@ def test_modules_that_two_arguments_share_are_shared_in_the_copies_too():
 
 
 def test_a_derivative_of_what_updates_state_is_refused():
-    with pytest.raises(ex.OptionError, match="inside of the function"):
+    with pytest.raises(ex.errors.OptionError, match="inside of the function"):
         ex.what_if(nnx_step, *nnx_arguments(), X, grad=True, remat=True)
 
 
@@ -219,7 +219,7 @@ def test_a_function_that_gives_another_program_by_now_has_no_baseline():
     capture = ex.explore(deep, jnp.ones((8, 8)))
     layers.append(2)
     deep.clear_cache()
-    with pytest.raises(ex.ChangedFunctionError, match=r"explore it again"):
+    with pytest.raises(ex.errors.ChangedFunctionError, match=r"explore it again"):
         capture.what_if(precision="highest", time=False)
 
 

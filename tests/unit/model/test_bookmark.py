@@ -72,18 +72,18 @@ def test_an_empty_bookmark_is_false_and_says_nothing():
     ],
 )
 def test_what_is_no_bookmark_is_refused_with_the_reason(given, words):
-    with pytest.raises(ex.ViewError, match=words):
+    with pytest.raises(ex.errors.ViewError, match=words):
         ex.Bookmark.from_dict(given)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "3"])
 def test_a_text_that_is_no_bookmark_is_refused(text):
-    with pytest.raises(ex.ViewError, match="bookmark"):
+    with pytest.raises(ex.errors.ViewError, match="bookmark"):
         ex.Bookmark.from_json(text)
 
 
 def test_notes_are_notes():
-    with pytest.raises(ex.ViewError, match=r"explorer\.Note"):
+    with pytest.raises(ex.errors.ViewError, match=r"explorer\.Note"):
         ex.Bookmark(notes=("why?",))  # pyright: ignore
 
 
@@ -134,7 +134,7 @@ def test_a_live_view_hears_where_a_person_is_and_every_view_shows_their_notes(ca
     second.bookmark = MARK
     assert first.shown["bookmark"] == MARK.to_dict()
     assert capture.view.opening == first.bookmark == MARK
-    with pytest.raises(ex.ViewError, match="Bookmark"):
+    with pytest.raises(ex.errors.ViewError, match="Bookmark"):
         capture.view.bookmark = {"stage": "hlo"}
 
 
@@ -142,5 +142,5 @@ def test_an_altered_bookmark_in_a_file_is_refused(capture, tmp_path):
     from explorer.files.container import with_entry
 
     (tmp_path / "altered.capture").write_bytes(with_entry(capture.wire, "bookmark", {"pane": "nowhere"}))
-    with pytest.raises(ex.CaptureFileError, match="nowhere"):
+    with pytest.raises(ex.errors.CaptureFileError, match="nowhere"):
         ex.load(tmp_path / "altered.capture")

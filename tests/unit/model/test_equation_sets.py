@@ -68,9 +68,9 @@ def test_grades_are_of_one_capture_and_its_stages(capture):
     links = capture.links
     merged = next(node for node in capture.hlo.graph.nodes if node.op == "add")
     assert links.grade(merged, "hlo") == links.grade(merged, "jaxpr") == "exact"
-    with pytest.raises(ex.ForeignNodeError):
+    with pytest.raises(ex.errors.ForeignNodeError):
         links.grade(next(ex.explore(lambda x: x + 1, 1.0).jaxpr.graph.nodes), "hlo")
-    with pytest.raises(ex.UnknownNameError, match="jaxpr, stablehlo, hlo"):
+    with pytest.raises(ex.errors.UnknownNameError, match="jaxpr, stablehlo, hlo"):
         links.grade(merged, "assembly")
 
 
@@ -110,7 +110,7 @@ def test_links_are_exact_or_inferred_or_unknown_and_the_shares_are_one_together(
     assert capture.coverage("jaxpr", "exact") == 1
     alone = ex.open_hlo(capture.hlo.text)
     assert alone.coverage(alone.stages[-1].name, "unknown") == 1
-    with pytest.raises(ex.UnknownNameError, match="unknown, inferred, exact"):
+    with pytest.raises(ex.errors.UnknownNameError, match="unknown, inferred, exact"):
         capture.coverage("hlo", "certain")
 
 

@@ -72,13 +72,13 @@ AGAIN = "write the call as ever, %jtime f(x, y=1); it is run again and again"
             "f(x) --target h100",
             "explore",
             f"%explore takes one call.\n  given:  f(x) --target h100\n{' ' * 24}^ invalid syntax\n"
-            "  Hint: options stand before the call: %explore --target h100 f(x).",
+            "  Hint: options go before the call: %explore --target h100 f(x).",
         ),
         (
             "f(g(x)) --stacks",  # minus minus a name, for Python
             "jprofile",
             "%jprofile takes one call.\n  given:  f(g(x)) --stacks\n"
-            "  Hint: options stand before the call: %jprofile --stacks f(g(x)).",
+            "  Hint: options go before the call: %jprofile --stacks f(g(x)).",
         ),
         (
             "f(x).block_until_ready()",

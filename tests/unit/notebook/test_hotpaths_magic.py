@@ -85,7 +85,7 @@ def test_the_capture_is_of_the_function_as_it_was_written(ip):
     assert (capture.function, capture.line) == ("chain", 4)
     assert capture.signature == "(x: f32[64,64])"
     assert capture.nodes_at(6, stage="hlo")
-    with pytest.raises(ex.UnknownNameError, match="Did you mean `chain`"):
+    with pytest.raises(ex.errors.UnknownNameError, match="Did you mean `chain`"):
         hot.capture("chian")
 
 
@@ -111,7 +111,7 @@ def test_the_value_of_the_last_expression_is_displayed_and_an_error_is_the_cells
 def test_mistakes_say_what_is_allowed(ip, line):
     with capture_output():
         result = ip.run_cell(f"%%hotpaths {line}\n1", store_history=True)
-    with pytest.raises(ex.ExpressionError, match="Hint"):
+    with pytest.raises(ex.errors.ExpressionError, match="Hint"):
         result.raise_error()
 
 

@@ -253,7 +253,7 @@ def test_arguments_of_an_assigned_call_are_evaluated_once(ip):
 
 
 def test_a_value_is_assigned_even_where_the_call_can_not_be_compiled(ip):
-    error, shown = failing(ip, "%%explore\ny = branch(x)", ex.ExploreError)
+    error, shown = failing(ip, "%%explore\ny = branch(x)", ex.errors.ExploreError)
     assert (ip.user_ns["y"] == 1).all()
     assert shown.outputs == []
     assert isinstance(error.__cause__, jax.errors.TracerBoolConversionError)
@@ -333,7 +333,7 @@ def test_a_call_on_the_first_line_of_a_cell_is_refused(ip):
 
 def test_a_trace_that_fails_shows_what_is_known_and_ends_on_the_users_line(ip):
     cell = "%%explore\ndef f(v):\n    w = jnp.sin(v)\n    return w if w.sum() > 0 else -w\nf(x)"
-    error, shown = failing(ip, cell, ex.TracedValueError, "needs a value")
+    error, shown = failing(ip, cell, ex.errors.TracedValueError, "needs a value")
     assert shown.outputs == []  # there is no stage to look at
     assert repr(error.capture).startswith("Capture(f: nothing (trace failed")
     assert isinstance(error.__cause__, jax.errors.TracerBoolConversionError)
@@ -348,13 +348,13 @@ def test_a_compile_that_fails_shows_the_stages_before_it(ip):
 def unknown(v):
     return jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStruct(v.shape, v.dtype))(v)
 unknown(x)"""
-    error, shown = failing(ip, cell, ex.ExploreError, "compile failed")
+    error, shown = failing(ip, cell, ex.errors.ExploreError, "compile failed")
     assert "Capture(unknown: jaxpr → stablehlo" in displayed(shown)
     assert error.capture.stablehlo.text
 
 
 def test_arguments_that_do_not_fit_end_on_the_users_line(ip):
-    _, shown = failing(ip, "%explore layer(x, 1, 2)", ex.ArgumentsError, "too many positional")
+    _, shown = failing(ip, "%explore layer(x, 1, 2)", ex.errors.ArgumentsError, "too many positional")
     places = [line for line in plain(shown.stdout).splitlines() if line.startswith("---->")]
     assert "layer(x, 1, 2)" in places[-1]
 
@@ -374,7 +374,7 @@ def test_a_view_that_fails_does_not_cost_the_capture(ip, monkeypatch):
     result.raise_error()
     assert repr(result.result) == "Capture(layer: jaxpr → stablehlo → hlo)"
     assert "Capture(layer:" in displayed(shown)
-    failing(ip, "%explore branch(x)", ex.ExploreError, "branch could not be explored")
+    failing(ip, "%explore branch(x)", ex.errors.ExploreError, "branch could not be explored")
 
 
 # --- options
@@ -394,7 +394,9 @@ def test_a_capture_that_can_not_be_written_is_not_lost(ip, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # as on a full disk
     try:
-        error, shown = failing(ip, f"%explore --save {tmp_path}/a layer(x)", ex.ExploreError, "could not be written")
+        error, shown = failing(
+            ip, f"%explore --save {tmp_path}/a layer(x)", ex.errors.ExploreError, "could not be written"
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert error.capture.hlo.text

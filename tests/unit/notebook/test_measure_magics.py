@@ -91,7 +91,7 @@ def test_what_was_measured_is_shown_where_it_cannot_be_written(ip, tmp_path):
     folder = tmp_path / "there"
     folder.mkdir()
     run(ip, f"import shutil\ndef away(x):\n    shutil.rmtree({str(folder)!r}, ignore_errors=True)\n    return x + 1")
-    with capture_output() as shown, pytest.raises(ex.ExpressionError, match="could not be written"):
+    with capture_output() as shown, pytest.raises(ex.errors.ExpressionError, match="could not be written"):
         ip.run_cell(f"%jprofile --runs 2 --html {folder / 'p.html'} away(x)").raise_error()
     assert "away" in str(shown.outputs[0].data)
 

@@ -78,9 +78,9 @@ def test_loading_turns_nothing_on(ip):
 def test_it_turns_the_watch_on_and_says_so_and_then_shows_the_same_ledger(ip):
     _, said = shown(ip, "ledger = %recompiles")
     ledger = ip.user_ns["ledger"]
-    assert isinstance(ledger, ex.Watch)
+    assert isinstance(ledger, ex.types.Watch)
     assert ledger.on
-    assert displayed(said).startswith("What compiles is watched from here on")
+    assert displayed(said).startswith("Now watching")
     run(ip, "call(8, 5)")
     _, said = shown(ip, "again = %recompiles")
     assert displayed(said) == ""
@@ -100,7 +100,7 @@ def test_off_stops_it_and_returns_what_was_seen(ip):
     assert len(own(ip.user_ns["seen"])) == 1
     value, captured = shown(ip, "%recompiles off")
     assert value is None
-    assert "Nothing was watched" in displayed(captured)
+    assert "Not watching" in displayed(captured)
 
 
 def test_one_function_is_shown_alone(ip):
@@ -108,7 +108,7 @@ def test_one_function_is_shown_alone(ip):
     run(ip, "call(8)\njax.jit(lambda x: x)(1.0)")
     run(ip, "part = %recompiles step_of")
     assert {event.function for event in ip.user_ns["part"].events} == {"step_of"}
-    failing(ip, "%recompiles stepp", ex.NotRecordedError, "no function 'stepp'")
+    failing(ip, "%recompiles stepp", ex.errors.NotRecordedError, "no function 'stepp'")
 
 
 def test_unloading_ends_what_the_magic_began(ip):
@@ -133,7 +133,7 @@ def test_a_cell_is_watched_alone_and_runs_as_ever(ip):
     run(ip, "call(8)")
     run(ip, "%recompiles on")
     ledger = run(ip, "%%recompiles\nmade = 3\ncall(5)\ncall(4)")
-    assert isinstance(ledger, ex.Watch)
+    assert isinstance(ledger, ex.types.Watch)
     assert not ledger.on
     assert ip.user_ns["made"] == 3
     assert own(ledger) == [("step_of", "shape"), ("step_of", "shape")]
@@ -206,14 +206,14 @@ def test_the_ledger_is_saved_and_written_as_a_page(ip, tmp_path):
     ],
 )
 def test_what_can_not_be_read_is_refused_and_nothing_is_turned_on(ip, line, says):
-    error, _ = failing(ip, f"%recompiles {line}", ex.ExpressionError, re.escape(says))
+    error, _ = failing(ip, f"%recompiles {line}", ex.errors.ExpressionError, re.escape(says))
     assert "Hint: " in str(error)
     assert session() is None
 
 
 @pytest.mark.parametrize("what", ["on", "off"])
 def test_a_cell_can_not_be_turned_on_or_off(ip, what):
-    failing(ip, f"%%recompiles {what}\ncall(8)", ex.ExpressionError, f"it can't be turned {what}")
+    failing(ip, f"%%recompiles {what}\ncall(8)", ex.errors.ExpressionError, f"it can't be turned {what}")
 
 
 # --- help and completion

@@ -25,12 +25,12 @@ def ip():
 def test_it_watches_from_there_on_shows_the_session_and_ends_with_the_extension(ip, tmp_path):
     with capture_output() as first:
         shown = ip.run_cell("%explorer").result
-    assert first.stdout.startswith("What compiles is watched from here on.")
+    assert first.stdout.startswith("Now watching.")
     assert shown is ex.session()
     run(ip, "_ = seen_by_the_magic(jnp.ones(3)), seen_by_the_magic(jnp.ones(4))")
     with capture_output() as second:
         ip.run_cell(f"%explorer {tmp_path / 'session.html'}")
-    assert "watched from here on" not in second.stdout
+    assert "Now watching" not in second.stdout
     assert shown["seen_by_the_magic"].compiles == 2
     assert "seen_by_the_magic" in (tmp_path / "session.html").read_text(encoding="utf-8")
     ex.unload_ipython_extension(ip)
@@ -40,5 +40,5 @@ def test_it_watches_from_there_on_shows_the_session_and_ends_with_the_extension(
 def test_a_file_that_can_t_be_written_is_an_error(ip, tmp_path):
     with capture_output():
         result = ip.run_cell(f"%explorer {tmp_path / 'none' / 'session.html'}")
-    with pytest.raises(ex.ExpressionError, match="can't be written"):
+    with pytest.raises(ex.errors.ExpressionError, match="can't be written"):
         result.raise_error()

@@ -113,7 +113,7 @@ def test_rewrites_are_shown_as_diffs(file, capsys):
     ("arguments", "told"),
     [
         (["nowhere:f"], "nowhere can't be imported: ModuleNotFoundError"),
-        (["nowhere.py:f"], "there is no file 'nowhere.py'"),
+        (["nowhere.py:f"], "file 'nowhere.py' doesn't exist"),
         (["users_code.py"], "names no function"),
         (["users_code.py:missing"], "it has: printing, clean, broken, failing"),
         (["users_code.py:number"], "lint takes a function"),

@@ -51,7 +51,7 @@ def test_every_rule_has_its_own_name_and_number():
 
 
 def test_lint_takes_a_function_and_its_arguments():
-    with pytest.raises(ex.NotCallableError, match="lint takes a function"):
+    with pytest.raises(ex.errors.NotCallableError, match="lint takes a function"):
         ex.lint(prints(X))
 
 
@@ -63,9 +63,9 @@ def test_rules_and_ignore_choose_by_name_or_number(capsys):
 
 
 def test_an_unknown_rule_is_refused_with_those_there_are():
-    with pytest.raises(ex.OptionError, match=r"no rule 'EX999'(?s:.*)EX001 impure-print"):
+    with pytest.raises(ex.errors.OptionError, match=r"no rule 'EX999'(?s:.*)EX001 impure-print"):
         ex.lint(prints, X, rules="EX999")
-    with pytest.raises(ex.OptionError, match="ignore"):
+    with pytest.raises(ex.errors.OptionError, match="ignore"):
         ex.lint(prints, X, ignore=["prints"])
 
 
@@ -141,7 +141,7 @@ def test_a_rule_that_is_off_is_asked_only_by_name(load, capsys):
 )
 def test_a_project_that_says_what_cannot_be_is_refused_with_what_can(pyproject, told, load):
     module = load("def f(x):\n    return x", pyproject)
-    with pytest.raises(ex.OptionError, match=told):
+    with pytest.raises(ex.errors.OptionError, match=told):
         ex.lint(module.f, X)
     capture = ex.explore(module.f, X)  # who only compiles is not stopped by it
     assert any("pyproject.toml" in fault for fault in capture.findings.faults)
@@ -289,7 +289,7 @@ def test_what_rides_is_silenced_and_levelled_as_lint_is(load):
 
 
 def test_a_function_that_cannot_be_traced_has_the_finding_in_its_capture():
-    with pytest.raises(ex.ExploreError) as caught:
+    with pytest.raises(ex.errors.ExploreError) as caught:
         ex.explore(lambda x: float(x), 1.0)
     assert rules(caught.value.capture.findings) == ["concretization"]
 
@@ -322,7 +322,7 @@ def test_findings_tell_what_has_become_stale_since():
     [stale] = found.recheck()
     assert (stale.rule, stale.severity) == ("stale-closure", "error")
     assert "2.0 at the trace and is 3.0 now" in stale.evidence
-    with pytest.raises(ex.NotRecordedError, match="not known any more"):
+    with pytest.raises(ex.errors.NotRecordedError, match="not known any more"):
         ex.Findings.from_json(found.to_json()).recheck()
 
 

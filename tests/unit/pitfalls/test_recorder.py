@@ -68,25 +68,25 @@ def seen(function, *args):
 
 def test_every_call_is_seen_with_its_count_and_place():
     evidence = seen(calls_much, X)
-    calls = {(call.callee, call.span.line - calls_much.__code__.co_firstlineno): call for call, _ in evidence.calls()}
+    calls = {(call.callee, call.span.line - calls_much.__code__.co_firstlineno): call for call, _, _ in evidence.calls}
     assert calls["builtins.list.append", 2].count == 2
     assert calls["builtins.list.append", 2].receiver is shelves[0]
     assert calls["numpy.sin", 3].count == 3
     assert calls["builtins.list.clear", 4].receiver is shelves[0]
     assert calls[f"{__name__}.Model.call", 5].receiver is model
     assert ("builtins.print", 9) not in calls
-    assert [call.callee for call, _ in evidence.calls("time.")] == ["time.time"]
+    assert [call.callee for call, _, _ in evidence.calls if call.callee.startswith("time.")] == ["time.time"]
 
 
 def test_a_call_over_several_lines_has_the_place_of_its_text():
     evidence = seen(calls_much, X)
-    [(call, function)] = evidence.calls(f"{__name__}.Model.call")
-    assert function.source(function.call_at(call.span)) == "model.call(\n        x,\n    )"
+    [(function, node)] = [at for call, *at in evidence.calls if call.callee == f"{__name__}.Model.call"]
+    assert function.source(node) == "model.call(\n        x,\n    )"
 
 
 def test_calls_in_comprehensions_belong_to_their_function():
     evidence = seen(calls_much, X)
-    [(_, function)] = evidence.calls("numpy.sin")
+    [function] = [at for call, at, _ in evidence.calls if call.callee == "numpy.sin"]
     assert function.node.name == "calls_much"
 
 
@@ -95,7 +95,7 @@ def test_traced_names_are_seen_with_their_types():
         print(end="")
         return x * n + tree["a"]
 
-    [(call, _)] = seen(function, X, {"a": X}, 2).calls("builtins.print")
+    [call] = [one for one, _, _ in seen(function, X, {"a": X}, 2).calls if one.callee == "builtins.print"]
     assert call.traced == {"x": "float32[3]", "tree": "dict with float32[3]", "n": "int32[]"}
 
 
@@ -122,9 +122,9 @@ def test_functions_that_ran_are_told_in_their_order():
 
 
 def test_a_second_look_sees_as_much():
-    first = [(call.callee, call.count) for call, _ in seen(calls_much, X).calls()]
+    first = [(call.callee, call.count) for call, _, _ in seen(calls_much, X).calls]
     shelves[:] = [[], {"a": []}]
-    assert [(call.callee, call.count) for call, _ in seen(calls_much, X).calls()] == first
+    assert [(call.callee, call.count) for call, _, _ in seen(calls_much, X).calls] == first
 
 
 def test_what_jax_knows_already_is_seen_too():
@@ -137,7 +137,7 @@ def test_what_jax_knows_already_is_seen_too():
         return inner(x)
 
     inner(X)
-    assert list(seen(outer, X).calls("builtins.list.append"))
+    assert "builtins.list.append" in [call.callee for call, *_ in seen(outer, X).calls]
 
 
 def test_tracers_and_profilers_are_as_before():
@@ -167,7 +167,7 @@ def test_another_tracer_goes_on_after_the_trace():
         assert sys.gettrace() is tracer
     finally:
         sys.settrace(before)
-    assert list(evidence.calls("time.time"))
+    assert "time.time" in [call.callee for call, *_ in evidence.calls]
     assert lines
 
 
@@ -215,7 +215,7 @@ def test_a_loop_over_many_containers_keeps_few_alive():
             [].append(1)
         return x
 
-    calls = [call for call, _ in seen(function, X).calls("builtins.list.append")]
+    calls = [call for call, *_ in seen(function, X).calls if call.callee == "builtins.list.append"]
     assert len(calls) < 10
     assert sum(call.count for call in calls) == 1_000
 

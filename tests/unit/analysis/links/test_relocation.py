@@ -56,7 +56,7 @@ ENTRY main {
     assert graph.names[by[graph["copy.1"].index]] == "sine"
     attribution = attribute(graph, graph, {graph["transposed"].index: graph["sine"].index})
     assert graph.names[attribution.by[graph["copy.1"].index]] == "transposed"
-    assert attribution.place(graph["copy.1"].index) == ex.SourceLine("model.py", 3, "", "serves")
+    assert attribution.place(graph["copy.1"].index) == ex.types.SourceLine("model.py", 3, "", "serves")
 
 
 def test_a_product_that_a_transpose_was_folded_into_stays_in_its_own_line():

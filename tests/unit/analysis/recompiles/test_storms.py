@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer import RecompilationWarning
+from explorer.errors import RecompilationWarning
 from explorer.ledger.watch import watch
 from explorer.model.events.event import Reason
 from explorer.model.events.ledger import Ledger

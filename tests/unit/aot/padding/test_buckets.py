@@ -45,7 +45,7 @@ def test_a_dimension_that_is_not_named_keeps_powers_of_two_and_the_largest_is_al
     ],
 )
 def test_buckets_that_are_none_are_refused(given, message):
-    with pytest.raises(ex.OptionError, match=message):
+    with pytest.raises(ex.errors.OptionError, match=message):
         chosen_buckets(BOUNDS, given)
 
 

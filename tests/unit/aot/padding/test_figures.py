@@ -76,7 +76,7 @@ def test_named_buckets_are_sorted_with_the_largest_and_other_dimensions_keep_the
     ],
 )
 def test_buckets_that_are_none_are_refused(given, says, hint):
-    with pytest.raises(ex.OptionError) as raised:
+    with pytest.raises(ex.errors.OptionError) as raised:
         chosen_buckets(TWO, given)
     first, *rest = str(raised.value).splitlines()
     assert first == says
@@ -84,7 +84,7 @@ def test_buckets_that_are_none_are_refused(given, says, hint):
 
 
 def test_where_nothing_varies_there_are_no_buckets_to_name():
-    with pytest.raises(ex.OptionError, match=r"buckets is 4, and no dimension varies\."):
+    with pytest.raises(ex.errors.OptionError, match=r"buckets is 4, and no dimension varies\."):
         chosen_buckets({"fixed": Bounds(3, 3, 3)}, 4)
 
 
@@ -176,12 +176,12 @@ def test_sizes_to_compile_ahead_are_of_all_that_varies_and_within_bounds():
     assert checked_sizes(both, {"n": 48}) == {"n": 48, "fixed": 3}
     assert checked_sizes(both, {"n": 1}) == {"n": 1, "fixed": 3}
     for given in ({"n": 49}, {"n": 0}, {"n": 2.0}, {"n": True}, {}, {"n": 4, "fixed": 3}, 4):
-        with pytest.raises(ex.OptionError) as raised:
+        with pytest.raises(ex.errors.OptionError) as raised:
             checked_sizes(both, given)
         first, *_, last = str(raised.value).splitlines()
         assert first == f"sizes has {given!r}; allowed is a dict with 1 ≤ n ≤ 48."
         assert last == "  Hint: {'n': 8}."
-    with pytest.raises(ex.OptionError, match="allowed is a dict with nothing"):
+    with pytest.raises(ex.errors.OptionError, match="allowed is a dict with nothing"):
         checked_sizes(symbols(fixed=(3, 3, 3)), {"n": 3})
     assert sizes_text({"n": 4, "m": 5}) == "n = 4, m = 5"
 

@@ -25,7 +25,7 @@ x = np.ones((5, 8), np.float32)
 said["committed"] = [double(jax.device_put(x, jax.devices()[0])).committed, double(jnp.asarray(x)).committed]
 try:
     double(jax.device_put(x, jax.devices()[1]))
-except ex.InputDeviceError:
+except ex.errors.InputDeviceError:
     said["elsewhere"] = "refused"
 said["faults"] = [*spread.dynamic_report.faults, *double.dynamic_report.faults]
 print(json.dumps(said))

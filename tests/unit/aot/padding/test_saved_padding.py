@@ -26,7 +26,7 @@ def function(data, n):
 def padded():
     described = {"x": ex.InputInfo((BATCH, SEQ, 64), "float32"), "bias": ex.InputInfo((BATCH,), "float32")}
     options = {"dynamic": "pad", "buckets": {"batch": 4, "seq": 16}}
-    exe = ex.compile(function, args=[described, ex.DimensionInputInfo(SEQ)], **options)
+    exe = ex.compile(function, args=[described, ex.compat.tripy.DimensionInputInfo(SEQ)], **options)
     return exe.compile_ahead(progress=False)
 
 
@@ -90,7 +90,7 @@ def test_a_file_without_the_largest_bucket_or_of_far_too_many_is_refused(tmp_pat
                 padding["programs"] = left(sorted(padding["programs"], key=lambda each: -each["bucket"]["batch"]))
                 content = json.dumps(manifest).encode()
             damaged.writestr(name, content)
-    with pytest.raises(ex.ArchiveError):
+    with pytest.raises(ex.errors.ArchiveError):
         ex.Executable.load(tmp_path / "damaged")
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from jaxlib import _hlo
 
-from explorer import UnreadableTextError
 from explorer._jax.binary_reader import printed_hlo
 from explorer.capture.readers import hlo
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.hlo_attributes import read_frames
+from explorer.errors import UnreadableTextError
 from tests.support.functions import FUNCTIONS, compiled_text
 from tests.support.xla_oracle import SPELLINGS, assert_read_as_xla_does, spelled
 

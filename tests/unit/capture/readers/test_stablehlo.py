@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer import UnreadableTextError
 from explorer.capture.readers.stablehlo import read_stablehlo
+from explorer.errors import UnreadableTextError
 from tests.support.functions import FUNCTIONS
 from tests.support.mlir_oracle import operations
 

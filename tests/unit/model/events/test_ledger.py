@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer import NotRecordedError
+from explorer.errors import NotRecordedError
 from explorer.model.events.event import REASONS, Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf
 from explorer.model.events.leaves import Compactor, Leaves

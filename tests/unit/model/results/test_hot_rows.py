@@ -10,7 +10,7 @@ def row(**more):
         "compiled_calls": 100, "eager_seconds": 0.010, "compiled_seconds": 0.002, "compile_seconds": 0.3,
         "eager_interval": (0.009, 0.012), "compiled_interval": (0.001, 0.004),
     }  # fmt: skip
-    return ex.HotRow("step", "train.py", 12, "compiled", **{**given, **more})
+    return ex.types.HotRow("step", "train.py", 12, "compiled", **{**given, **more})
 
 
 def test_what_a_compile_saved_is_what_its_calls_would_have_taken_less_the_wait_for_it():

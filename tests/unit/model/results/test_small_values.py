@@ -88,7 +88,7 @@ def test_what_was_not_measured_of_a_hot_function_saves_nothing_that_is_known():
 def test_the_first_function_of_a_name_is_the_one_that_is_meant():
     paths = HotPaths((HotRow("f", line=1), HotRow("g", line=2), HotRow("f", line=3)))
     assert (paths["f"].line, len(paths), [row.name for row in paths]) == (1, 3, ["f", "g", "f"])
-    with pytest.raises(ex.UnknownNameError):
+    with pytest.raises(ex.errors.UnknownNameError):
         paths["h"]
     assert repr(CallTimes((1,), (0.0,), (0.1,), ("eager",))) == "CallTimes(1 call)"
     assert repr(CallTimes()) == "CallTimes(0 calls)"
@@ -106,7 +106,7 @@ def test_a_session_adds_up_what_was_seen():
     assert report["f"] is rows[0]
     assert repr(report) == "SessionReport(3 functions, 5 compiles, 2 again)"
     assert [repr(row) for row in rows[:2]] == ["SessionRow(f: 3 compiles, 2 again)", "SessionRow(g: 1 compile)"]
-    with pytest.raises(ex.UnknownNameError, match=r"no function 'ff' was compiled here\. Did you mean"):
+    with pytest.raises(ex.errors.UnknownNameError, match=r"no function 'ff' was compiled here\. Did you mean"):
         report["ff"]
 
 
@@ -121,8 +121,8 @@ def test_a_session_adds_up_what_was_seen():
     ],
 )
 def test_of_published_peaks_alone_an_estimate_is_the_least(seconds, by, total):
-    rows = tuple(ex.Estimate(None, each, who) for each, who in zip(seconds, by, strict=True))
-    assert ex.Estimates(rows).total == total
+    rows = tuple(ex.types.Estimate(None, each, who) for each, who in zip(seconds, by, strict=True))
+    assert ex.types.Estimates(rows).total == total
 
 
 @pytest.mark.parametrize(

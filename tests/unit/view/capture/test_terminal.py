@@ -78,7 +78,7 @@ def test_a_failure_is_told():
     def f(x):
         return jnp.concatenate([x, x[0]])
 
-    with pytest.raises(ex.ExploreError) as raised:
+    with pytest.raises(ex.errors.ExploreError) as raised:
         ex.explore(f, jnp.ones((2, 2)))
     assert "trace failed" in raised.value.capture.to_text()
 
@@ -123,7 +123,7 @@ def test_the_picture_goes_to_a_file_as_png(capture, tmp_path):
 
 def test_without_the_package_that_draws_it_the_error_names_it(capture, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(ex.MissingPackageError, match=r"pip install resvg_py"):
+    with pytest.raises(ex.errors.MissingPackageError, match=r"pip install resvg_py"):
         capture.to_png(tmp_path / "f.png")
     assert not (tmp_path / "f.png").exists()
 

@@ -228,12 +228,12 @@ def test_a_cure_is_applied_into_the_next_cell(monkeypatch, capsys):
 
 def test_what_cannot_be_applied_says_why(monkeypatch, capsys):
     found = ex.lint(noisy, jnp.ones(3))
-    with pytest.raises(ex.ViewError, match="no rewrite of this is certain"):
+    with pytest.raises(ex.errors.ViewError, match="no rewrite of this is certain"):
         found[0].fix.apply()
     monkeypatch.setattr(html, "ipython_shell", lambda: None)
-    with pytest.raises(ex.ViewError, match="no notebook here"):
+    with pytest.raises(ex.errors.ViewError, match="no notebook here"):
         found.apply(0)
-    with pytest.raises(ex.NotRecordedError, match="were loaded"):
+    with pytest.raises(ex.errors.NotRecordedError, match="were loaded"):
         Findings.from_json(found.to_json()).apply(0)
 
 
@@ -283,7 +283,7 @@ def test_a_capture_from_before_there_were_findings_still_opens_and_altered_ones_
     blobs.parts = [bytes(content.data)]
     assert len(wire.decode(container.pack(header, blobs)).findings) == 2
     for altered in ({"findings": 3}, {"findings": {"function": "f"}}, {"findings": header["findings"] | {"faults": 1}}):
-        with pytest.raises(ex.CaptureFileError):
+        with pytest.raises(ex.errors.CaptureFileError):
             wire.decode(container.pack(header | altered, blobs))
     del header["findings"]
     assert len(wire.decode(container.pack(header, blobs)).findings) == 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from explorer import MissingPackageError, NotRecordedError
+from explorer.errors import MissingPackageError, NotRecordedError
 from explorer.files.frames import EVENT
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static, TreeNode

@@ -271,7 +271,7 @@ def test_the_chart_shows_as_picture_and_table_where_plotly_does_not():
 
 def test_without_plotly_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(ex.MissingPackageError, match="pip install plotly"):
+    with pytest.raises(ex.errors.MissingPackageError, match="pip install plotly"):
         ledgers.one().timeline()
 
 

@@ -19,20 +19,24 @@ from explorer.view.padding.picture import figure, grid_of, plots_of
 from tests.unit.view.hotpath.test_hot_paths_view import ATTACK, Page
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
-LARGE = ex.DynamicBinary({"b": 64, "s": 64}, True, "padded, the largest sizes", False, 0.4, WHEN, 3, 8192.0)
+LARGE = ex.types.DynamicBinary({"b": 64, "s": 64}, True, "padded, the largest sizes", False, 0.4, WHEN, 3, 8192.0)
 SMALL = replace(LARGE, sizes={"b": 16, "s": 64}, reason="padded, compiled ahead", calls=1)
-ROW = ex.PaddedSizes({"b": 32, "s": 48}, {"b": 64, "s": 64}, 3, (0.002, 0.004, 0.003), True, 600, 1600, 2500.0, 10000.0)
-OTHER = ex.PaddedSizes({"b": 16, "s": 64}, {"b": 16, "s": 64}, 1, (0.001,), True, 500, 500, 2000.0, 2000.0)
+ROW = ex.types.PaddedSizes(
+    {"b": 32, "s": 48}, {"b": 64, "s": 64}, 3, (0.002, 0.004, 0.003), True, 600, 1600, 2500.0, 10000.0
+)
+OTHER = ex.types.PaddedSizes({"b": 16, "s": 64}, {"b": 16, "s": 64}, 1, (0.001,), True, 500, 500, 2000.0, 2000.0)
 BOUNDS = {"b": (1, 8, 64), "s": (1, 32, 64)}
-PADDED = ex.DynamicReport(
+PADDED = ex.types.DynamicReport(
     "f", BOUNDS, "pad", "padded", "all are proven", rules={"add": 2, "dot_general": 5}, masks=1,
     buckets={"b": (16, 64), "s": (64,)}, binaries=(LARGE, SMALL), waiting=({"b": 2, "s": 2},), sizes=(OTHER, ROW),
 )  # fmt: skip
-SVD = ex.PaddingRefusal(
+SVD = ex.types.PaddingRefusal(
     "f32[b] = svd f32[b,b]", "svd", "/x/m.py", 12, "`svd` has no rule", "solve outside", "m.py", "y = svd(x)"
 )
-FFT = ex.PaddingRefusal("c64[b] = fft c64[b]", "fft", "", 0, "`fft` has no rule")
-SPECIALISED = ex.DynamicReport("g", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (SVD, SVD, FFT))
+FFT = ex.types.PaddingRefusal("c64[b] = fft c64[b]", "fft", "", 0, "`fft` has no rule")
+SPECIALISED = ex.types.DynamicReport(
+    "g", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (SVD, SVD, FFT)
+)
 
 
 def test_the_sentence_says_how_many_binaries_serve_how_many_sizes_and_what_is_padding():
@@ -190,18 +194,18 @@ def test_a_frame_has_a_row_for_each_size():
 @pytest.mark.parametrize("report", [PADDED, SPECIALISED], ids=["padded", "specialised"])
 def test_it_is_saved_and_loaded(tmp_path, report):
     report.save(tmp_path / "report.json")
-    assert ex.DynamicReport.load(tmp_path / "report.json") == report
+    assert ex.types.DynamicReport.load(tmp_path / "report.json") == report
 
 
 def test_a_file_whose_sizes_have_no_time_is_refused(tmp_path):
     replace(PADDED, sizes=(replace(ROW, seconds=()),)).save(tmp_path / "report.json")
     with pytest.raises(ResultFileError, match="sizes have no time"):
-        ex.DynamicReport.load(tmp_path / "report.json")
+        ex.types.DynamicReport.load(tmp_path / "report.json")
 
 
 sizes = st.integers(1, 2**40)
 rows = st.builds(
-    ex.PaddedSizes, st.fixed_dictionaries({"b": sizes}), st.fixed_dictionaries({"b": sizes}), st.integers(1, 9),
+    ex.types.PaddedSizes, st.fixed_dictionaries({"b": sizes}), st.fixed_dictionaries({"b": sizes}), st.integers(1, 9),
     st.lists(st.floats(1e-7, 1e3), min_size=1).map(tuple), st.booleans(), st.integers(0, 99), st.integers(0, 10**12),
     st.none() | st.floats(0, 1e18), st.none() | st.floats(0, 1e18),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from tests.unit.view.padding.test_dynamic_report_view import LARGE, PADDED, ROW
 def called(calls, padded, **sizes):
     """A size of `calls` calls, of whose FLOPs `padded` are padding."""
     bucket = dict.fromkeys(sizes, 64)
-    return ex.PaddedSizes(sizes, bucket, calls, (0.001,) * calls, True, 1, 1, 100.0 * (1 - padded), 100.0)
+    return ex.types.PaddedSizes(sizes, bucket, calls, (0.001,) * calls, True, 1, 1, 100.0 * (1 - padded), 100.0)
 
 
 def grid(*rows, b=(1, 8, 64), s=(1, 8, 64), **more):
@@ -145,9 +145,9 @@ def test_panels_stand_beside_each_other_below_the_sentence_and_the_grid_below_th
 
 
 def test_each_obstacle_has_its_row_and_its_cure_below_it():
-    svd = ex.PaddingRefusal("e", "svd", "/x/m.py", 12, "`svd` has no rule", "solve outside", "m.py", "y = svd(x)")
+    svd = ex.types.PaddingRefusal("e", "svd", "/x/m.py", 12, "`svd` has no rule", "solve outside", "m.py", "y = svd(x)")
     several = tuple(replace(svd, line=line, hint="solve outside" if line % 2 else "") for line in range(1, 11))
-    report = ex.DynamicReport("g", {"b": (1, 8, 64)}, "auto", "specialised", "", several)
+    report = ex.types.DynamicReport("g", {"b": (1, 8, 64)}, "auto", "specialised", "", several)
     page = figure(report)
     rows = [(mark.text, mark.x, mark.y) for mark in page.page if isinstance(mark, Label)]
     obstacles = [row for row in rows if "`svd` has" in row[0] or row[0] == "solve outside"]

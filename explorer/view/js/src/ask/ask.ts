@@ -202,7 +202,7 @@ export class Ask {
   }
 
   #nothing(fault?: string): Node {
-    const none = this.#isQuestion ? "That is none of the questions that are answered." : "Nothing is found.";
+    const none = this.#isQuestion ? "I can't answer that yet. Try one of the questions in the list." : "No results.";
     return element("p.none", fault ?? none);
   }
 

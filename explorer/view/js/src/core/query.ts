@@ -104,7 +104,7 @@ class Parser {
     const { kind, value } = this.#value();
     const number = kind === "word" ? numberOf(value) : undefined;
     if (NUMBERS.includes(field) || (number !== undefined && !TEXTS.includes(field))) {
-      if (number === undefined) throw this.#error(`${field} is a number, and ${value} is none`);
+      if (number === undefined) throw this.#error(`${field} is a number, but ${value} is not`);
       return numbers(field, number, COMPARE[sign!]!);
     }
     if (!TEXTS.includes(field))
@@ -268,7 +268,7 @@ function column(graph: Graph, field: string): (node: number) => number {
   const read = columns[field];
   if (read) return read();
   const names = [...new Set([...Object.keys(c.measures), ...NUMBERS])].join(", ");
-  throw new QueryError(`no number ${field} is known of these nodes; there are ${names}`);
+  throw new QueryError(`these nodes have no number ${field}; they have ${names}`);
 }
 
 /** Tests each distinct string once, then looks the results up by row. */

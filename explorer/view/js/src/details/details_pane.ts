@@ -109,7 +109,7 @@ export class DetailsPane {
       title(label),
       note(`${units(name, nodes.length)}${runs}`),
       ...(differs ? [note(`Not all are alike: ${differs}.`)] : []),
-      ...(isOneIteration(graph, groupItem(group)) ? [note(`Of what is in a loop, ${ONE_ITERATION}.`)] : []),
+      ...(isOneIteration(graph, groupItem(group)) ? [note(`Inside a loop, ${ONE_ITERATION}.`)] : []),
       ...this.#operations(nodes),
     ];
   }

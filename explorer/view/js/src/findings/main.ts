@@ -42,7 +42,7 @@ function applyButton(place: HTMLElement, model: Model | undefined): HTMLElement 
 async function written(button: HTMLElement, code: string): Promise<string> {
   if (await writeBelow(button, code)) return "It is in the cell below: run that to use it.";
   if (await copied(code, button.parentElement!)) return "It is on the clipboard: paste it into a new cell.";
-  return "This page allows neither: it stands above, to be copied.";
+  return "This page can't copy it or write a cell: copy the code above.";
 }
 
 /** The code in the output, or else the one that Python sends: proven there, and shown here from then on. */

@@ -20,7 +20,7 @@ const nodesOf = (graph: Graph, item: Item): number[] => (isNode(item) ? [item.no
 export function criticalWay(graph: Graph, stage: string, of: Item | undefined): ShownWay {
   const { nodes, measure, share } = criticalPath(graph);
   const message = measure
-    ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it`
+    ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} are on it`
     : "by the number of steps";
   return {
     kind: "critical",

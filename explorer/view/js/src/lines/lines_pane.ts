@@ -74,11 +74,7 @@ export class LinesPane {
         element(
           "div.empty",
           { role: "row" },
-          element(
-            "span",
-            { role: "cell" },
-            "What the lines cost is known from the optimised program, which is not there.",
-          ),
+          element("span", { role: "cell" }, "The cost of the lines is unknown: this capture has no optimized program."),
         ),
       );
     else this.#body.append(this.#total(), ...this.#limits());

@@ -149,19 +149,16 @@ export class MemoryPane {
       element(
         "span",
         {
-          title: "What buffers take up at the fullest step: no alignment, no gaps; a loop's body counts once.",
+          title: "Bytes of all buffers at the peak, without alignment and gaps; a loop's body counts once.",
         },
-        scheduled ? "Explorer's figure, from live ranges" : "whoever runs this decides on an order of their own",
+        scheduled ? "Explorer's figure, from live ranges" : "not scheduled: the execution order is unknown",
       ),
     );
     const allocated = this.#allocated(memory);
     if (allocated) notes.push(allocated);
     for (const [space, bytes] of memory.besides)
       notes.push(
-        element(
-          "span",
-          `besides ${bytesText(bytes)} in ${space === HOST ? "host memory" : "memory space"} S(${space})`,
-        ),
+        element("span", `plus ${bytesText(bytes)} in ${space === HOST ? "host memory" : "memory space"} S(${space})`),
       );
     if (donations.length) {
       const nodes = new Set(donations);
@@ -171,7 +168,7 @@ export class MemoryPane {
         {
           type: "button",
           class: "link",
-          title: "an output has their type, and could be written over them: donate_argnums",
+          title: "outputs have the same shapes and dtypes, and could reuse their memory: donate_argnums",
         },
         `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`,
       );
@@ -188,10 +185,10 @@ export class MemoryPane {
     const { kinds, kind, size } = memory.c;
     const constant = kinds.indexOf("constant");
     const baked = size.reduce((all, bytes, row) => (kind[row] === constant ? all + bytes : all), 0);
-    const besides = baked > memory.peak / 100 ? `, besides ${bytesText(baked)} of constants` : "";
+    const besides = baked > memory.peak / 100 ? `, plus ${bytesText(baked)} of constants` : "";
     const parts = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)}`;
     const title = `${parts} − aliased ${bytesText(alias)}`;
-    return element("span", { title }, `XLA itself allocates ${bytesText(argument + output + temp - alias)}${besides}`);
+    return element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`);
   }
 
   /** The node that runs at a step, to be chosen. */

@@ -80,7 +80,7 @@ export class Overview {
       element("span", `100% is ${amountOf[costBy](total)}`),
       ...(unknown ? [element("span", `${count(unknown, "kernel")} of unknown cost not drawn`)] : []),
       element("span.stretch"),
-      element("span.key", "a kernel stands under each line that it serves, in the colour of its own"),
+      element("span.key", "kernels, grouped under the lines that produced them"),
     );
   }
 

@@ -167,7 +167,7 @@ export class HistoryList {
     if (link.new < 0)
       return link.kind === "unused"
         ? "is removed: nothing read it"
-        : "is gone; the text doesn't tell what became of it";
+        : "is gone; the HLO text doesn't say what happened to it";
     const name = versions.name(link.new);
     const home = versions.c.computations[versions.c.computation[link.new]!];
     if (link.kind === "fused") return `is fused into ${home} as ${name}`;

@@ -14,7 +14,7 @@ async function extension() {
   const found = await lab(ICON);
   const plugin = {
     id: `${NAME}:plugin`,
-    description: "What JAX compiled in this session, as a sidebar.",
+    description: "Sidebar with the functions that JAX compiled in this session.",
     autoStart: true,
     requires: [found.tracker],
     activate(app: Application, tracker: Tracker) {

@@ -13,11 +13,11 @@ const KEYS: [where: string, rows: [keys: string, meaning: string][]][] = [
     "anywhere",
     [
       ["Ctrl K  /", "ask or find"],
-      ["n  N", "the next of what was found, the one before"],
+      ["n  N", "next result, previous result"],
       ["f", "full screen, and back"],
       ["?", "this page"],
-      ["Esc", "close what is open; choose nothing"],
-      ["Tab", "to the next part; arrows go on inside it"],
+      ["Esc", "close the open part; clear the selection"],
+      ["Tab", "next part; arrow keys move inside a part"],
     ],
   ],
   [
@@ -26,10 +26,10 @@ const KEYS: [where: string, rows: [keys: string, meaning: string][]][] = [
       ["↑ ↓", "along the edges"],
       ["← →", "from box to box"],
       ["Enter", "open or close a box"],
-      ["[ ]", "the repetition before, the next one"],
-      ["i o", "all that it needs, all that needs it"],
+      ["[ ]", "previous repetition, next repetition"],
+      ["i o", "all inputs, all users"],
       ["p p", "all paths between two boxes"],
-      ["n N", "its neighbours, one step more or less"],
+      ["n N", "neighbors, one step more or less"],
       ["c", "the critical path"],
       ["+ − 0", "zoom, or fit the window"],
     ],
@@ -39,17 +39,17 @@ const KEYS: [where: string, rows: [keys: string, meaning: string][]][] = [
 const swatch = (kind: string): Node => element("i", { class: `swatch ${kind}` });
 
 const MARKS: Row[] = [
-  [swatch("k0"), "a source line: its kernels have this colour in source, graph and details"],
-  [swatch("chosen"), "what is chosen"],
-  [swatch("near"), "what it reads, or what reads it"],
+  [swatch("k0"), "a source line: its kernels have this color in source, graph and details"],
+  [swatch("chosen"), "selected"],
+  [swatch("near"), "an input or a user of the selection"],
   [swatch("pack"), "repeats, or steps that do little: drawn as one"],
-  [swatch("cut"), "talks to other devices"],
-  [swatch("share"), "its share of what the whole program takes"],
+  [swatch("cut"), "communicates with other devices"],
+  [swatch("share"), "share of the whole program"],
   ["▸ ▾", "opens and closes"],
-  ["×23", "as often in the program, all alike unless its details say otherwise"],
-  ["≈", "inferred from names and places, or from the pass that made it"],
+  ["×23", "number of repetitions, all alike unless the details say otherwise"],
+  ["≈", "inferred from names and source locations, or from the compiler pass"],
   ["✖ ▲ ●", "a pitfall: error, warning, note"],
-  ["→", "data flows along an edge; chosen, it says what type and how many bytes"],
+  ["→", "data flow; select an edge for its type and bytes"],
 ];
 
 export class Help {

@@ -15,12 +15,12 @@ interface Message {
 const PASSES = {
   ask: "record",
   text: "record the passes",
-  title: "Compile once more beside your own program: what each pass of the compiler did",
+  title: "Compile again, next to your own program, and record each compiler pass",
 };
 const CODE = {
   ask: "machine-code",
   text: "read the machine code",
-  title: "Compile once more beside your own program: what lies below HLO, the code of each kernel",
+  title: "Compile again, next to your own program, and read the machine code of each kernel",
 };
 const TICK = 500; // milliseconds
 

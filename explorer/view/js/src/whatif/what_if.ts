@@ -163,7 +163,7 @@ export class WhatIf {
     }
     this.#of = ++asked;
     this.#busy(true);
-    this.#status.textContent = "the kernel is asked";
+    this.#status.textContent = "waiting for the kernel";
     try {
       this.#model!.send({ ask: "what-if", of: this.#of, change: this.#change });
     } catch {

@@ -19,7 +19,7 @@ export class WhyPane {
   #isByPass = false;
   #chosen = -1;
   readonly #rows = new Map<number, HTMLElement>();
-  readonly #switch = element("div.switch", { role: "tablist", "aria-label": "what is asked" });
+  readonly #switch = element("div.switch", { role: "tablist", "aria-label": "question" });
   readonly #sentence = element("p");
   readonly #list = element("div.why-list");
   readonly #answer = element("div.why-answer", { role: "region", "aria-label": "the answer", "aria-live": "polite" });
@@ -84,7 +84,7 @@ export class WhyPane {
     this.#sentence.textContent = fates
       ? `${number(all.length)} of ${units(stage.name, total)} left no instruction of their own${kinds}.` +
         (this.session.capture.passes ? "" : " Which passes did it is not in this capture.")
-      : "What became of the equations is known from the optimised program, which is not there.";
+      : "What happened to the equations is unknown: this capture has no optimized program.";
     this.#rows.clear();
     const titles = ["equation", "what happened", byPass ? "line" : "by"];
     const rows = this.#endings.groups(byPass).flatMap((group) => [this.#head(group), ...group.map(this.#row)]);
@@ -166,7 +166,7 @@ export class WhyPane {
       element("p.formula", fates.why(at)),
       ...change("the equation", own),
       ...change("before", before, "gone"),
-      ...change("after", before && (fates.after(at) || "nothing stands in its place"), "new"),
+      ...change("after", before && (fates.after(at) || "nothing replaced it"), "new"),
       element("div.links", ...links),
     ];
   }

@@ -1,0 +1,32 @@
+"""Public names that are imported at first use: a module's stub lists them, for type checkers and at run time.
+
+A report opens without JAX, and a script pays only for the names that it uses.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import get_data
+
+
+def names_of(module: str) -> Mapping[str, str]:
+    """Return the module that defines each name of a stub; empty for names that the module itself defines."""
+    package, _, last = module.rpartition(".")
+    stub = get_data(package or module, f"{last if package else '__init__'}.pyi")
+    places: dict[str, str] = {}
+    for node in ast.parse(stub or b"").body:
+        match node:
+            case ast.ImportFrom(module=str(place), names=names):
+                places |= {name.asname: place for name in names if name.asname is not None}
+            case ast.Assign(targets=[ast.Name(id=name)]) if not name.startswith("_"):
+                places[name] = ""
+            case _:
+                pass
+    return places
+
+
+def load(place: str, name: str) -> object:
+    """Return a name of a module, or a module of the package."""
+    return import_module(f"explorer.{name}") if place == "explorer" else getattr(import_module(place), name)
