@@ -89,7 +89,7 @@ class CaptureMethods(Capture):
         return analyze(self).of_fates
 
     def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
-        from explorer.analysis.fates.table import fate_table
+        from explorer.analysis.fates.fates import fate_table
 
         return fate_table(self, by, stage)
 
