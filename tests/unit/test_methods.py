@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 import explorer as ex
-from explorer import methods
+from explorer import methods, result_methods
 from explorer.model import declared
 
-SUBCLASSES = [cls for name, cls in vars(methods).items() if name.endswith("Methods") and inspect.isclass(cls)]
+SUBCLASSES = [
+    cls
+    for name, cls in (vars(methods) | vars(result_methods)).items()
+    if name.endswith("Methods") and inspect.isclass(cls)
+]
 
 
 def functions_of(cls):
