@@ -39,7 +39,7 @@ def _moved(name: str) -> object:
         for place in ("compat.tripy",) if name in _TRIPY else ("errors", "types"):
             module = import_module(f"explorer.{place}")
             if name in module.__all__:
-                warning = f"explorer.{name} is now explorer.{place}.{name}; the old name goes with the next release"
+                warning = f"explorer.{name} is now explorer.{place}.{name}; the next release removes the old name"
                 warnings.warn(warning, DeprecationWarning, stacklevel=3)
                 return getattr(module, name)
     raise AttributeError(f"module 'explorer' has no attribute {name!r}")

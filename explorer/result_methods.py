@@ -131,7 +131,7 @@ class LedgerMethods(Ledger):
 
     @staticmethod
     def load(path: str | PathLike[str], *, storm: int = STORM) -> Ledger:
-        from explorer.files.ledger_reader import load
+        from explorer.files.ledger_lines import load
 
         return load(path, storm=storm)
 

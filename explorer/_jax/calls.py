@@ -53,11 +53,11 @@ def steps_done() -> Generator[set[str]]:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> function = jax.jit(lambda x: x * 3)
+        >>> function, x = jax.jit(lambda x: x * 3), jnp.ones(3)
         >>> with steps_done() as first:
-        ...     _ = function.lower(jnp.ones(3))
+        ...     _ = function.lower(x)
         >>> with steps_done() as again:
-        ...     _ = function.lower(jnp.ones(3))
+        ...     _ = function.lower(x)
         >>> sorted(first), sorted(again)
         (['lower', 'trace'], [])
     """

@@ -32,7 +32,7 @@ from explorer.model.capture import Capture
 from explorer.model.findings import Findings
 from explorer.model.stage import Durations, Source, Stage
 from explorer.model.target import Target
-from explorer.view.progress_bar import StepCallback, step_progress
+from explorer.view.progress_bar import step_progress
 
 _UNRECORDED = "links are inferred from names and places: record=False leaves the equations without numbers"
 _UNNUMBERED = "links are inferred from names and places: the equations of this JAX can't be numbered"
@@ -296,52 +296,51 @@ def compile_stages(request: CompileRequest) -> Compilation:
     """Trace, lower and compile, and capture each step; raise ArgumentsError or ExploreError."""
     __tracebackhide__ = True
     request.check_arguments()
-    titles = ("trace", "lower", "XLA")
-    with step_progress(f"{request.name} is compiled", titles) as begin, steps_done() as events:
-        return _compile_stages(request, CompileSteps(request, events), begin)
-
-
-def _compile_stages(request: CompileRequest, steps: CompileSteps, begin: StepCallback) -> Compilation:
-    __tracebackhide__ = True
     backend, options = request.backend, request.options
+    titles = ("trace", "lower", "XLA")
+    with steps_done() as events, step_progress(f"{request.name} is compiled", titles) as begin:
+        begin("trace")
+        steps = CompileSteps(request, events)
+        trace = steps.run("trace", request.trace)
+        # Not of the request: a stage that held it would keep what was compiled alive.
+        jaxpr, notes = trace.shown.jaxpr, request.notes
+        steps.add_stage("jaxpr", lambda: read_jaxpr(jaxpr, notes))
+        steps.fields |= {
+            "findings": request.lint(trace.shown),
+            "signature": _signature(jaxpr),
+            "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
+        }
 
-    begin("trace")
-    trace = steps.run("trace", request.trace)
-    jaxpr, notes = trace.shown.jaxpr, request.notes  # a stage that held the request would keep what was compiled alive
-    steps.add_stage("jaxpr", lambda: read_jaxpr(jaxpr, notes))
-    steps.fields |= {
-        "findings": request.lint(trace.shown),
-        "signature": _signature(jaxpr),
-        "constants": name_constants(jaxpr, request.unwrapped, request.named_arrays),
-    }
+        begin("lower")
+        lowered = steps.run("lower", partial(backend.lower, trace.plain))
+        # A numbered copy is compiled in place of the program: the traced jaxpr itself stays without numbers.
+        numbered = numbered_program(trace.shown, lowered, backend, options) if request.record else None
+        if numbered is not None:
+            program = RecordedProgram(numbered, lowered)
+        else:
+            program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
+        steps.add_stage("stablehlo", program.read_stablehlo)
 
-    begin("lower")
-    lowered = steps.run("lower", partial(backend.lower, trace.plain))
-    numbered = numbered_program(trace.shown, lowered, backend, options) if request.record else None
-    if numbered is not None:
-        program = RecordedProgram(numbered, lowered)
-    else:
-        program = UnnumberedProgram(lowered, backend, options, _UNNUMBERED if request.record else _UNRECORDED)
-    steps.add_stage("stablehlo", program.read_stablehlo)
+        def so_far() -> Capture:
+            # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
+            _ = program.stablehlo_text
+            return steps.capture()
 
-    def so_far() -> Capture:
-        # Before the compiler takes the module: an MLIR context has no locks. 0.1 % of the compile.
-        _ = program.stablehlo_text
-        return steps.capture()
+        begin("XLA", so_far)
+        compile_program = program.compile
+        if request.meanwhile is not None:
+            compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))
+        compiled = steps.run("compile", compile_program)
 
-    begin("XLA", so_far)
-    compile_program = program.compile
-    if request.meanwhile is not None:
-        compile_program = partial(_compile_beside, compile_program, partial(request.meanwhile, steps.capture()))
-    compiled = steps.run("compile", compile_program)
-    hlo = steps.add_stage("hlo", program.read_hlo)
-    capture = steps.capture(
-        cost=compiled.cost,
-        memory=compiled.memory,
-        write_code=code_writer(lowered, hlo, backend, options),
-        **program.capture_fields(),
-    )
-    return Compilation(trace.shown, lowered, compiled.compiled, capture)
+        # Read at the first access.
+        hlo = steps.add_stage("hlo", program.read_hlo)
+        capture = steps.capture(
+            cost=compiled.cost,
+            memory=compiled.memory,
+            write_code=code_writer(lowered, hlo, backend, options),
+            **program.capture_fields(),
+        )
+        return Compilation(trace.shown, lowered, compiled.compiled, capture)
 
 
 def _compile_beside(compile_program: Callable[[], CompiledProgram], meanwhile: Callable[[], object]) -> CompiledProgram:

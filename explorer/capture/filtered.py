@@ -105,7 +105,7 @@ def inner_trace(wrapper: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
             return None
         inner_args, inner_kwargs = inner_call(wrapper, args, kwargs)
         given = [leaf for leaf in jax.tree.leaves((inner_args, inner_kwargs)) if issubclass(type(leaf), _ARRAYS)]
-    elif not hasattr(wrapper, "trace") and (call := pmapped_call(wrapper, args, kwargs)) is not None:
+    elif hasattr(wrapper, "lower") and (call := pmapped_call(wrapper, args, kwargs)) is not None:
         inner, given = call
         inner_args, inner_kwargs = tuple(given), dict[str, Any]()
     else:
