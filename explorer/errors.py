@@ -683,7 +683,7 @@ class OutOfRangeError(ExplorerError, IndexError):
         >>> explorer.explore(jnp.sin, jnp.ones(2)).live_memory.at(1000)
         Traceback (most recent call last):
             ...
-        explorer.errors.OutOfRangeError: step 1000 is none of the 2 of this schedule, counted from 0.
+        explorer.errors.OutOfRangeError: step 1000 is outside of this schedule; allowed are 0 to 1.
     """
 
 

@@ -200,7 +200,7 @@ def _noise(sweep: Sweep) -> list[str]:
         return []
     worst = max(row.steady.reach for row in noisy if row.steady)
     verb = "is" if len(noisy) == 1 else "are"
-    return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy to tell, seen to ±{100 * worst:.0f} %"]
+    return [f"{len(noisy):,} of {len(sweep.rows):,} times {verb} too noisy, seen to ±{100 * worst:.0f} %"]
 
 
 def _known(rows: Sequence[SweepRow], figure: str) -> list[SweepRow]:

@@ -186,7 +186,7 @@ def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
     except Exception:  # a text that runs in no order that can be followed: XLA's own figures are still there
         live = math.nan
     constants = sum(constant.bytes for constant in capture.constants)
-    error = "" if capture.memory else "the compiler doesn't tell"
+    error = "" if capture.memory else "the compiler reports no figure"
     return replace(row, uses=capture.memory, constants=constants, live=live, capture=capture, error=error)
 
 

@@ -73,8 +73,8 @@ class Facts(Sequence[Fact]):
 
 
 CERTAINTIES = ("exact", "inferred", "unknown")
-"""`exact`: the compiler's own text or records say it. `inferred`: it follows from structure, counts or rules.
-`unknown`: nobody says it, and `Answer.hint` is what would."""
+"""`exact`: stated by the compiler's own text or records. `inferred`: concluded from structure, counts or rules.
+`unknown`: no evidence; `Answer.hint` names a command that would give it."""
 
 
 LIVE_ANSWERS: dict[str, Callable[[Any], Answer | None]] = {}

@@ -119,7 +119,7 @@ class Bookmark:
             raise ViewError(f"a bookmark has no {unknown[0]!r:.40}.")
         notes: Any = given.get("notes", ())
         if not isinstance(notes, list | tuple):
-            raise ViewError(f"notes are rows of what they are on, a text and a stage; got {notes!r:.60}.")
+            raise ViewError(f"a note is a row of target, text and stage; got {notes!r:.60}.")
         rows = tuple(map(_note, cast(Sequence[Any], notes)))
         fields: dict[str, Any] = {**given, "pane": given.get("pane") or "graph", "notes": rows}
         return cls(**fields)
@@ -181,7 +181,7 @@ class Bookmark:
 
 def _note(row: Any) -> Note:
     if not isinstance(row, list | tuple) or len(cast(Sequence[Any], row)) != 3:
-        raise ViewError(f"notes are rows of what they are on, a text and a stage; got {row!r:.60}.")
+        raise ViewError(f"a note is a row of target, text and stage; got {row!r:.60}.")
     return Note(*cast(Sequence[Any], row))
 
 

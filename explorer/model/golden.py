@@ -11,7 +11,7 @@ from explorer.model.declared import Displayable, declared
 from explorer.model.text import brief, cut_end
 
 MEASURES = ("kernels", "flops", "bytes", "peak_memory", "constants", "wire")
-"""What is summed over a program, and may not grow by more than its tolerance."""
+"""Sums over a program that may not grow by more than their tolerance."""
 
 TOLERANCE: Mapping[str, float] = {
     "kernels": 0.0, "flops": 0.01, "bytes": 0.01, "peak_memory": 0.02, "constants": 0.01, "wire": 0.01,
@@ -302,5 +302,5 @@ class Bisection:
         tried = f"{len(self.tried)} tried"
         lines = [f"{self.first.candidate} is the first that fails; {self.last} passes ({tried})."]
         if self.between:
-            lines.append(f"It may also be one of these, which can't be checked: {', '.join(self.between)}.")
+            lines.append(f"One of these may be the first instead; they can't be checked: {', '.join(self.between)}.")
         return "\n".join([*lines, "", self.first.text])

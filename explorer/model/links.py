@@ -284,7 +284,7 @@ class Links:
         for name, graph in self.graphs.items():
             if graph is node.graph:
                 return name
-        raise ForeignNodeError(f"{node.name} is no node of these links' stages: {', '.join(self.graphs)}.")
+        raise ForeignNodeError(f"{node.name} belongs to none of these stages: {', '.join(self.graphs)}.")
 
     def _table_of_sets(self, sets: EquationSets) -> dict[int, list[int]]:
         start, nodes = sets.start.tolist(), sets.node.tolist()

@@ -169,7 +169,7 @@ class LiveMemory:
         """
         step = self.peak_step if step is None else step
         if not 0 <= step < max(len(self.order), 1):
-            raise OutOfRangeError(f"step {step} is none of the {len(self.order):,} of this schedule, counted from 0.")
+            raise OutOfRangeError(f"step {step} is outside of this schedule; allowed are 0 to {len(self.order) - 1:,}.")
         rows = np.flatnonzero((self.start <= step) & (step <= self.end))
         rows = rows[np.argsort(-self.size[rows], kind="stable")]
         return tuple(self._buffer(int(row)) for row in rows)

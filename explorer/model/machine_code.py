@@ -16,7 +16,7 @@ LANGUAGES: Mapping[str, str] = {
     "assembly": "assembly",
     "bundles": "VLIW bundles",
 }
-"""What texts may be in, from the highest to what runs, and what each is called."""
+"""Languages of the texts and their names, from the highest level to machine code."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from explorer.model.graph import Ints
 from explorer.model.text_versions import Versions, unified
 
 LINK_KINDS = ("rewritten", "merged", "fused", "duplicated", "with", "unused", "unknown", "replaced", "inlined")
-"""What may have become of an instruction; a capture's file has them by index."""
+"""Kinds of links between instructions; a capture's file stores their index."""
 
 
 class PassLink(NamedTuple):

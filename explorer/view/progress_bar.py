@@ -30,7 +30,7 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCa
         wanted: Whether to show it; None shows it in a notebook that somebody runs, and in a terminal.
     """
     if wanted not in (None, True, False):
-        raise OptionError(f"progress is {wanted!r}; allowed are True, False, and None for where somebody can look on.")
+        raise OptionError(f"progress is {wanted!r}; allowed are True, False, and None (automatic).")
     bar: Bar | None = None
     began = last = perf_counter()
 

@@ -41,7 +41,7 @@ from explorer.view.page import sentence
 
 T = TypeVar("T")
 Columns = Mapping[str, Callable[[T], str]]
-"""What heads each column, and the text of a row's cell in it."""
+"""Head of each column, and the function that gives a row's cell."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def estimates(value: Estimates) -> Sheet:
             title, "Nothing is estimated: the program was compiled for what is here, where it can be measured."
         )
     unknown = count_text(value.unknown, "kernel")
-    more = f"; {unknown} besides, of which nothing is known" if value.unknown else ""
+    more = f"; {unknown} more without an estimate" if value.unknown else ""
     of = count_text(len(value), "kernel")
     total = value.seconds or 1.0
     columns: Columns[Estimate] = {
@@ -345,7 +345,7 @@ def process_ledger(value: ProcessLedger) -> Sheet:
     count, others = len(value.rows), len(value.differences)
     tables: list[Table] = []
     if others:
-        title = f"Who compiled another program: {others:,}"
+        title = f"Processes with another program: {others:,}"
         tables.append(table_of(title, different, value.differences[:_MOST], _more(others, _MOST)))
     shown = value.rows[:_MOST_PROGRAMS]
     tables.append(table_of(f"Programs: {count:,}", program, shown, _more(count, _MOST_PROGRAMS)))

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 PLOTLY = "application/vnd.plotly.v1+json"
-"""What a figure of plotly's is called among what an output holds."""
+"""MIME type of a plotly figure in an output."""
 
 
 def in_terminal() -> bool:

@@ -1,7 +1,7 @@
 """Whether `ex.time` is right: against a timer written by hand, and whether its intervals hold the truth.
 
 An interval is of what a call takes while no other program wants the processor. Where others do, it may say that it is
-too noisy to tell; what it may not do is miss. Three judges:
+too noisy; what it may not do is miss. Three judges:
 
 - machines that are simulated, of which the truth is known, with ten kinds of neighbours: tests/benchmarks/noise.py;
 - this machine with a neighbour, a process that burns a core for random periods and stands still for the timer by hand;
@@ -138,7 +138,7 @@ def judge(title, verdicts, is_about_the_middle=False):
         away = [f"{samples.median / truth:.2f}" for samples, truth in told if not samples.low <= truth <= samples.high]
         print(
             f"    {name}: of {len(pairs)} runs {inside} hold the truth ({width}), "
-            f"{len(pairs) - len(told)} are too noisy to tell{', missed: ' if away else ''}{' '.join(away)}",
+            f"{len(pairs) - len(told)} are too noisy{', missed: ' if away else ''}{' '.join(away)}",
             flush=True,
         )
         missed, noisy, runs = missed + len(told) - inside, noisy + len(pairs) - len(told), runs + len(pairs)

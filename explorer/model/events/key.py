@@ -38,7 +38,7 @@ class TreeNode:
     leaves: int
     """How many leaves are at or below it."""
     size: int
-    """How many nodes are at or below it, each as often as it stands there."""
+    """Number of nodes at or below it, repeated nodes counted each time."""
 
     def __new__(
         cls,

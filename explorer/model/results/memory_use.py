@@ -14,7 +14,7 @@ from explorer.model.results.statistics import Axis
 from explorer.model.text import aligned
 from explorer.model.units import bytes_text
 
-RUNTIME = ("runtime", "the runtime besides, measured")  # memory of the measuring process beyond these
+RUNTIME = ("runtime", "other memory of the runtime, measured")  # memory of the measuring process beyond these
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
         """The result in a sentence or two."""
         rows = [row for row in self.rows if not math.isnan(row.needed)]
         if not rows:
-            why = next((row.error for row in self.rows if row.error), "the compiler doesn't tell")
-            return f"Nobody knows how much memory {self.function} needs: {why}"
+            why = next((row.error for row in self.rows if row.error), "the compiler reports no figure")
+            return f"The memory use of {self.function} is unknown: {why}"
         if self.axes:
             return self._over(rows)
         row = rows[0]
@@ -211,7 +211,7 @@ class MemoryUse(Rows[MemoryRow], Charted, Framed, Saved):
 def _basis(row: MemoryRow) -> str:
     """Return the source of the figure, as a sentence."""
     if math.isnan(row.measured):
-        return "That is what XLA's buffers take: a lower bound, without what the runtime takes besides."
+        return "This counts XLA's buffers: a lower bound, without other memory of the runtime."
     return (
         f"XLA's buffers take {_text(row.needed)}, a lower bound; run in a process of its own it took "
         f"{_text(row.measured)}."

@@ -358,7 +358,7 @@ class Roofline(Charted, Framed, Saved):
         if not self.points:
             return f"{self.function} ran no kernel that could be measured."
         if math.isnan(self.efficiency):
-            return f"Nobody knows the least that the kernels of {self.function} cost, nor how fast they could be."
+            return f"The minimum time of the kernels of {self.function} is unknown."
         if self.shares.get("overhead", 0.0) > 0.5:
             share = self.shares["overhead"]
             return (
@@ -371,7 +371,7 @@ class Roofline(Charted, Framed, Saved):
             longest = next(point.name for point in self.points if point.bound == "unknown")
             others = " and others" if sum(point.bound == "unknown" for point in self.points) > 1 else ""
             result += (
-                f", but for {longest}{others}, whose least cost nobody knows: "
+                f", but for {longest}{others}, whose minimum time is unknown: "
                 f"{self.unknown / self.seconds:.0%} of the time."
             )
         elif self.speedup < 1.1 and not self.peaks.is_provisional:
@@ -386,7 +386,7 @@ class Roofline(Charted, Framed, Saved):
         if not self.seconds:
             return f"Nothing is known of the time of {self.function} {where}."
         unknown = sum(point.bound == "unknown" for point in self.points)
-        without = f", without {count_text(unknown, 'kernel')} of which nothing is known" if unknown else ""
+        without = f", without {count_text(unknown, 'kernel')} of unknown cost" if unknown else ""
         most = max(self.losses, key=lambda loss: loss.seconds)
         line = f"line {most.line}" if most.line else "kernels that no line is known for"
         text = f", `{cut_end(most.text, _WIDEST)}`" if most.text else ""
@@ -426,7 +426,7 @@ class Roofline(Charted, Framed, Saved):
             first, *rest = parts
             parts = [first.replace(" by ", " of the time is bound by "), *rest]
         if unknown := self.shares.get("unknown"):
-            parts.append(f"of {share_text(unknown)} nobody knows: those kernels have no known least cost")
+            parts.append(f"of {share_text(unknown)} is unknown: those kernels have no known minimum time")
         return ", ".join(parts)
 
     def __repr__(self) -> str:

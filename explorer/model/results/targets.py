@@ -259,7 +259,7 @@ class LargestFit(Displayable):
             return f"no size of {self.dimension} was compiled."
         end = self.too_large
         if end is None:
-            more = f"the largest that was asked for, {self._taken(self.trials[-1])}"
+            more = f"the largest requested size, {self._taken(self.trials[-1])}"
             return f"{self.dimension} = {self.size:,} fits on {self.device}, {more}; {tried}."
         refused = f"{self.dimension} = {end.size:,} doesn't: {self._why(end)}"
         if not self.size:

@@ -68,7 +68,7 @@ class Samples:
         >>> explorer.types.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
         Samples(11 ms: 10 … 13 ms with 95 %, 7 samples)
         >>> print(explorer.types.Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
-        11 ms, too noisy to tell (10 … 13 ms)
+        11 ms, too noisy (10 … 13 ms)
     """
 
     samples: tuple[float, ...]
@@ -158,9 +158,7 @@ class Samples:
             parts.append(f"{self.left_out:,} of {all_:,} samples left out: other programs ran meanwhile")
         if self.attained < self.confidence:
             sure = f"their range holds the median with {_percent(self.attained)}"
-            parts.append(
-                f"{self._few}: {sure}" if self.count > 1 else "only one sample: nobody knows how far it is off"
-            )
+            parts.append(f"{self._few}: {sure}" if self.count > 1 else "only one sample: no error estimate")
         elif self.is_noisy:
             parts.append(
                 f"noisy: samples differ by ±{_percent(self.spread)}, their median is known to ±{_percent(self.reach)}"
@@ -180,7 +178,7 @@ class Samples:
             causes.append(f"other programs used {self.others:.1f} cores")
         if self.slowed > _SLOWED:
             causes.append(f"fixed work took {_percent(self.slowed)} longer than before")
-        return f"too noisy to tell: {' and '.join(causes) or 'other programs ran'} while it was measured"
+        return f"too noisy: {' and '.join(causes) or 'other programs ran'} while it was measured"
 
     @property
     def _few(self) -> str:
@@ -189,7 +187,7 @@ class Samples:
         return f"only {self.count} samples"
 
     def __str__(self) -> str:
-        too_noisy = ", too noisy to tell" * self.is_too_noisy
+        too_noisy = ", too noisy" * self.is_too_noisy
         return f"{duration_text(self.median)}{too_noisy} ({range_text(self.low, self.high)})"
 
     def __repr__(self) -> str:
@@ -278,7 +276,7 @@ class Timing(Charted, Saved):
         if not steady.is_too_noisy:
             return f"{duration_text(steady.median)} compiled"
         seen = range_text(steady.low, steady.high)
-        return f"about {duration_text(steady.median)} compiled ({seen} seen, too noisy to tell)"
+        return f"about {duration_text(steady.median)} compiled ({seen} seen, too noisy)"
 
     @property
     def speedup_text(self) -> str:
@@ -338,7 +336,7 @@ class Timing(Charted, Saved):
             return ""
         if not text:
             eager = f"{duration_text(self.eager.median)} eager ({range_text(self.eager.low, self.eager.high)} seen)"
-            return f"{eager}: which is faster can't be told"
+            return f"{eager}: no significant difference"
         if calls is not None:
             return f"{text}; {first} has paid for itself after {self.about}{calls:,} call{'s' * (calls != 1)}"
         return f"{text}: {first} is never paid for" if self._is_different else text
@@ -365,7 +363,7 @@ def _percent(part: float) -> str:
 
 
 def _interval_text(samples: Samples) -> str:
-    return "too noisy to tell: " * samples.is_too_noisy + repr(samples).partition(": ")[2].removesuffix(")")
+    return "too noisy: " * samples.is_too_noisy + repr(samples).partition(": ")[2].removesuffix(")")
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ class LiveView:
         try:
             graph = self._capture.stage(str(message.get("stage"))).graph
             if not isinstance(node, int) or not 0 <= node < len(graph) or not isinstance(height, int):
-                raise ViewError(f"a page asked for instruction {node!r:.20} with height {height!r:.20}.")
+                raise ViewError(f"a page requested instruction {node!r:.20} with height {height!r:.20}.")
             return {"extracted": key, "module": self._capture.extract(Node(graph, node), height)}
         except Exception as error:  # the page copies the Python call instead, which raises it
             return {"extracted": key, "why": str(error) or type(error).__name__}

@@ -219,14 +219,14 @@ def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
     except Exception as error:
         return reply | {"failed": f"{type(error).__name__}: {error}"}
     if not fix.code:
-        return reply | {"failed": "No rewrite could be proven here: it is for you to apply the cure."}
+        return reply | {"failed": "No rewrite could be verified here. Apply the fix by hand."}
     return reply | asdict(fix)
 
 
 def apply_fix(fix: Fix) -> None:
     """Write a rewritten function into a new cell."""
     if not fix.code:
-        raise ViewError("no rewrite of this is certain.\n  Hint: Fix.text says what to do.")
+        raise ViewError("no certain rewrite.\n  Hint: read Fix.text.")
     write_next(fix.code)
 
 

@@ -228,7 +228,7 @@ def _beside(row: HotRow, events: Sequence[HotEvent], points: Points) -> Iterator
                 at for at, start in zip(points.across, points.times.starts, strict=True) if begun <= start <= event.time
             ]
             if within:
-                title = f"compiled beside the program in {duration_text(event.time - begun)}"
+                title = f"compiled in the background in {duration_text(event.time - begun)}"
                 where = f"left:{within[0]:.2f}%;width:{max(within[-1] - within[0], 1):.2f}%"
                 yield f'<i class="hp-beside" style="{where}" title="{title}"></i>'
             begun = None

@@ -49,7 +49,7 @@ def sample_rows(values: Iterable[tuple[str, Samples]]) -> list[tuple[str, ...]]:
 
 
 def _interval(samples: Samples) -> str:
-    return f"{range_text(samples.low, samples.high)}{', too noisy to tell' * samples.is_too_noisy}"
+    return f"{range_text(samples.low, samples.high)}{', too noisy' * samples.is_too_noisy}"
 
 
 _STEP_COLOURS = {**{step: colour for step, _, colour in STEP_STYLES}, "run": RUN}
@@ -70,7 +70,7 @@ class TimingView(FigureView[Timing]):
     def description(self, value: Timing) -> str:
         steady = value.steady
         stages = ", ".join(f"{step} {duration_text(value.stages[step])}" for step in STEPS if step in value.stages)
-        where = "is too noisy to tell: seen was" if steady.is_too_noisy else "lies in"
+        where = "is too noisy: the range was" if steady.is_too_noisy else "lies in"
         return (
             f"{value.headline}. The steady median of {steady.count:,} samples {where} "
             f"{range_text(steady.low, steady.high)}. First call: {stages}."
@@ -101,7 +101,7 @@ class TimingView(FigureView[Timing]):
 def _result(timing: Timing) -> str:
     """Return the result in few words: `41.2 ms compiled, 3.4× faster than eager (3.3 … 3.5×)`."""
     if timing.steady.is_too_noisy:  # what was seen is beside the samples, and a ratio in the description
-        return f"about {duration_text(timing.steady.median)} compiled, too noisy to tell"
+        return f"about {duration_text(timing.steady.median)} compiled, too noisy"
     return ", ".join(filter(None, (timing.compiled_text, timing.speedup_text)))
 
 
@@ -182,7 +182,7 @@ def _samples(page: Figure, steady: Samples) -> Panel:
     counts, borders, beyond = histogram(steady)
     each = f" of {steady.calls:,} calls" if steady.calls > 1 else ""
     samples = f"{count_text(steady.count, 'steady sample')}{each}"
-    sure = "too noisy to tell" if steady.is_too_noisy else f"{steady.attained * 100:.0f} % sure"
+    sure = "too noisy" if steady.is_too_noisy else f"{steady.attained * 100:.0f} % sure"
     sure = f"median {range_text(steady.low, steady.high)}, {sure}"
     page.text(_BARS_LEFT, _TOP + 2, samples, bold=True)
     page.text(_BARS_LEFT, _TOP + 19, sure, size=11.5, colour=BLUE)

@@ -214,7 +214,7 @@ def test_a_call_longer_than_all_the_time_is_measured_once():
     sampler.warm_up(0.3)
     sampler.measure(1.0, 0.02)
     assert work.count == 2
-    assert sampler.samples.noise == "only one sample: nobody knows how far it is off"
+    assert sampler.samples.noise == "only one sample: no error estimate"
 
 
 def test_three_samples_are_taken_where_that_is_not_too_long():

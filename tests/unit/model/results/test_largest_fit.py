@@ -45,15 +45,15 @@ def test_the_largest_is_the_last_below_which_all_fit(found, figures):
         (fit(), "no size of batch was compiled."),
         (
             fit(trial(8, True)),
-            "batch = 8 fits on a chip, the largest that was asked for, 8.0 MB of 100 MB; 1 size compiled.",
+            "batch = 8 fits on a chip, the largest requested size, 8.0 MB of 100 MB; 1 size compiled.",
         ),
         (
             fit(trial(8, True), capacity=0),
-            "batch = 8 fits on a chip, the largest that was asked for, 8.0 MB; 1 size compiled.",
+            "batch = 8 fits on a chip, the largest requested size, 8.0 MB; 1 size compiled.",
         ),
         (
             fit(trial(8, True, nan)),
-            "batch = 8 fits on a chip, the largest that was asked for, not known; 1 size compiled.",
+            "batch = 8 fits on a chip, the largest requested size, not known; 1 size compiled.",
         ),
         (
             fit(trial(1000, False)),

@@ -58,9 +58,9 @@ def test_shares_are_of_the_time_by_what_holds_kernels_back():
     assert dict(found.shares) == {"memory": 0.25, "compute": 0.25, "overhead": 0.25, "unknown": 0.25}
     assert found.bounds_text == (
         "25% of the time is bound by memory, 25% by compute, 25% by overhead, "
-        "of 25% nobody knows: those kernels have no known least cost"
+        "of 25% is unknown: those kernels have no known minimum time"
     )
-    assert roofline(unknown()).bounds_text == "of 100% nobody knows: those kernels have no known least cost"
+    assert roofline(unknown()).bounds_text == "of 100% is unknown: those kernels have no known minimum time"
 
 
 def test_losses_are_by_line_the_largest_first():
@@ -80,7 +80,7 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
     ("found", "headline"),
     [
         (roofline(), "f ran no kernel that could be measured."),
-        (roofline(unknown()), "Nobody knows the least that the kernels of f cost, nor how fast they could be."),
+        (roofline(unknown()), "The minimum time of the kernels of f is unknown."),
         (
             roofline(point(), point("b", 1.01, 0.5, "overhead")),
             "f spends 50% of its time on starting kernels that have next to nothing to do.",
@@ -105,12 +105,12 @@ LOSS = "The biggest loss is line 3, `y = f(x)`: 500 ms of 500 ms."
         ),
         (
             roofline(point(), unknown("cholesky")),
-            "f reaches 50% of what this machine can do, but for cholesky, whose least cost nobody knows: "
+            "f reaches 50% of what this machine can do, but for cholesky, whose minimum time is unknown: "
             f"50% of the time. {LOSS}",
         ),
         (
             roofline(point(), unknown("cholesky"), unknown("qr")),
-            "f reaches 50% of what this machine can do, but for cholesky and others, whose least cost nobody knows: "
+            "f reaches 50% of what this machine can do, but for cholesky and others, whose minimum time is unknown: "
             f"67% of the time. {LOSS}",
         ),
         (roofline(point(least=1.0), peaks=BUSY), "f reaches 100% of what this machine was seen to do while others ran: "
@@ -132,7 +132,7 @@ def test_the_result_is_said_in_a_sentence_or_two(found, headline):
         ),
         (
             (point(seconds=0.5), unknown(seconds=0.0), unknown(seconds=0.0)),
-            "f needs 500 ms or more on a chip, by published figures, without 2 kernels of which nothing is known: "
+            "f needs 500 ms or more on a chip, by published figures, without 2 kernels of unknown cost: "
             "estimated, not measured. The most is for line 3, `y = f(x)`: 500 ms.",
         ),
         (

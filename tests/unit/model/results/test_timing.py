@@ -66,7 +66,7 @@ def test_no_speedup_is_claimed_that_the_intervals_don_t_hold():
     noisy = Samples((0.008, 0.02, 0.009, 0.019, 0.01, 0.018, 0.011, 0.017, 0.012))
     found = Timing("f", "()", of(0.2, 1), of(0.011), noisy)
     assert found.speedup_interval[0] < 1 < found.speedup_interval[1]
-    assert found.headline == "f: 11 ms compiled, 12 ms eager (9 … 19 ms seen): which is faster can't be told"
+    assert found.headline == "f: 11 ms compiled, 12 ms eager (9 … 19 ms seen): no significant difference"
     assert found.break_even is None
 
 
@@ -95,17 +95,17 @@ def test_noise_is_said_in_words():
 def test_what_is_too_noisy_claims_no_time_anywhere():
     busy = Samples((0.02,) * 30, others=1.2, slowed=0.0, is_disturbed=True)
     found = Timing("f", "()", of(0.2, 1), busy, of(0.03))
-    assert busy.noise == "too noisy to tell: other programs used 1.2 cores while it was measured"
-    assert found.headline.startswith("f: about 20 ms compiled (19.4 … 20.6 ms seen, too noisy to tell), 30 ms eager")
+    assert busy.noise == "too noisy: other programs used 1.2 cores while it was measured"
+    assert found.headline.startswith("f: about 20 ms compiled (19.4 … 20.6 ms seen, too noisy), 30 ms eager")
     assert found.break_even is None, "others may have taken half of what 1.5 times is"
-    assert "too noisy to tell: 19.4 … 20.6 ms" in repr(found)
+    assert "too noisy: 19.4 … 20.6 ms" in repr(found)
     assert "95 % sure" not in TimingView().svg(found)
 
 
 def test_the_chart_of_what_is_too_noisy_says_so():
     pytest.importorskip("plotly")
     busy = Samples((0.02,) * 30, others=1.2, slowed=0.0, is_disturbed=True)
-    assert "too noisy to tell" in Timing("f", "()", of(0.2, 1), busy, of(0.03)).chart().description
+    assert "too noisy" in Timing("f", "()", of(0.2, 1), busy, of(0.03)).chart().description
 
 
 def test_a_count_of_calls_that_rests_on_noisy_times_is_about():
@@ -118,7 +118,7 @@ def test_a_count_of_calls_that_rests_on_noisy_times_is_about():
 def test_samples_that_were_left_out_are_said():
     assert Samples((0.01,) * 30, left_out=10).noise == "10 of 40 samples left out: other programs ran meanwhile"
     slower = Samples((0.01,) * 30, others=0.0, slowed=0.21, is_disturbed=True)
-    assert slower.noise == "too noisy to tell: fixed work took 21 % longer than before while it was measured"
+    assert slower.noise == "too noisy: fixed work took 21 % longer than before while it was measured"
 
 
 def test_the_interval_of_short_calls_has_what_runs_differ_by_whatever_they_compute():

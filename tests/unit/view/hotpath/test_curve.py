@@ -144,7 +144,7 @@ def test_a_band_is_over_the_calls_that_began_while_it_was_compiled():
     page = Page(curve(row(times, compile_seconds=20.0), events))
     (band,) = styles(page, "hp-beside")
     assert (band["left"], band["width"]) == (pytest.approx(12.5), pytest.approx(16.67))
-    assert page.of("hp-beside")[0]["title"] == "compiled beside the program in 20 s"
+    assert page.of("hp-beside")[0]["title"] == "compiled in the background in 20 s"
     for other in (
         [HotEvent(11.0, "f", "compile"), HotEvent(19.0, "f", "compiled")],  # none began meanwhile
         [HotEvent(30.0, "f", "compiled")],

@@ -174,7 +174,7 @@ def test_calls_that_were_not_kept_are_a_gap_with_their_number():
 def test_calls_that_ran_while_it_was_compiled_stand_on_a_band():
     events = [HotEvent(0.05, "train_step", "compile"), HotEvent(0.11, "train_step", "compiled")]
     (band,) = [attributes for attributes in Page(curve(STEP, events)).of("hp-beside") if "style" in attributes]
-    assert band["title"] == "compiled beside the program in 60 ms"
+    assert band["title"] == "compiled in the background in 60 ms"
     assert not [a for a in Page(curve(replace(STEP, is_background=False), events)).of("hp-beside") if "style" in a]
 
 
