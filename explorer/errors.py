@@ -364,10 +364,10 @@ class ExtraArgumentError(InputError, TypeError):
         >>> exe(jnp.ones(4), scale=2.0)
         Traceback (most recent call last):
             ...
-        explorer.errors.ExtraArgumentError: argument `scale` is none of this executable's.
+        explorer.errors.ExtraArgumentError: unexpected argument `scale`.
           expected: (x)
           called at  <doctest ...>, line 1:   exe(jnp.ones(4), scale=2.0)
-          Hint: what was constant when compiling is no argument any more.
+          Hint: values that were constants of the compile are no longer arguments.
     """
 
 
@@ -980,8 +980,8 @@ class WorkerError(ExplorerError, RuntimeError):
         Traceback (most recent call last):
             ...
         explorer.errors.WorkerError: the processes of executor= end as soon as they start.
-          Hint: in a script, what starts them belongs under `if __name__ == '__main__':`, for each of them runs the
-              script's other lines; what they printed says more.
+          Hint: in a script, start them under `if __name__ == '__main__':`, because each of them runs the script's
+              other lines; their own output has the details.
     """
 
 

@@ -1,4 +1,4 @@
-"""Compilation ahead of time, Tripy-style: describe the inputs, get an executable."""
+"""Ahead-of-time compilation in the style of Tripy: describe the inputs, get an executable."""
 
 from explorer.aot.compile import Compiler, compile
 from explorer.aot.executable import Executable

@@ -1,4 +1,4 @@
-"""From a call's arguments to the leaves that are inputs, by name, and as a program takes them."""
+"""Inputs of a call: bound to parameters, flattened, named and placed as a program takes them."""
 
 from __future__ import annotations
 
@@ -25,36 +25,32 @@ from explorer.errors import (
     MissingArgumentError,
 )
 
-_GONE = "what was constant when compiling is no argument any more"
+_GONE = "values that were constants of the compile are no longer arguments"
 
 
 def is_input(leaf: Any) -> bool:
-    """Whether a leaf of a compile() argument is given at run time; all else is a constant."""
+    """Return True if a leaf of a `compile()` argument describes a run-time input. Other leaves are constants."""
     return isinstance(leaf, (InputInfo, DimensionInputInfo, jax.ShapeDtypeStruct))
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of the executable: a tree of which some leaves are inputs."""
-
-    name: str  # (name, kind) as in the function's signature
-    kind: Any
-    paths: tuple[tuple[Any, ...], ...]  # of each input, from the parameter's value
-    names: tuple[str, ...]  # of each input: `x`, `data.b.list[1]`
-    infos: tuple[InputInfo | DimensionInputInfo, ...]  # of each input
-    example: Any = field(repr=False)  # the tree, with None for its constants
-    # of the tree, its constants counted as leaves: a call's value is checked by one comparison with it
+    name: str
+    kind: Any  # an `inspect.Parameter` kind
+    # One entry per input: key path in the parameter's value, full name (`data.b.list[1]`), description.
+    paths: tuple[tuple[Any, ...], ...]
+    names: tuple[str, ...]
+    infos: tuple[InputInfo | DimensionInputInfo, ...]
+    example: Any = field(repr=False)  # the pytree, with None for constants
+    # Constants count as leaves here, so that one comparison checks the value of a call.
     structure: Any = field(repr=False)
-    positions: tuple[int, ...] = field(repr=False)  # of each input among those leaves
-    is_whole: bool  # whether there are no constants: then a value of another structure never fits
+    positions: tuple[int, ...] = field(repr=False)  # index of each input among the leaves of `structure`
+    is_whole: bool  # no constants: a value with another structure never fits
 
     def leaves(self, value: Any) -> list[Any]:
-        """The inputs in a call's value, in order. Its constants may be missing or anything else.
+        """Return the inputs in a call's value, in order. Constants may be missing or have any value.
 
-        A tuple may come where a list was described, and the reverse, as in Tripy: their elements are found alike.
-
-        Raises:
-            InputStructureError: An input is not there, or something is given that would be dropped in silence.
+        As in Tripy, a tuple may replace a list, and a list a tuple.
         """
         __tracebackhide__ = True
         leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
@@ -69,28 +65,18 @@ class Parameter:
         return inputs
 
     def marked_leaves(self, value: Any) -> list[tuple[Any, bool]]:
-        """Every leaf of a call's value, and whether it is an input. It has them all: `leaves` didn't refuse it."""
+        """Pair every leaf of a value that `leaves` accepted with True if the leaf is an input."""
         inputs = set(self.paths)
         leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
         return [(leaf, tuple(path) in inputs) for path, leaf in leaves]
 
     def on_mesh(self, mesh: Mesh | None) -> Parameter:
-        """The same with its inputs over the devices of a mesh.
-
-        Raises:
-            InputInfoError: A sharding is a PartitionSpec, or over an AbstractMesh, that the mesh doesn't fit.
-        """
         __tracebackhide__ = True
         try:
             infos = tuple(info.on_mesh(mesh) if isinstance(info, InputInfo) else info for info in self.infos)
         except InputInfoError as error:
             raise InputInfoError(f"argument `{self.name}`: {error}") from None
         return replace(self, infos=infos)
-
-    @property
-    def registered_containers(self) -> set[type]:
-        """The classes in the tree that JAX knows by their registration alone."""
-        return _registered_containers(self.structure)
 
     def _at(self, value: Any, path: Sequence[Any], name: str) -> Any:
         __tracebackhide__ = True
@@ -117,10 +103,7 @@ class Parameter:
 
 
 def _with_sequences_of(expected: Any, value: Any) -> Any:
-    """The value with a list where a list was described and a tuple came, and the reverse: which it is says nothing.
-
-    Other containers say more: a named tuple, a dict of another class, a pytree of the user's stays what it is.
-    """
+    # A list and a tuple are interchangeable. Named tuples, subclasses of dict and the user's pytrees are not.
     kinds = (cast(Any, type(expected)), cast(Any, type(value)))
     if set(kinds) <= {list, tuple}:
         given = [_with_sequences_of(e, v) for e, v in zip(expected, value, strict=False)]
@@ -136,19 +119,15 @@ def _step(value: Any, key: Any) -> Any:
     return value[key.idx if isinstance(key, jax.tree_util.SequenceKey) else key.key]
 
 
-def _registered_containers(structure: Any) -> set[type]:
+def registered_containers(structure: Any) -> set[type]:
+    """Return the classes in a tree that JAX knows only because they were registered as pytrees."""
     node: tuple[type, Any] | None = structure.node_data()
-    kinds: set[type] = set() if node is None or _is_built_in(node[0]) else {node[0]}
-    return kinds.union(*map(_registered_containers, structure.children()))
-
-
-def _is_built_in(kind: type) -> bool:
-    """Whether a class is a container to JAX without being registered."""
-    return kind in (type(None), tuple, list, dict) or (tuple in kind.__mro__ and hasattr(kind, "_fields"))
+    kind = type(None) if node is None else node[0]
+    is_built_in = kind in (type(None), tuple, list, dict) or (tuple in kind.__mro__ and hasattr(kind, "_fields"))
+    return set[type]([] if is_built_in else [kind]).union(*map(registered_containers, structure.children()))
 
 
 def _extra(value: Any, expected: Any) -> str:
-    """The keys or the number of elements that `value` has beyond `expected`, as text; empty if it has none."""
     if isinstance(expected, Mapping):
         return ", ".join(repr(key) for key in cast(Mapping[Any, Any], value) if key not in expected)
     if isinstance(expected, (list, tuple)):
@@ -158,12 +137,9 @@ def _extra(value: Any, expected: Any) -> str:
 
 
 def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
-    """The parameters that hold an input, in the order of the function's signature; the others are constants.
+    """Return the parameters that hold an input, in signature order. All others are constants.
 
-    The number of `*args` and the names of `**kwargs` are fixed: each is a parameter of its own, `args0` or the keyword.
-
-    Raises:
-        ArgumentsError: A keyword is none that a signature can show.
+    The number of `*args` and the names of `**kwargs` are fixed. Each becomes a parameter: `args0`, or the keyword.
     """
     kind_of = inspect.Parameter
     kinds = {name: parameter.kind for name, parameter in bound.signature.parameters.items()}
@@ -189,16 +165,12 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
 
 
 def parameter_of(name: str, kind: Any, value: Any) -> Parameter:
-    """A parameter from a value that holds its inputs' infos.
-
-    Raises:
-        ArgumentsError: The name is none that a signature can show.
-    """
+    """Build a parameter from a value that contains the descriptions of its inputs."""
     if not name.isidentifier() or iskeyword(name):
         raise ArgumentsError(f"{name!r} can't name an argument.\n  Hint: take a dict instead of **keywords.")
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
     inputs = [(i, tuple(path), leaf) for i, (path, leaf) in enumerate(leaves) if is_input(leaf)]
-    # To JAX None is no leaf; here it is a constant like any other.
+    # JAX doesn't count None as a leaf; here None is a constant like any other.
     with_none = jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None or is_input(leaf))
     return Parameter(
         name,
@@ -218,7 +190,7 @@ def _without_constant(leaf: Any) -> Any:
 
 
 def leaf_name(root: str, path: Sequence[Any]) -> str:
-    """`data.b.list[1]`: attributes and plain string keys by dots, positions and other keys in brackets."""
+    """Return a path as text, `data.b.list[1]`: attributes and identifier keys after dots, other keys in brackets."""
     name = root
     for key in path:
         if isinstance(key, jax.tree_util.GetAttrKey):
@@ -232,11 +204,7 @@ def leaf_name(root: str, path: Sequence[Any]) -> str:
 
 
 def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The value for each parameter of a call.
-
-    Raises:
-        ExtraArgumentError, DuplicateArgumentError, MissingArgumentError: They are not the ones compiled for.
-    """
+    """Return the value of each parameter in a call."""
     __tracebackhide__ = True
     names = [p.name for p in parameters]
     positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
@@ -248,7 +216,7 @@ def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[st
         if name in unnamed:
             _refuse(ExtraArgumentError, f"argument `{name}` is given by name", names, "give it by position")
         if name not in names:
-            _refuse(ExtraArgumentError, f"argument `{name}` is none of this executable's", names, _GONE)
+            _refuse(ExtraArgumentError, f"unexpected argument `{name}`", names, _GONE)
         if name in values:
             twice = f"argument `{name}` is given twice, by position and by name"
             _refuse(DuplicateArgumentError, twice, names, "give it once")
@@ -265,11 +233,14 @@ def _refuse(kind: type[Exception], what: str, names: Sequence[str], hint: str) -
 
 
 def as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
-    """A leaf that fits as jax.jit would have it, so that moving it is what `jax.transfer_guard` takes it for."""
+    """Return a checked leaf in a form that `jax.jit` accepts.
+
+    A committed array on another sharding is moved explicitly: `jax.transfer_guard` sees the transfer as with `jax.jit`.
+    """
     if isinstance(info, DimensionInputInfo):
         return int(leaf)
     if isinstance(leaf, jax.Array):
-        # What isn't committed goes where the binary has it.
+        # The binary itself places uncommitted arrays.
         is_placed = info.sharding is None or not leaf.committed or leaf.sharding == info.sharding
         return leaf if is_placed else jax.device_put(leaf, info.sharding)
     is_numpy = type(leaf) is np.ndarray or isinstance(leaf, np.generic)
@@ -277,7 +248,7 @@ def as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
 
 
 def firm(info: InputInfo, leaf: Any) -> Any:
-    """A leaf that fits, of no weak type: those of a program would change by it."""
+    """Return a checked leaf as a strongly typed array. A weak type would change the dtypes inside the program."""
     if isinstance(leaf, jax.Array) and not jax.typeof(leaf).weak_type:
         array: Any = leaf
         is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding

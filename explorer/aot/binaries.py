@@ -1,12 +1,9 @@
-"""The binaries of an executable: one for each shape it met, compiled once, the least recently used let go; and which
-calls JAX's own dispatcher may answer by itself, in C++.
-"""
+"""Binaries of an executable: one for each set of sizes, least recently used dropped first, and JAX's C++ dispatch."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, count
@@ -18,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
-from explorer.aot.arguments import Parameter
+from explorer.aot.arguments import Parameter, registered_containers
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, key_like
 from explorer.aot.padding.verdict import Dynamic, PaddedProgram
@@ -30,19 +27,20 @@ from explorer.model.capture import Capture
 from explorer.model.declared import cached_property
 from explorer.model.results.dynamic_report import Specialization
 from explorer.padding.interpreter import Notes
+from explorer.runtime.table import Table
 
 Key = tuple[int, ...]
 
-_LISTED = 12  # sizes in a warning
-_REMEMBERED = 1024  # sizes whose binaries were let go: a rotation of more is not noticed
+_LISTED = 12  # maximum number of sizes in a warning
+_REMEMBERED = 1024  # dropped keys that are remembered: a longer rotation of shapes isn't noticed
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A compiled program for one set of sizes, and what is told of it.
+    """Compiled program for one set of sizes, with its capture and its row in `specializations`.
 
     Args:
-        call: Takes the parameters' values, arrays only; gives the result, and how the dispatcher gets it by itself.
+        call: Takes the parameters' values, arrays only. Returns the result and the dispatcher's fast-path entry.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -59,26 +57,26 @@ class Binary:
 
     @cached_property
     def devices(self) -> frozenset[Any]:
-        """Those it runs on."""
+        """Return the devices that the binary runs on."""
         shardings: list[Any] = jax.tree.leaves((self.compiled.input_shardings, self.compiled.output_shardings))
         return frozenset(device for sharding in shardings for device in sharding.device_set)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an executable is made of."""
+    """Everything an executable is built from."""
 
-    parameters: tuple[Parameter, ...]  # of the executable
-    program: Program | ExportedProgram  # what is compiled
+    parameters: tuple[Parameter, ...]
+    program: Program | ExportedProgram
     options: Mapping[str, Any]  # XLA's compiler options
     donated: tuple[str, ...]  # names of parameters whose arrays a call may overwrite
-    limit: int  # how many binaries are kept
-    dynamic: Dynamic = field(default_factory=Dynamic)  # how sizes that vary are served
-    padded: PaddedProgram | None = None  # what is compiled for buckets; None where nothing is padded
+    limit: int  # maximum number of binaries
+    dynamic: Dynamic = field(default_factory=Dynamic)
+    padded: PaddedProgram | None = None  # None if nothing is padded
 
 
 class Binaries:
-    """Compiles a program for the sizes it is asked for, each once however many threads ask, and keeps the binaries."""
+    """Table of a program's binaries. Each set of sizes is compiled once, however many threads ask for it."""
 
     def __init__(self, plan: Plan, on_drop: Callable[[], None]) -> None:
         self._program = plan.program
@@ -89,24 +87,25 @@ class Binaries:
         self._names = [parameter.name for parameter in plan.parameters]
         self._donated = [name for name in self._names if name in plan.donated]
         self._trees: list[Any] = [jax.tree.structure(parameter.example) for parameter in plan.parameters]
-        self._kept: OrderedDict[Key, Binary] = OrderedDict()
+        self._table = Table[Key, Binary](plan.limit, _REMEMBERED)
         self._differentiable: dict[Key, Any] = {}
         self._lock = Lock()
         self._locks: dict[Key, Lock] = {}
-        self._dropped: OrderedDict[Key, None] = OrderedDict()  # the latest last
         self._has_warned = False
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """The value of each parameter in its own tree, arrays only: what is constant, or a size, is left out."""
-        given = iter([None if isinstance(leaf, int) else leaf for leaf in leaves])
+        """Return each parameter's value in its own tree, arrays only. Constants and sizes become None."""
+        return self.in_trees([None if isinstance(leaf, int) else leaf for leaf in leaves])
+
+    def in_trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Return each parameter's value in its own tree, constants being None."""
+        given = iter(leaves)
         return tuple(tree.unflatten([next(given) for _ in range(tree.num_leaves)]) for tree in self._trees)
 
     def ready(self, sizes: Mapping[str, int]) -> Binary | None:
-        """The binary for these sizes, if there is one."""
         return self._lookup(self._key(sizes))
 
     def binary(self, sizes: Mapping[str, int], reason: str = "called") -> Binary:
-        """The binary for these sizes, compiled now if there is none."""
         __tracebackhide__ = True
         key = self._key(sizes)
         binary = self._lookup(key)
@@ -124,20 +123,18 @@ class Binaries:
         return binary
 
     def add(self, sizes: Mapping[str, int], binary: Binary) -> None:
-        """A binary that was compiled elsewhere."""
         self._keep(self._key(sizes), binary)
 
     def clear(self, keep: Binary | None) -> None:
-        """Let go of all, or all but one."""
         with self._lock:
-            dropped = [key for key, binary in self._kept.items() if binary is not keep]
+            dropped = [key for key, binary in self._table.items() if binary is not keep]
             for key in dropped:
-                del self._kept[key]
+                del self._table[key]
             self._differentiable.clear()
         self._after_drop(dropped)
 
     def differentiable(self, sizes: Mapping[str, int]) -> Any:
-        """The program as a jax.jit function of its arrays: it has derivatives and batches, and no compiler options."""
+        """Return the program as a `jax.jit` function of its arrays, which can be differentiated and batched."""
         key = self._key(sizes)
         with self._lock:
             function = self._differentiable.get(key)
@@ -151,28 +148,19 @@ class Binaries:
 
     @property
     def by_sizes(self) -> list[tuple[dict[str, int], Binary]]:
-        """The sizes that there are binaries for, each with its binary, the least recently used first."""
         with self._lock:
-            return [(dict(zip(self._symbols.bounds, key, strict=True)), binary) for key, binary in self._kept.items()]
+            return [(dict(zip(self._symbols.bounds, key, strict=True)), binary) for key, binary in self._table.items()]
 
     def _key(self, sizes: Mapping[str, int]) -> Key:
         return tuple(sizes[symbol] for symbol in self._symbols.bounds)
 
     def _lookup(self, key: Key) -> Binary | None:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            return self._table.used(key)
 
     def _keep(self, key: Key, binary: Binary) -> None:
         with self._lock:
-            self._kept[key] = binary
-            dropped = [self._kept.popitem(last=False)[0] for _ in range(len(self._kept) - self._limit)]
-            for old in dropped:
-                self._dropped[old] = None
-                self._dropped.move_to_end(old)
-            for _ in range(len(self._dropped) - _REMEMBERED):
-                self._dropped.popitem(last=False)
+            dropped = self._table.put(key, binary)
         self._after_drop(dropped)
 
     def _after_drop(self, dropped: Sequence[Key]) -> None:
@@ -182,13 +170,13 @@ class Binaries:
             self._on_drop()
 
     def _warn_of_rotation(self, key: Key, binary: Binary) -> None:
-        """Say once that a shape is compiled anew which was let go: there are more in rotation than are kept."""
+        # A dropped binary is compiled again: more shapes are in rotation than the table holds. Warn once.
         with self._lock:
-            if self._has_warned or key not in self._dropped:
+            if self._has_warned or key not in self._table.dropped:
                 return
             self._has_warned = True
-            since = [*self._dropped]
-            rotation = sorted({*self._kept, *since[since.index(key) :]})
+            since = [*self._table.dropped]
+            rotation = sorted({*self._table, *since[since.index(key) :]})
         symbols = ", ".join(self._symbols.bounds)
         listed = ", ".join(str(one[0] if len(one) == 1 else one) for one in rotation[:_LISTED])
         frame = users_frame()
@@ -202,7 +190,6 @@ class Binaries:
         )
 
     def compile(self, sizes: Mapping[str, int], reason: str) -> Binary:
-        """A new binary, which isn't kept."""
         __tracebackhide__ = True
 
         def program(*values: Any) -> Any:
@@ -213,7 +200,7 @@ class Binaries:
         return self._compile(program, self._names, self.arguments(self._symbols.structs(sizes)), sizes, why)
 
     def compile_padded(self, padded: PaddedProgram, bucket: Mapping[str, int], reason: str) -> Binary:
-        """A new binary of a padded program, which isn't kept. It takes the true sizes before all else."""
+        """Compile a binary of a padded program without storing it. Its first argument holds the true sizes."""
         __tracebackhide__ = True
         notes: Notes = {}
         run = padded.at(bucket, notes)
@@ -226,7 +213,7 @@ class Binaries:
         return self._compile(program, [name, *self._names], self.padded_arguments(bucket), bucket, reason, notes)
 
     def padded_arguments(self, bucket: Mapping[str, int]) -> tuple[Any, ...]:
-        """What a padded binary takes: the true sizes, and the arguments in the bucket's shapes."""
+        """Return the arguments of a padded binary: the true sizes, and the parameters in the bucket's shapes."""
         true = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in bucket}
         return true, *self.arguments(self._symbols.structs(bucket))
 
@@ -240,9 +227,9 @@ class Binaries:
         notes: Notes | None = None,
     ) -> Binary:
         __tracebackhide__ = True
-        # JAX names the module and its arguments by these.
+        # JAX takes the names of the module and its arguments from these.
         program.__name__ = self._program.name
-        program.__dict__["explored"] = self._program.function  # for who watches what is compiled
+        program.__dict__["explored"] = self._program.function  # read by the ledger
         kind = inspect.Parameter.POSITIONAL_ONLY
         program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # pyright: ignore[reportFunctionMemberAccess]
         donated = [names.index(name) for name in self._donated]
@@ -256,13 +243,13 @@ class Binaries:
             verb="compiled",
             named_arrays=named_arrays,
             notes={} if notes is None else notes,
-            # Whoever wrote a file chose the names in it: no file but those of this project is shown with it.
+            # An executable's file can name any path: only sources of this project may be shown for it.
             read_source=ForeignSources().read if isinstance(self._program, ExportedProgram) else read_source,
         )
         try:
             _, _, compiled, capture = compile_with_findings(request)
         except ExploreError as error:
-            # What Explorer itself refuses in the user's function says it better alone.
+            # Explorer's own error about the user's function is clearer without the wrapper.
             if isinstance(error.__cause__, ExplorerError):
                 raise error.__cause__ from None
             raise
@@ -272,14 +259,13 @@ class Binaries:
         return Binary(with_fast_path(compiled), compiled, capture, specialization)
 
 
-_KINDS_OF_CALL = 8  # that one shape may come in: on a device or not yet, by name or position
+_KINDS_OF_CALL = 8  # call signatures of one shape: on a device or not, by name or by position
 
 
 class Dispatch:
-    """JAX's dispatcher in front of an executable's checked call.
+    """JAX's C++ dispatcher in front of an executable's checked call.
 
-    It compares shapes, dtypes, weak types, devices, structure and sizes with those of calls that went through the
-    checks before.
+    It compares shapes, dtypes, weak types, devices, structure and sizes with those of calls that passed the checks.
     """
 
     def __init__(
@@ -289,10 +275,10 @@ class Dispatch:
         self._infos = list(plan.program.symbols.inputs.values())
         self._call = call
         self._replace = replace
-        self._arrays = [info for info in self._infos if isinstance(info, InputInfo)]
-        containers = {kind for parameter in plan.parameters for kind in parameter.registered_containers}
-        keys = {info.dtype for info in self._arrays if jnp.issubdtype(info.dtype, jax.dtypes.extended)}
-        has_sizes = len(self._arrays) < len(self._infos)
+        arrays = [info for info in self._infos if isinstance(info, InputInfo)]
+        containers = {kind for parameter in plan.parameters for kind in registered_containers(parameter.structure)}
+        keys = {info.dtype for info in arrays if jnp.issubdtype(info.dtype, jax.dtypes.extended)}
+        has_sizes = len(arrays) < len(self._infos)
         self._keyed = KeyedArguments(containers | {type(key_like(dtype)) for dtype in keys}, has_sizes)
         self.function = dispatcher(plan.program.name, call, _KINDS_OF_CALL * plan.limit, self._keyed)
         self._checks_dtypes = False
@@ -305,35 +291,32 @@ class Dispatch:
         leaves: Sequence[Any],
         given: Sequence[Any],
     ) -> Any:
-        """The dispatcher's entry for calls like one that fitted and ran; None where it may not have one.
+        """Return the dispatcher's entry for calls like one that fitted and ran; None if it may not have one.
 
         Args:
-            fast_path: Of the binary that ran, for its arguments.
-            call: Its `(args, kwargs)`.
-            values, leaves: Of each parameter the value, and of each input.
-            given: What the binary got for each input. The dispatcher converts nothing but what comes from NumPy.
+            fast_path: The entry of the binary that ran.
+            call: The `(args, kwargs)` of the call.
+            values, leaves: The parameters' values and the inputs, as they came.
+            given: The inputs as the binary got them. The dispatcher converts only what comes from NumPy.
         """
         order = [p.name for p in self._parameters[: len(call[0])]] + sorted(call[1])  # as JAX flattens a call
         if fast_path is None or order != [p.name for p in self._parameters]:
             return None
-        if not self._is_keyed(leaves, given) or not self._is_converted_alike(leaves):
+        sizes = (isinstance(info, DimensionInputInfo) for info in self._infos)
+        is_keyed = all(
+            before is after and (not is_size or type(before) is int)  # np.int64(3) is an array of any value to the key
+            for before, after, is_size in zip(leaves, given, sizes, strict=True)
+        )
+        if not is_keyed or not self._is_converted_alike(leaves):
             return None
         marked = [pair for p, value in zip(self._parameters, values, strict=True) for pair in p.marked_leaves(value)]
         return self._keyed.fast_path(fast_path, values, marked)
 
-    def _is_keyed(self, leaves: Sequence[Any], given: Sequence[Any]) -> bool:
-        """Whether the binary got the inputs as they came, and the key says the value of each size."""
-        sizes = (isinstance(info, DimensionInputInfo) for info in self._infos)
-        return all(
-            before is after and (not is_size or type(before) is int)  # np.int64(3) is an array of any value to the key
-            for before, after, is_size in zip(leaves, given, sizes, strict=True)
-        )
-
     def _is_converted_alike(self, leaves: Sequence[Any]) -> bool:
-        """Whether what comes from NumPy gets the dtype in C++ that it has, and no other would be taken for it."""
+        """Return True if the C++ dispatcher gives NumPy values the compiled dtype, and accepts no other dtype."""
         pairs = zip(self._infos, leaves, strict=True)
         dtypes = [i.dtype for i, leaf in pairs if isinstance(i, InputInfo) and not isinstance(leaf, jax.Array)]
-        # Compiled where JAX has 64 bits, and called where it narrows them.
+        # Compiled with 64 bits enabled, called with 64 bits disabled.
         is_narrowed = any(jax.dtypes.canonicalize_dtype(dtype) != dtype for dtype in dtypes)
         if is_narrowed or not dtypes or self._checks_dtypes:
             return not is_narrowed
@@ -341,7 +324,7 @@ class Dispatch:
         return False
 
     def by_position(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """The same call without names, where those are in another order than the binary has its arguments in."""
+        """Return a call's arguments by position if its keywords come in another order than the binary's arguments."""
         left = self._parameters[len(args) :]
         if [p.name for p in left] == sorted(kwargs) or {p.name for p in left} != set(kwargs):
             return None
@@ -350,15 +333,16 @@ class Dispatch:
         return (*args, *(kwargs[p.name] for p in left))
 
     def clear(self) -> None:
-        """Forget every kind of call: a binary was let go, and the dispatcher can't say which of its own are in use.
+        """Forget all entries after a binary was dropped.
 
-        So every shape that is in use comes through the checks once more, and the next to go is one that doesn't.
+        The dispatcher can't report which entries are in use. Each shape in use passes the checks again, which
+        updates the order in which binaries are dropped.
         """
         if self.function is not None:
             self.function._clear_cache()
 
     def _check_dtypes(self) -> None:
-        """From now on calls are looked at before the dispatcher has them: who calls with NumPy's values pays for it."""
+        # The C++ key ignores a NumPy value's dtype. From now on calls are checked before the dispatcher sees them.
         structures = [p.structure for p in self._parameters]
         starts = accumulate((structure.num_leaves for structure in structures), initial=0)
         positions = [start + i for start, p in zip(starts, self._parameters, strict=False) for i in p.positions]
@@ -372,5 +356,5 @@ class Dispatch:
             )
         )
         self._checks_dtypes = True
-        # Another thread may wait for what this call gives, and must ask again; what was refused before may be right.
+        # Another thread may be waiting for this call's entry and must retry; earlier refusals may be wrong now.
         self.clear()

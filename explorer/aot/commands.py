@@ -1,4 +1,4 @@
-"""`python -m explorer padding module:function --arg "f32[b,s,64]"`: whether one binary can serve every size."""
+"""`python -m explorer padding module:function --arg "f32[b,s,64]"`: report whether one binary can serve every size."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from explorer.errors import OptionError, TracedPerShapeWarning
 from explorer.files.reports import add_format, add_output, present
 from explorer.model.results.dynamic_report import DynamicReport
 
-_LEAST, _MOST = 1, 64  # of a dimension whose range isn't given
+_MIN, _MAX = 1, 64  # range of a dimension if none is given
 
 
 def add_padding(verbs: Any) -> None:
-    """Add `padding` to the command line."""
     about = (
         "Say whether a function of sizes that vary can be padded, so that one binary serves every size, and if not, "
         "which equations prevent that, with their lines. It is traced, and one binary is compiled; nothing runs. "
@@ -34,7 +33,7 @@ def add_padding(verbs: Any) -> None:
         type=_range,
         action="append",
         default=[],
-        help=f"the sizes that a name in a shape stands for, as batch=1:64; those not given are {_LEAST}:{_MOST}",
+        help=f"the sizes that a name in a shape stands for, as batch=1:64; those not given are {_MIN}:{_MAX}",
     )
     add_output(verb, "also write the report as one page (.html)", [".html"])
     add_format(verb)
@@ -42,9 +41,9 @@ def add_padding(verbs: Any) -> None:
 
 
 def _padding(given: argparse.Namespace) -> int:
-    # What the user's code prints while it is imported and traced is no part of the report.
+    # Prints of the user's code while it is imported and traced aren't part of the report.
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        warnings.simplefilter("ignore", TracedPerShapeWarning)  # the report says so
+        warnings.simplefilter("ignore", TracedPerShapeWarning)  # the report has the same information
         report = _report(given.target, given.arg, dict(given.dim))
     files = [report.to_html(given.output)] if given.output is not None else []
     present(given, "padding", report, lambda: print(report.to_text()), files)
@@ -65,7 +64,7 @@ def _report(target: str, texts: list[str], ranges: Mapping[str, tuple[int, int]]
 
 
 def _with_symbols(text: str, ranges: Mapping[str, tuple[int, int]], names: dict[str, Any], used: set[str]) -> str:
-    """An argument's text, in which a name stands for a shape with symbols; it is put among `names`."""
+    """Return an argument's text with a shape with symbols replaced by a name, which is added to `names`."""
     name, equal, value = text.partition("=")
     spec = parse_symbolic_spec(value if equal else text)
     if spec is None:
@@ -80,7 +79,7 @@ def _with_symbols(text: str, ranges: Mapping[str, tuple[int, int]], names: dict[
 def _dimension(size: int | str, ranges: Mapping[str, tuple[int, int]]) -> int | NamedDimension:
     if isinstance(size, int):
         return size
-    least, most = ranges.get(size, (_LEAST, _MOST))
+    least, most = ranges.get(size, (_MIN, _MAX))
     return NamedDimension(size, least, (least + most) // 2, most)
 
 

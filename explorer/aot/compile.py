@@ -1,4 +1,4 @@
-"""compile(): from a function and what its inputs look like to an Executable."""
+"""`compile()`: from a function and descriptions of its inputs to an Executable."""
 
 from __future__ import annotations
 
@@ -40,54 +40,54 @@ def compile(
 ) -> Executable:
     """Compile a function ahead of time.
 
-    Dimensions that vary are traced as symbols, once for all sizes; XLA then compiles for each shape that comes, the one
-    to optimise for at once. Where a symbol can't stand for a size (`if x.shape[0] > 5`, an equality that holds for some
-    sizes only), each shape is traced by itself, and a `TracedPerShapeWarning` says why; where a function asks only for
-    a dimension's smallest sizes (`if x.shape[0] == 1`, as `jnp.vectorize` does), those alone are. Python has more ways
-    to ask for a size than can be seen, so the symbolic trace is held against one at the smallest, the usual and the
-    largest sizes: the function's Python runs for each of them here, without its prints, and not at a call.
+    Varying dimensions are traced as symbols, once for all sizes. XLA then compiles for each shape that is called; the
+    shape to optimize for is compiled at once. If a symbol can't stand for a size (`if x.shape[0] > 5`, or an equality
+    that holds for some sizes only), each shape is traced separately, and a `TracedPerShapeWarning` gives the reason. If
+    the function tests only for the smallest sizes (`if x.shape[0] == 1`, as `jnp.vectorize` does), only those sizes are
+    traced separately. Python can inspect a size in ways that can't be observed. So the symbolic trace is compared with
+    a trace at the smallest, the usual and the largest sizes: the function's Python runs for each of them now, with
+    prints muted, and not at a call.
 
-    What it reads from elsewhere is a constant of the executable, and so is what its rules of custom derivatives and
-    batches read. Where Python must run again (a shape that is traced by itself, a derivative or batch with rules of its
-    own for another shape than the usual) and reads something else by then, that is refused.
+    Values that the function reads from elsewhere become constants of the executable, also in its custom derivative and
+    batching rules. If Python must run again (a shape that is traced separately, or a custom rule at a new shape) and
+    reads another value by then, the call raises a ChangedFunctionError.
 
     Args:
         function: Any callable: a function, a module with its weights, a bound method.
-        optimization_level: 0 to 5; what each tells XLA is in `explorer.aot.levels`. 3, the default, is what `jax.jit`
-            does; 5 measures candidates on the shape to optimise for and keeps the fastest: see `.autotuning`.
-        misplaced: None: the function's own arguments stand in `args`.
+        optimization_level: 0 to 5; `explorer.aot.levels` lists the XLA options of each. 3, the default, is what
+            `jax.jit` does. 5 measures candidates on the shape to optimize for and uses the fastest: see `.autotuning`.
+        misplaced: Always empty: the function's own arguments belong in `args`.
         args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`) and `DimensionInputInfo`, also inside
-            lists, tuples, dicts and other pytrees, stand for what is given at run time; all else, arrays too, is a
-            constant of the program (`InputInfo.like(x)` makes an input of an array).
-        donate: Parameters, by name or by their place in the function's signature, whose arrays a call may overwrite to
+            lists, tuples, dicts and other pytrees, describe run-time inputs. Everything else, arrays too, is a
+            constant of the program (`InputInfo.like(x)` describes an array).
+        donate: Parameters, by name or by position in the function's signature, whose arrays a call may overwrite to
             save memory; they can't be used afterwards.
-        dynamic: How sizes that vary are served. `"specialise"`: each size that comes has a binary of its own, compiled
-            when it is first called. `"pad"`: the largest size is compiled now and serves every other, padded; smaller
-            buckets, and sizes that are called often, are compiled in the background once they pay for themselves, so
-            that no call waits for a compile (but for one with an empty dimension, or of a size that the function asks
-            for, `x.shape[0] == 1`: those can't be padded). What the
-            padding holds never reaches a result: that is proven, equation by equation, and else it is an error. Results
-            are those of the unpadded function up to the order of sums, as with any other compile: never promised equal
-            to the last bit, and not so before and after a binary came in the background. `"auto"` pads where it is
-            proven and worthwhile, and specialises the rest; `.dynamic_report` says which, and why.
-        buckets: By dimension, the sizes to pad to, beside its largest: `{"batch": (16, 64)}`. A dimension without a
-            name has its place for one, `x_0`. None are powers of two.
-        mesh: The devices that a `PartitionSpec` of an input is meant of, `InputInfo(…, sharding=jax.P("data"))`, or an
-            input's sharding over an `AbstractMesh` of the same axes; None is the one that `jax.set_mesh` has set.
-        max_specializations: How many binaries are kept; past it the least recently used is let go. When that one is
-            needed again, a `RecompilationWarning` says once which sizes come in turn.
+        dynamic: How varying sizes are served. `"specialise"`: one binary per size, compiled at the first call with that
+            size. `"pad"`: the largest size is compiled now and serves all others by padding. Smaller buckets, and exact
+            sizes that are called often, are compiled in the background once they pay off, so no call waits for a
+            compile. Exceptions are empty dimensions and sizes that the function tests for (`x.shape[0] == 1`), which
+            can't be padded. Padding values never reach a result: each equation is proven, or the compile fails. Results
+            equal those of the unpadded function up to the order of sums. They are not promised to be bit-identical, nor
+            the same before and after a background compile. `"auto"` pads where padding is proven and worthwhile, and
+            specializes otherwise; `.dynamic_report` gives the reason.
+        buckets: Sizes to pad to, by dimension, in addition to the largest: `{"batch": (16, 64)}`. An unnamed dimension
+            is called by its place, `x_0`. None means powers of two.
+        mesh: Devices for inputs with a `PartitionSpec`, `InputInfo(…, sharding=jax.P("data"))`, or with a sharding over
+            an `AbstractMesh` of the same axes. None means the mesh of `jax.set_mesh`.
+        max_specializations: Maximum number of binaries; beyond it the least recently used is dropped. If a dropped one
+            is needed again, a `RecompilationWarning` lists the sizes in rotation, once.
 
     Returns:
-        An `Executable` whose parameters are those that hold an input, in the function's order.
+        An `Executable` whose parameters are those that contain an input, in the function's order.
 
     Raises:
-        NotCallableError: `function` can't be called.
-        ArgumentsError: The arguments don't fit its signature, or a shape stands where an InputInfo is meant.
-        InputInfoError: One name has two bounds: in two inputs, or of a dimension and of a size that is an argument. Or
-            a sharding names an axis that the mesh hasn't, or there is no mesh.
-        OptionError: The level, a donated name, the limit, the choice or a bucket is none, or the mesh has no devices.
-        PaddingError: The function can't be padded, and `dynamic` is `"pad"`: every equation in the way, with its line.
-        OutputError: The function returns something that is no array.
+        NotCallableError: `function` isn't callable.
+        ArgumentsError: The arguments don't fit the signature, or a shape was given in place of an InputInfo.
+        InputInfoError: One name has two bounds, in two inputs or in a dimension and a size argument. Or a sharding
+            names an axis that the mesh lacks, or there is no mesh.
+        OptionError: The level, a donated name, the limit, `dynamic` or a bucket is invalid, or the mesh has no devices.
+        PaddingError: `dynamic` is `"pad"` and the function can't be padded; lists each equation with its line.
+        OutputError: The function returns a value that isn't an array.
         ExploreError: Tracing, lowering or compiling failed; `.capture` has the steps that worked.
 
     Example:
@@ -113,7 +113,10 @@ def compile(
     if not parameters:
         _check_described(bound)
     donated = _donated(donate, [*bound.signature.parameters], [p.name for p in parameters])
-    _check_limit(max_specializations)
+    if type(max_specializations) is not int or max_specializations < 1:
+        raise OptionError(
+            f"max_specializations is {max_specializations!r}; allowed is an int of at least 1.\n{called_at()}"
+        )
     check_choice(dynamic, buckets)
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
     program = Program(function, bound, Symbols(inputs))
@@ -136,7 +139,6 @@ def compile(
 
 
 def _built(plan: Plan, options: Options | None) -> Executable:
-    """The executable of a plan, with these compiler options; None measures which are best, of binaries of one size."""
     __tracebackhide__ = True
     exact = replace(plan, dynamic=plan.dynamic.specialised(plan.dynamic.why))
     tuned = autotune(lambda options: Executable(replace(exact, options=options))) if options is None else None
@@ -155,10 +157,10 @@ def _built(plan: Plan, options: Options | None) -> Executable:
 
 
 class Compiler:
-    """The older form of `compile`: `Compiler(f).compile(InputInfo((2, 8), jnp.float32))`.
+    """Older form of `compile`: `Compiler(f).compile(InputInfo((2, 8), jnp.float32))`.
 
     Args:
-        function: What will be compiled.
+        function: The callable to compile.
 
     Example:
         >>> import explorer as ex
@@ -170,15 +172,15 @@ class Compiler:
         self.function = function
 
     def compile(self, /, *args: Any, optimization_level: int = 3, **kwargs: Any) -> Executable:
-        """`compile`, with the function's arguments as they are."""
+        """Call `compile` with these arguments as the function's own."""
         return compile(self.function, optimization_level, args=args, kwargs=kwargs)
 
 
 def _check_level(level: Any, misplaced: Sequence[Any]) -> None:
-    """Refuse what stands at the place of the level, and after it, and is meant as arguments of the function."""
+    """Raise ArgumentsError if arguments of the function were passed in place of the level or after it."""
     __tracebackhide__ = True
     leaves = jax.tree.leaves(level, is_leaf=is_input)
-    # A number of NumPy's is a level that is none.
+    # A NumPy scalar has shape () and is refused later, as an invalid level.
     is_argument = any(is_input(leaf) or getattr(leaf, "shape", ()) for leaf in leaves)
     if is_argument or misplaced:
         meant = [level, *misplaced] if is_argument or type(level) is not int else misplaced
@@ -192,7 +194,7 @@ def _check_level(level: Any, misplaced: Sequence[Any]) -> None:
 
 
 def _check_described(bound: inspect.BoundArguments) -> None:
-    """Refuse a shape where an InputInfo is meant: it would be a constant, and nothing be left to call with."""
+    """Raise ArgumentsError if a shape was passed in place of an InputInfo: no input would remain."""
     __tracebackhide__ = True
     for name, value in bound.arguments.items():
         if value is not bound.signature.parameters[name].default and _is_shape(value):
@@ -204,7 +206,7 @@ def _check_described(bound: inspect.BoundArguments) -> None:
 
 
 def _is_shape(value: Any) -> bool:
-    """Whether a person would read it as one: `(2, 3)`, `((1, 8, 64), 3)`, `(batch, 3)`."""
+    """Return True if a person would read the value as a shape: `(2, 3)`, `((1, 8, 64), 3)`, `(batch, 3)`."""
     sizes = cast("Sequence[Any]", value) if isinstance(value, (tuple, list)) else ()
     is_sequence = bool(sizes) and all(type(size) is int or _is_shape(size) for size in sizes)
     return is_sequence or isinstance(value, NamedDimension)
@@ -216,12 +218,7 @@ def _shortened(value: Any) -> str:
 
 
 def _donated(donate: Any, positions: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The names of the donated parameters.
-
-    Args:
-        positions: The function's parameters, for those given by number.
-        names: The parameters that hold an input.
-    """
+    """Return the names of the donated parameters."""
     __tracebackhide__ = True
     given = cast("Sequence[Any]", donate if isinstance(donate, (list, tuple, set, frozenset)) else (donate,))
     by_number = {i: name for i, name in enumerate(positions)} | {i - len(positions): n for i, n in enumerate(positions)}
@@ -237,12 +234,6 @@ def _donated(donate: Any, positions: Sequence[str], names: Sequence[str]) -> tup
     return tuple(donated)
 
 
-def _check_limit(limit: Any) -> None:
-    __tracebackhide__ = True
-    if type(limit) is not int or limit < 1:
-        raise OptionError(f"max_specializations is {limit!r}; allowed is an int of at least 1.\n{called_at()}")
-
-
 def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
     __tracebackhide__ = True
     given = f"args is {type(args).__name__}, kwargs is {type(kwargs).__name__}"
@@ -254,7 +245,7 @@ def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.Boun
     args, kwargs = cast(Sequence[Any], args), cast(Mapping[str, Any], kwargs)
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin: it takes what it takes, by position
+    except (TypeError, ValueError):  # a builtin without a signature
         signature = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
     try:
         bound = signature.bind(*args, **kwargs)

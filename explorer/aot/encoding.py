@@ -1,11 +1,11 @@
-"""What an executable's file says: trees and arrays as JSON, and each constant once, in memory and in the file.
+"""Trees, arrays and constants of an executable's file.
 
-What a file says is never run, and no name in it is imported. The structure of a pytree:
+Reading a file runs nothing in it and imports no name from it. The structure of a pytree in JSON:
 
     leaf          "*"
     None          null
     list, tuple   {"list": [child, …]}, {"tuple": [child, …]}
-    dict          {"dict": [[key, child], …]}; so is OrderedDict, and defaultdict beside {"factory": "list"}
+    dict          {"dict": [[key, child], …]}; the same for OrderedDict, and defaultdict with {"factory": "list"}
     named tuple   {"namedtuple": "training.Batch", "fields": [[name, child], …]}
     other class   {"class": "training.Batch", "data": aux data, "children": [child, …]}
 
@@ -38,13 +38,10 @@ _FLOATS = ("inf", "-inf", "nan")
 
 
 def tree_to_json(tree: Any) -> Encoded:
-    """The structure of a pytree, as `jax.tree.structure` gives it, in JSON.
-
-    Args:
-        tree: A `jax.tree_util.PyTreeDef`.
+    """Return the structure of a pytree (a `PyTreeDef`) as JSON.
 
     Raises:
-        ArchiveError: A class keeps more beside its arrays (its aux data) than plain values, or a key is none.
+        ArchiveError: A key, or the aux data of a class, isn't a plain value.
 
     Example:
         >>> tree_to_json(jax.tree.structure({"b": [1, None], "a": (2,)}))
@@ -82,7 +79,7 @@ def _entries(kind: type, keys: Sequence[Any], children: list[Encoded]) -> Encode
 
 
 def _value_to_json(value: Any, owner: str) -> Encoded:
-    """A plain value. A subclass of one is not: an enum or a NumPy scalar would come back as something else."""
+    """Encode a plain value. Subclasses, such as enums and NumPy scalars, would come back as another type."""
     kind: Any = type(cast(object, value))
     if kind is float and not math.isfinite(value):
         return {"float": str(value)}
@@ -95,23 +92,20 @@ def _value_to_json(value: Any, owner: str) -> Encoded:
         return {"dict": [[_value_to_json(k, owner), _value_to_json(v, owner)] for k, v in value.items()]}
     raise ArchiveError(
         f"{owner} holds {kind.__module__}.{kind.__qualname__}, which can't be in a file.\n"
-        "  allowed beside arrays: None, bool, int, float, str, and tuples, lists and dicts of them\n"
+        "  allowed: arrays, None, bool, int, float, str, and tuples, lists and dicts of them\n"
         "  Hint: make it an array, or give its name as text."
     )
 
 
 def tree_from_json(encoded: Encoded, types: Sequence[type] = ()) -> Any:
-    """The reverse of `tree_to_json`.
+    """Invert `tree_to_json`; return a `PyTreeDef`.
 
     Args:
-        types: The classes that the tree may be of, beside Python's own containers. A named tuple that is not among
-            them becomes one of equal name and fields.
-
-    Returns:
-        A `jax.tree_util.PyTreeDef`.
+        types: Classes that the tree may contain, in addition to Python's own containers. A named tuple that is missing
+            here becomes one with the same name and fields.
 
     Raises:
-        ArchiveError: It says no structure, or it needs a class that is not among `types`, or one of other fields.
+        ArchiveError: It describes no structure, or needs a class that `types` lacks or that has other fields.
 
     Example:
         >>> tree_from_json({"dict": [["a", "*"], ["b", {"list": ["*", None]}]]})
@@ -168,7 +162,7 @@ class _Reader:
                 f"  Hint: import it and pass it: load(path, types=({short},))."
             )
         fields = registered_fields(kind)
-        # JAX's C++ reads past the end where a file has fewer than the class has.
+        # JAX's C++ reads past the end if the file has fewer fields than the class.
         if fields is not None:
             arrays, others = fields
             count = len(cast(tuple[Any, ...], data)) if type(data) is tuple else -1
@@ -181,7 +175,7 @@ class _Reader:
         return self.node(kind, data, children)
 
     def class_of(self, name: str) -> type | None:
-        """The class of this name; without its module if need be: what was __main__ may be a module now."""
+        """Return the class of this name, from any module: a class of __main__ may have moved since."""
         exact = [kind for kind in self.types if _name(kind) == name]
         loose = [kind for kind in self.types if name.endswith(f".{kind.__qualname__}")]
         return exact[0] if exact else loose[0] if len(loose) == 1 else None
@@ -198,7 +192,7 @@ class _Reader:
         return kind
 
 
-@lru_cache(maxsize=256)  # the same class for the same fields: trees of them are equal
+@lru_cache(maxsize=256)  # one class per name and fields, so that trees of them are equal
 def _named_tuple(name: str, fields: tuple[Any, ...]) -> type:
     module, _, short = name.rpartition(".")
     try:
@@ -230,7 +224,7 @@ def _keys(entries: list[Encoded]) -> tuple[list[Any], list[Encoded]]:
 
 
 def _check_order(keys: list[Any]) -> None:
-    """JAX sorts a dict's keys, and takes for granted that they are in all of its trees."""
+    """Refuse dict keys that aren't sorted, which JAX assumes of all its trees."""
     try:
         if sorted(keys) == keys:
             return
@@ -278,7 +272,7 @@ def _name(kind: type) -> str:
 
 
 def _refuse(encoded: Any) -> NoReturn:
-    raise ArchiveError(f"{encoded!r:.200} says no structure.\n  Hint: it is what tree_to_json gives.")
+    raise ArchiveError(f"{encoded!r:.200} describes no structure.\n  Hint: tree_to_json returns valid descriptions.")
 
 
 _LEAF_TREE = cast(Any, jax.tree.structure(0))
@@ -291,10 +285,10 @@ _DTYPES: dict[str, Any] = {
 
 
 def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
-    """An array as its description in JSON and its bytes, little-endian, the last dimension fastest.
+    r"""Return an array's description in JSON, and its bytes: little-endian, C order.
 
     Args:
-        array: A JAX or NumPy array of any shape and of any of JAX's dtypes, PRNG keys too.
+        array: A JAX or NumPy array of one of JAX's dtypes, or PRNG keys.
 
     Raises:
         ArchiveError: It has another dtype.
@@ -309,7 +303,7 @@ def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
     host = np.asarray(array)
     if host.dtype.name not in _DTYPES:
         raise ArchiveError(f"an array of dtype {host.dtype} can't be in a file; those of JAX's dtypes can.")
-    # A NumPy array may have the other byte order; JAX runs on little-endian machines only.
+    # A NumPy array may be big-endian; JAX runs on little-endian machines only.
     plain = host.astype(_DTYPES[host.dtype.name], copy=False)
     return {"dtype": plain.dtype.name, "shape": list(plain.shape)}, plain.tobytes()
 
@@ -319,13 +313,13 @@ def _is_shape(shape: list[Any]) -> bool:
 
 
 def array_from_bytes(description: Mapping[str, Any], content: bytes) -> Any:
-    """The reverse of `array_to_bytes`; other entries of `description` are ignored.
+    """Invert `array_to_bytes`. Other entries of `description` are ignored.
 
     Returns:
-        A read-only NumPy array over `content`, which is not copied; or a JAX array, of PRNG keys.
+        A read-only NumPy view of `content`, or a JAX array of PRNG keys.
 
     Raises:
-        ArchiveError: They describe no array.
+        ArchiveError: The description is invalid, or doesn't fit the bytes.
 
     Example:
         >>> array_from_bytes({"dtype": "int16", "shape": [3]}, bytes(6))
@@ -351,22 +345,21 @@ def array_from_bytes(description: Mapping[str, Any], content: bytes) -> Any:
 
 Json = dict[str, Any]
 
-# Bytes of a constant that is looked for in native code. A program has many of a few bytes, all over its code, and what
-# is saved by leaving one of those out is less than what it takes to say where it was.
-_SMALLEST = 64 * 1024
+# Smallest constant, in bytes, that is cut out of native code. Small ones occur all over the code, and their places
+# would take more space than they save.
+_MIN_CUT = 64 * 1024
 
 
 class OwnConstants:
-    """Copies of the NumPy arrays that programs hold: the user's own can be written to, later. Equal ones share a copy.
+    """Copies of the NumPy constants of programs, because users may write to the originals.
 
-    A copy lives as long as a program has it.
+    Equal constants share a copy, which lives as long as a program has it.
     """
 
     def __init__(self) -> None:
         self._copies: dict[tuple[Any, ...], list[Callable[[], Any]]] = {}
 
     def of(self, constant: Any) -> Any:
-        """The constant, where nobody can write to it, or else the copy of it."""
         if isinstance(constant, jax.Array):
             return constant
         if not isinstance(constant, np.ndarray):
@@ -384,7 +377,7 @@ class OwnConstants:
 
 
 def _is_equal(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Bit by bit, without a copy where the two lie in memory as usual."""
+    # Bit by bit, so that nan equals nan; contiguous arrays aren't copied.
     return bool(np.array_equal(_bytes(one), _bytes(other)))
 
 
@@ -393,33 +386,28 @@ def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class ConstantMembers:
-    """Constants as members of a file that is written."""
+    """Constants as members of a file that is being written. Each is stored once."""
 
     def __init__(self, members: dict[str, bytes]) -> None:
-        self._members = members
+        self.members = members
         self._encoded: dict[int, tuple[Any, Json]] = {}  # by identity, which holds while the constant is here
         self._names: dict[bytes, str] = {}  # by content
 
     def to_json(self, constant: Any) -> Json:
-        """What the array is, and the member that has its bytes."""
         if id(constant) not in self._encoded:
             description, content = array_to_bytes(constant)
             digest = blake2b(content, digest_size=32).digest()
             name = self._names.setdefault(digest, f"constant-{len(self._names)}.bin")
-            self._members.setdefault(name, content)
+            self.members.setdefault(name, content)
             self._encoded[id(constant)] = constant, {"member": name, **description}
         return self._encoded[id(constant)][1]
 
     def split(self, code: bytes) -> tuple[bytes, list[list[Any]]]:
-        """Native code without the constants that stand in it.
-
-        Returns:
-            What is left, and for each constant, from left to right, where in that it stood and its member.
-        """
+        """Cut the constants out of native code."""
         places: list[tuple[int, int, str]] = []  # where in the code, how long, the member
         for name in self._names.values():
-            content = self._members[name]
-            at = code.find(content) if len(content) >= _SMALLEST else -1
+            content = self.members[name]
+            at = code.find(content) if len(content) >= _MIN_CUT else -1
             while at >= 0:
                 places.append((at, len(content), name))
                 at = code.find(content, at + len(content))
@@ -427,7 +415,7 @@ class ConstantMembers:
         cuts: list[list[Any]] = []
         end = size = 0
         for at, length, name in sorted(places):
-            if at < end:  # it overlaps the one before
+            if at < end:  # it overlaps the previous constant
                 continue
             left.append(code[end:at])
             size += at - end
@@ -437,16 +425,7 @@ class ConstantMembers:
 
 
 def join(left: bytes, cuts: Iterable[Sequence[Any]], members: Mapping[str, bytes], size: int) -> bytes:
-    """The native code that `ConstantMembers.split` took apart.
-
-    Args:
-        left, cuts: What it gave.
-        members: Of the file.
-        size: Of the code, in bytes: it is known before anything is put together.
-
-    Raises:
-        ValueError: They don't fit each other.
-    """
+    """Put native code together that `ConstantMembers.split` took apart."""
     parts: list[bytes] = []
     at = total = 0
     for place, name in cuts:
@@ -465,13 +444,13 @@ def join(left: bytes, cuts: Iterable[Sequence[Any]], members: Mapping[str, bytes
 
 
 def shared_reader(members: Mapping[str, bytes]) -> Callable[[Mapping[str, Any]], Any]:
-    """Reads the constants of a file, each once: whoever asks for it again gets the same array."""
+    """Return a function that reads constants of a file, each once: later reads return the same array."""
     arrays: dict[str, Any] = {}
 
     def read(encoded: Mapping[str, Any]) -> Any:
         key = repr(sorted(encoded.items()))
         if key not in arrays:
-            # Two threads may both have read it: then the first one's is kept.
+            # If two threads read it at once, the first result is used.
             arrays.setdefault(key, array_from_bytes(encoded, members[encoded["member"]]))
         return arrays[key]
 

@@ -1,18 +1,19 @@
-"""What compile() gives: a program for all the shapes it was compiled for, called like the function."""
+"""Executable: the result of `compile()`, a program for all compiled shapes that is called like the function."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import MethodType
-from typing import Any, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 from weakref import WeakMethod
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from explorer.aot.arguments import as_jit_takes_it, bind, firm
+from explorer.aot.arguments import Parameter, as_jit_takes_it, bind, firm
 from explorer.aot.binaries import Binaries, Binary, Dispatch, Plan
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
@@ -20,27 +21,29 @@ from explorer.aot.levels import Autotuning
 from explorer.aot.padding.padded_calls import UNPADDED, PaddedCalls
 from explorer.aot.padding.report import checked_sizes, compile_ahead, dynamic_report
 from explorer.aot.saving import load, save
-from explorer.aot.surface import CompiledSurface
-from explorer.aot.symbols import check_devices
+from explorer.aot.symbols import check_devices, sizes_of
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
 from explorer.capture.trace_errors import explain_donated, explain_trace_error, guarded
 from explorer.errors import ArchiveError, InputError, TransformationError
 from explorer.model.capture import Capture
-from explorer.model.declared import Displayable
+from explorer.model.declared import Displayable, cached_property
 from explorer.model.results.dynamic_report import DynamicReport, Specialization
 
+_OF_COMPILED = frozenset(name for name in dir(jax.stages.Compiled) if not name.startswith("_"))
 
-class Executable(CompiledSurface, Displayable):
+
+class Executable(Displayable):
     """A compiled function. Call it with the arguments that were described to compile(), by position or name.
 
-    A call is checked before it runs. The first with other sizes than before compiles for them; several threads may call
-    at once, and each shape is compiled once. Under `jax.jit`, `jax.grad` and `jax.vmap` it is part of their program.
+    A call is checked before it runs. The first call with new sizes compiles for them. Several threads may call at the
+    same time; each shape is compiled once. Under `jax.jit`, `jax.grad` and `jax.vmap` the executable becomes part of
+    their program. Methods that concern one program, such as `as_text`, use the shape that was optimized for.
 
     Raises on a call:
-        MissingArgumentError, ExtraArgumentError, DuplicateArgumentError: The arguments are not the ones compiled for.
-        NotAnArrayError, InputStructureError, InputShapeError, InputRankError, InputDtypeError, InputDeviceError: One of
-            them isn't what was compiled for.
+        MissingArgumentError, ExtraArgumentError, DuplicateArgumentError: Arguments differ from the compiled signature.
+        NotAnArrayError, InputStructureError, InputShapeError, InputRankError, InputDtypeError, InputDeviceError: An
+            argument doesn't fit its description.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -55,6 +58,15 @@ class Executable(CompiledSurface, Displayable):
         (1, 'hlo')
     """
 
+    # Python looks for the call in the class. There this slot returns the object's own function: a method that forwards
+    # to it would cost a tenth of a small call.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __signature__: inspect.Signature
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+
     def __init__(
         self,
         plan: Plan,
@@ -67,51 +79,55 @@ class Executable(CompiledSurface, Displayable):
         self._program = program = plan.program
         self._symbols = program.symbols
         self._dispatch = Dispatch(plan, _weakly(self._call), _weakly(self._answer_by))
-        self._binaries = Binaries(plan, on_drop=self._dispatch.clear)
-        self.autotuning: Autotuning | None = None  # what optimization level 5 measured
+        self._binaries = binaries = Binaries(plan, on_drop=self._dispatch.clear)
+        self.autotuning: Autotuning | None = None  # measurements of optimization level 5
         for sizes, binary in ready:
-            self._binaries.add(sizes, binary)
-        self.padded = self._make_padded(padded)  # what serves padded calls, if any are
+            binaries.add(sizes, binary)
+        self.padded: PaddedCalls | None = None
+        if plan.padded is not None and plan.dynamic.buckets is not None:
+            self.padded = PaddedCalls(self._symbols, plan.padded, plan.dynamic.buckets, binaries, padded)
+        # The binary that was compiled first: for the shape to optimize for, or the largest padded one.
         if self.padded is None:
-            self._first = self._binaries.binary(
-                program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
-            )
+            reason = "optimised for" if self._symbols.is_dynamic else "compiled"
+            self._first = binaries.binary(self._symbols.opt, reason)
         else:
             self._first = self.padded.largest.binary
         self._take_names()
-        if self._dispatch.function is not None:
-            self._answer_by(self._dispatch.function)
+        self._answer_by(self._dispatch.function or _weakly(self._answer))
+
+    def _take_names(self) -> None:
+        function = cast("Any", self._program.function)
+        if not isinstance(self._program, ExportedProgram):
+            self.__wrapped__ = function
+            self.__doc__ = getattr(function, "__doc__", None)
+            self.__module__ = getattr(function, "__module__", __name__)
+        self.__name__ = self._first.capture.function
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+        named = [_Parameter(p.name, p.kind, annotation=_kind_of(p)) for p in self._parameters]
+        result = _kind_of_outputs(self._program.outputs.structure)
+        self.__signature__ = _Signature(named, return_annotation=result)
+        self.__annotations__ = {p.name: p.annotation for p in named} | {"return": result}
+
+    # Calls -----------------------------------------------------------------------------------------------------------
 
     def _answer_by(self, function: Callable[..., Any]) -> None:
-        """Have calls answered by a function.
-
-        In a class of its own, for that is where Python looks for __call__; a method that calls the function would cost
-        a tenth of a small call.
-        """
         if self.plan.donated:
-            function = guarded(function, self._explain_donated)
-        call = {"__call__": staticmethod(function), "__module__": __name__}
-        self.__class__ = cast(type[Executable], type("Executable", (Executable,), call))  # pyright: ignore[reportAttributeAccessIssue]
+            function = guarded(function, _weakly(self._explain_donated))
+        self.__call__ = function
 
     def __getattribute__(self, name: str) -> Any:
-        # The function that answers calls doesn't hold the executable; what is taken out to be called alone does.
-        return MethodType(Executable.__call__, self) if name == "__call__" else super().__getattribute__(name)
+        # The function that answers calls doesn't hold the executable. A `__call__` that was taken out of it must.
+        return MethodType(Executable._answer, self) if name == "__call__" else super().__getattribute__(name)
 
-    def __del__(self) -> None:
-        # The class that was made for it waits for the garbage collector, as all classes do. What was compiled doesn't.
-        dispatch = vars(self).get("_dispatch")
-        if dispatch is not None:
-            dispatch.clear()
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def _answer(self, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         return self._call(*args, **kwargs)[0]
 
     def _call(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Run a call that the dispatcher has no entry for: refuse what doesn't fit, compile for sizes that are new.
+        """Check and run a call that the dispatcher has no entry for; compile for new sizes.
 
         Returns:
-            The result, and the dispatcher's entry for calls of this kind; None where it may not have one.
+            The result, and the dispatcher's entry for calls of this kind or None.
         """
         __tracebackhide__ = True
         ordered = self._dispatch.by_position(args, kwargs) if kwargs else None
@@ -126,7 +142,7 @@ class Executable(CompiledSurface, Displayable):
         if binary is None:
             if self.padded is not None and self.padded.is_for(sizes):
                 check_devices(list(self._symbols.inputs), given, self._first.devices)
-                result = self.padded.call(sizes, given, self._binaries.arguments)
+                result = self.padded.call(sizes, given)
                 if result is not UNPADDED:
                     self._donate(values)
                     return result, None
@@ -135,22 +151,15 @@ class Executable(CompiledSurface, Displayable):
         result, fast_path = binary.call(*self._binaries.arguments(given))
         return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
 
-    def _make_padded(self, ready: Sequence[tuple[Mapping[str, int], Binary]]) -> PaddedCalls | None:
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any], dict[str, int]]:
+        """Return the parameters' values, the inputs and their sizes of a call, after checking that they fit."""
         __tracebackhide__ = True
-        padded, dynamic, binaries = self.plan.padded, self.plan.dynamic, self._binaries
-        if dynamic.buckets is None or padded is None:
-            return None
-        return PaddedCalls(
-            self._symbols,
-            padded,
-            dynamic.buckets,
-            lambda bucket, reason: binaries.compile_padded(padded, bucket, reason),
-            lambda sizes, reason: binaries.binary(sizes, reason),
-            ready,
-        )
+        values = bind(self._parameters, args, kwargs)
+        leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
+        return values, leaves, sizes_of(self._symbols, leaves)
 
     def _donate(self, values: Sequence[Any]) -> None:
-        """A padded call took copies: what the user gave away is gone all the same, whatever its size."""
+        # A padded call worked on copies. Donated arrays are deleted anyway, so that every size behaves alike.
         for parameter, value in zip(self._parameters, values, strict=True):
             if parameter.name in self.plan.donated:
                 for leaf in parameter.leaves(value):
@@ -158,7 +167,7 @@ class Executable(CompiledSurface, Displayable):
                         leaf.delete()
 
     def _explain_donated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
-        """The error for a call with an array that an earlier one was given; None if it has none."""
+        """Return the error for a call with an array that an earlier call donated, or None."""
         try:
             values = bind(self._parameters, args, kwargs)
         except InputError:
@@ -166,13 +175,12 @@ class Executable(CompiledSurface, Displayable):
         return explain_donated(self.__name__, dict(zip([p.name for p in self._parameters], values, strict=True)))
 
     def _call_under_transformation(self, sizes: Mapping[str, int], leaves: Sequence[Any]) -> Any:
-        """The program under a transformation of JAX's."""
         __tracebackhide__ = True
         infos = self._symbols.inputs.values()
         try:
             arrays = [firm(i, leaf) for i, leaf in zip(infos, leaves, strict=True) if isinstance(i, InputInfo)]
             return self._binaries.differentiable(sizes)(*arrays)
-        except jax.errors.UnexpectedTracerError as error:  # an argument that another trace left behind
+        except jax.errors.UnexpectedTracerError as error:  # an argument leaked from another trace
             kind, message = explain_trace_error(error, self.__name__, "called")
             raise kind(message, self._opt.capture) from error
         except NotImplementedError as error:
@@ -183,22 +191,24 @@ class Executable(CompiledSurface, Displayable):
                 "  Hint: jax.vmap and forward-mode derivatives need the function that it was compiled from."
             ) from error
 
+    # Descriptions ----------------------------------------------------------------------------------------------------
+
     @property
     def input_infos(self) -> dict[str, InputInfo | DimensionInputInfo]:
-        """By name, what each input must look like."""
+        """Description of each input, by name."""
         return dict(self._symbols.inputs)
 
     @property
     def output_infos(self) -> dict[str, OutputInfo]:
-        """By name, what each output looks like: `result`, or its place in the returned tree.
+        """Description of each output, by name: `result`, or its place in the returned tree.
 
-        A size that depends on the inputs' is the expression; where each shape is traced for itself there is none, and
-        it is the size that was optimised for.
+        A size that depends on the inputs is an expression. If each shape is traced separately, it is the size that was
+        optimized for.
         """
         return dict(self._program.outputs.infos)
 
     def get_input_info(self) -> dict[str, InputInfo | DimensionInputInfo]:
-        """The same as `input_infos`, as older Tripy code calls it.
+        """Return `input_infos`, under the name that older Tripy code uses.
 
         Example:
             >>> import explorer
@@ -210,26 +220,38 @@ class Executable(CompiledSurface, Displayable):
         return self.input_infos
 
     def get_output_info(self) -> dict[str, OutputInfo]:
-        """The same as `output_infos`, as older Tripy code calls it."""
+        """Return `output_infos`, under the name that older Tripy code uses."""
         return self.output_infos
 
     @property
     def dynamic_report(self) -> DynamicReport:
-        """How sizes that vary are served: padded to which buckets or specialised, why, and what it costs, by now."""
+        """Report on varying sizes so far: buckets or specializations, the reason, and the cost."""
         return dynamic_report(
             self.__name__, self._symbols, self.plan.dynamic, self.padded, self._binaries.by_sizes, self._program
         )
 
+    @property
+    def specializations(self) -> tuple[Specialization, ...]:
+        """The compiled binaries: padded ones first, then the least recently used."""
+        padded = [each.binary for each in (self.padded.ready if self.padded is not None else ())]
+        return tuple(binary.specialization for binary in (*padded, *(binary for _, binary in self.binaries)))
+
+    @property
+    def binaries(self) -> list[tuple[dict[str, int], Binary]]:
+        """Pairs of sizes and the binary for exactly these sizes, least recently used first."""
+        return self._binaries.by_sizes
+
     def compile_ahead(self, sizes: Sequence[Mapping[str, int]] | None = None, *, progress: bool | None = None) -> Self:
-        """Compile now what calls may need later, and wait for it.
+        """Compile now what later calls may need, and wait for it.
 
         Args:
-            sizes: By dimension, each for a binary of its own. None is every bucket of what is padded; where those are
-                powers of two, the few that save most if all sizes are called alike.
-            progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+            sizes: Sizes by dimension; each dict gets a binary of its own. None compiles the buckets of a padded
+                executable: all that `buckets` named, or of the powers of two the few that save most if all sizes are
+                called equally often.
+            progress: Whether to show a progress bar after one second; None shows it in interactive sessions.
 
         Raises:
-            OptionError: Sizes are none.
+            OptionError: Sizes are invalid.
             ExploreError: Compiling failed.
 
         Example:
@@ -244,19 +266,10 @@ class Executable(CompiledSurface, Displayable):
         compile_ahead(wanted, self.padded, self._binaries, progress)
         return self
 
-    @property
-    def specializations(self) -> tuple[Specialization, ...]:
-        """The binaries there are, the least recently compiled first."""
-        padded = self.padded.ready if self.padded is not None else ()
-        return tuple(
-            binary.specialization
-            for binary in (*(each.binary for each in padded), *(binary for _, binary in self._binaries.by_sizes))
-        )
-
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
-        """What the compiler did: for the shapes of a call, or without one for those that were optimised for.
+        """Return the capture of the compile for a call's shapes, or without arguments for the shape optimized for.
 
-        Of what is padded it is the program of the bucket that serves the call, or of the largest.
+        For a padded executable it is the capture of the bucket that serves the call, or of the largest bucket.
         """
         if not args and not kwargs:
             return self._first.capture
@@ -266,28 +279,134 @@ class Executable(CompiledSurface, Displayable):
             binary = self.padded.binary(sizes)
         return (binary or self._binaries.binary(sizes, "explored")).capture
 
-    def run_opt(self, arguments: Sequence[Any]) -> Any:
-        """Run the binary that was optimised for, without any check; for who measures it."""
-        return self._opt.compiled(*arguments)
-
     def example_arguments(self) -> tuple[Any, ...]:
-        """What `run_opt` takes: ones, of the shapes to optimise for."""
+        """Return arguments for `compiled`: ones, in the shapes to optimize for."""
         leaves = [s if isinstance(s, int) else _ones(s) for s in self._symbols.structs(self._symbols.opt)]
         return self._binaries.arguments(leaves)
 
+    # As jax.jit and jax.stages.Compiled ------------------------------------------------------------------------------
+
+    @cached_property
+    def _opt(self) -> Binary:
+        """Return the binary for the shape optimized for; a padded executable compiles it at the first use."""
+        return self._first if self.padded is None else self._binaries.binary(self._symbols.opt, "asked for")
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        """Return the program as `jax.jit(f).trace` does, for the arguments of a call or their shapes and dtypes.
+
+        Without arguments it is the program for every size, with dimensions as JAX's symbols. So
+        `jax.export.export(exe)()` exports the whole executable, and `jax.export.export(exe)(…)` the program for those
+        arguments, which may have symbolic dimensions of their own.
+
+        Raises:
+            InputError: The arguments don't fit their descriptions.
+            TransformationError: No arguments were given, and no symbol can stand for the varying sizes.
+
+        Example:
+            >>> import explorer as ex, jax
+            >>> batch = ex.NamedDimension("batch", 1, 8, 64)
+            >>> double = ex.compile(lambda x: x * 2, args=[ex.InputInfo((batch, 2), "float32")])
+            >>> jax.export.export(double)().out_avals
+            (ShapedArray(float32[batch,2]),)
+        """
+        __tracebackhide__ = True
+        if not args and not kwargs and self._parameters:
+            self._check_symbolic()
+            args, kwargs = self._described(self._symbols.symbolic())
+        sizes = [p.name for p in self._parameters if p.paths == ((),) and isinstance(p.infos[0], DimensionInputInfo)]
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            _, leaves, sizes = self._bound(args, kwargs)
+            infos = self._symbols.inputs.values()
+            arrays = [leaf for leaf, info in zip(leaves, infos, strict=True) if isinstance(info, InputInfo)]
+            return self._program.at(sizes)(*arrays)
+
+        self._bound(args, kwargs)  # arguments that don't fit are refused before a trace begins
+        run.__name__ = run.__qualname__ = self._program.name
+        run.__dict__["__signature__"] = self.__signature__
+        return jax.jit(run, static_argnames=sizes or None).trace(*args, **kwargs)
+
+    def _check_symbolic(self) -> None:
+        __tracebackhide__ = True
+        infos = self._symbols.inputs.values()
+        why = self._program.why_each_shape or self._program.why_apart
+        if any(isinstance(i, DimensionInputInfo) and i.value_bounds.min < i.value_bounds.max for i in infos):
+            why = "one of its arguments is a size"
+        if why and self._symbols.is_dynamic:
+            raise TransformationError(
+                f"{self._program.name} has no program for every size at once: {why}.\n{called_at()}"
+                "  Hint: give the arguments of a call, or their shapes: jax.ShapeDtypeStruct((8, 2), jnp.float32)."
+            )
+
+    def _described(self, sizes: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the described inputs at these sizes as `(args, kwargs)` of shapes and dtypes."""
+        values = list(zip(self._parameters, self._binaries.in_trees(self._symbols.structs(sizes)), strict=True))
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        by_position = tuple(value for p, value in values if p.kind is not keyword)
+        return by_position, {p.name: value for p, value in values if p.kind is keyword}
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
+        """Return the same as `jax.jit(f).lower`; without arguments, for the shape that was optimized for.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo(((1, 4, 8),), "float32")])
+            >>> exe.eval_shape(jnp.ones(3)).shape, exe.lower(jnp.ones(3)).compile()(jnp.ones(3)).tolist()
+            ((3,), [2.0, 2.0, 2.0])
+        """
+        __tracebackhide__ = True
+        if not args and not kwargs:
+            args, kwargs = self._described(self._symbols.opt)
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the shapes and dtypes of a call's result, in its tree; nothing runs."""
+        __tracebackhide__ = True
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Drop all binaries except padded ones and the one for the shape that was optimized for."""
+        self._binaries.clear(keep=self._first)
+
     @property
-    def binaries(self) -> list[tuple[dict[str, int], Binary]]:
-        """The sizes that there are binaries for, and those; for who saves them."""
-        return self._binaries.by_sizes
+    def compiled(self) -> jax.stages.Compiled:
+        """JAX's own executable for the shape that was optimized for; it takes arrays of exactly this shape."""
+        return self._opt.compiled
 
-    def recompile(self, sizes: Mapping[str, int]) -> Any:
-        """A `jax.stages.Compiled` for these sizes that has never run; for who saves it."""
-        return self._binaries.compile(sizes, "saved").compiled
+    def as_text(self) -> str | None:
+        """Return the optimized HLO, for the shape that was optimized for.
 
-    def recompile_padded(self, bucket: Mapping[str, int]) -> Any:
-        """The same for a bucket."""
-        assert self.plan.padded is not None  # who has a bucket has a program for it
-        return self._binaries.compile_padded(self.plan.padded, bucket, "saved").compiled
+        Example:
+            >>> import explorer
+            >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")])
+            >>> exe.as_text().startswith("HloModule")
+            True
+        """
+        return self.compiled.as_text()
+
+    def cost_analysis(self) -> Any:
+        """Return XLA's estimate of operations and bytes, for the shape that was optimized for.
+
+        Example:
+            >>> import explorer
+            >>> exe = explorer.compile(lambda x: x * 2, args=[explorer.InputInfo((4,), "float32")])
+            >>> exe.cost_analysis()["flops"]
+            4.0
+        """
+        return self.compiled.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Return XLA's buffer sizes in bytes, for the shape that was optimized for."""
+        return self.compiled.memory_analysis()
+
+    def __getattr__(self, name: str) -> Any:
+        # Other attributes of a jax.stages.Compiled: in_tree, out_avals, input_shardings, runtime_executable, ….
+        if name in _OF_COMPILED and "_first" in self.__dict__:
+            return getattr(self.compiled, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # Files -----------------------------------------------------------------------------------------------------------
 
     def save(
         self,
@@ -297,23 +416,24 @@ class Executable(CompiledSurface, Displayable):
         native: bool = False,
         derivatives: int = 0,
     ) -> None:
-        """Write everything that is needed to run it to one file: StableHLO, constants, what it takes and returns.
+        """Write one file with everything that is needed to run: StableHLO, constants, inputs and outputs.
 
-        The file is replaced at once and whole: if anything fails, what was there before is there still. A constant is
-        in it once, however many shapes there are. Where each shape was traced by itself it has those that were called
-        and the one to optimise for; a `TracedPerShapeWarning` names them, if there are more. Of what is padded it has
-        the buckets that are compiled by now: `compile_ahead` makes them more.
+        The file is replaced atomically: if anything fails, the old file remains. Each constant is stored once, however
+        many shapes there are. If each shape was traced separately, the file has the shapes that were called and the
+        one to optimize for; a `TracedPerShapeWarning` lists them if others are missing. Of a padded executable it has
+        the buckets that are compiled; `compile_ahead` compiles more.
 
         Args:
-            path: Of the file.
-            platforms: Those it shall run on, such as `("cpu", "cuda")`; None is the present one.
-            native: Whether to save the binaries too. They load fast, on the same kind of machine with the same JAX, for
-                who trusts the file; elsewhere they are passed over.
-            derivatives: How often the loaded one can be differentiated, in reverse mode; each makes the file larger.
+            path: Path of the file.
+            platforms: Platforms to run on, such as `("cpu", "cuda")`; None is the present one.
+            native: Whether to save the binaries too. They load fast on the same kind of machine with the same JAX, if
+                the reader trusts the file, and are ignored elsewhere.
+            derivatives: How many times the loaded executable can be differentiated in reverse mode; each makes the
+                file larger.
 
         Raises:
-            ArchiveError: Something of it can't be in a file: a host callback, a class that JSON can't describe.
-            OptionError: A platform is none, or `derivatives` no number of times.
+            ArchiveError: A part can't be stored: a host callback, a class that JSON can't describe.
+            OptionError: A platform is unknown, or `derivatives` isn't an int of at least 0.
             OSError: The file can't be written.
 
         Example:
@@ -327,36 +447,37 @@ class Executable(CompiledSurface, Displayable):
             >>> double(jnp.ones(4)).tolist()
             [2.0, 2.0, 2.0, 2.0]
         """
-        save(self, path, platforms=platforms, native=native, derivatives=derivatives)
+        plan, binaries, capture = self.plan, self._binaries, self.explore()
+        save(path, plan, binaries, self.padded, capture, platforms=platforms, native=native, derivatives=derivatives)
 
     @classmethod
     def load(
         cls, path: str | PathLike[str], *, trust_native_code: bool = False, types: Sequence[type] = ()
     ) -> Executable:
-        """Read what `save` wrote. Nothing in the file is executed while it is read, and nothing is unpickled.
+        """Read a file that `save` wrote. Reading runs nothing in the file and unpickles nothing.
 
-        With native code nothing is traced, lowered or compiled. What is left is mostly XLA's own loader, which links
-        the code. A small function, load and first call in a new process: 5.5 ms, of which the loader takes 1.5; 3.5 by
-        `jax.experimental.serialize_executable`, which unpickles; 12 by `jax.jit` with JAX's persistent cache filled,
-        which traces and lowers; 28 by `jax.jit` without. A training step of 24 layers: 5.2 s, of which the loader takes
-        4.4; 5.6; 6.5; 28.9 (jax 0.10.2 on two cores; tests/benchmarks/bench_files.py).
+        With native code nothing is traced, lowered or compiled; most of the time goes into XLA's loader, which links
+        the code. A small function takes 5.5 ms to load and call in a new process (loader 1.5 ms). Other ways take
+        3.5 ms (`jax.experimental.serialize_executable`, which unpickles), 12 ms (`jax.jit` with a full persistent
+        cache, which traces and lowers) and 28 ms (`jax.jit` alone). A training step of 24 layers takes 5.2 s (loader
+        4.4 s), and 5.6, 6.5 and 28.9 s (jax 0.10.2 on two cores; tests/benchmarks/bench_files.py).
 
         Args:
-            path: Of the file.
-            trust_native_code: Whether binaries in the file may be run, if they were made for exactly this kind of
-                machine and this JAX, and kernels that its program brings along (Mosaic). They can do what any program
-                can: say so only for a file of your own.
+            path: Path of the file.
+            trust_native_code: Whether the file's binaries may run, if they were made for exactly this kind of machine
+                and this JAX, and kernels that its program contains (Mosaic). They can do anything that a program can
+                do: trust only files of your own.
             types: Classes of the inputs and outputs that aren't Python's own: dataclasses, named tuples.
 
         Raises:
-            ArchiveError: The file is none, truncated, altered, newer, for other platforms, needs a class, or asks for
-                what `save` never writes: an option of XLA that no level sets, a call out of the program.
+            ArchiveError: The file isn't an executable, is truncated, altered, newer or for other platforms, needs a
+                class, or has what `save` never writes: an XLA option that no level sets, a call out of the program.
             OSError: The file can't be read.
         """
-        return load(cls, path, trust_native_code=trust_native_code, types=types)
+        return cls(*load(path, trust_native_code=trust_native_code, types=types))
 
     def __copy__(self) -> Executable:
-        return self  # nothing of it changes that a copy could keep
+        return self  # it has no state that a copy could preserve
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
         return self
@@ -374,13 +495,13 @@ class Executable(CompiledSurface, Displayable):
             for name, info in self.input_infos.items()
         )
         outputs = ", ".join(_short(info.dtype, info.shape) for info in self.output_infos.values())
-        each = ", each shape traced by itself" if self._program.why_each_shape else ""
+        each = ", each shape traced separately" if self._program.why_each_shape else ""
         each += ", padded" if self.padded is not None else ""
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 
 def _weakly(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that doesn't hold its object: held by the object, it would leave it to the garbage collector."""
+    # Held by its own object, a bound method would leave that object to the garbage collector.
     reference = WeakMethod(method)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -397,5 +518,39 @@ def _ones(struct: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def _short(dtype: Any, shape: Sequence[int | str]) -> str:
-    """`f32[batch,8]`."""
+    """Return a type as text: `f32[batch,8]`."""
     return short_type(jax.ShapeDtypeStruct((), dtype))[:-1] + ",".join(map(str, shape)) + "]"
+
+
+# Signatures show `jax.Array`; `inspect` would write its full path in jaxlib.
+_ARRAY = inspect.formatannotation(jax.Array)
+
+
+class _Parameter(inspect.Parameter):
+    def __str__(self) -> str:
+        return super().__str__().replace(_ARRAY, "jax.Array")
+
+
+class _Signature(inspect.Signature):
+    def __str__(self) -> str:
+        return super().__str__().replace(_ARRAY, "jax.Array")
+
+
+def _kind_of(parameter: Parameter) -> Any:
+    if parameter.paths == ((),):
+        return int if isinstance(parameter.infos[0], DimensionInputInfo) else jax.Array
+    return _plain(cast("Any", type(parameter.example)))
+
+
+def _kind_of_outputs(structure: Any) -> Any:
+    node = structure.node_data()
+    if node is None:
+        return jax.Array
+    children: list[Any] = [_kind_of_outputs(child) for child in structure.children()]
+    kind = _plain(node[0])
+    return tuple[tuple(children)] if kind is tuple else kind
+
+
+def _plain(kind: type) -> Any:
+    # A file has no classes: a signature that named one would change after loading.
+    return kind if kind in (dict, list, tuple) else Any

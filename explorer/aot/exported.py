@@ -1,4 +1,4 @@
-"""A program as it travels: StableHLO by jax.export, its constants beside, and nothing of Python."""
+"""A program in a file: StableHLO by jax.export and separate constants, without Python."""
 
 from __future__ import annotations
 
@@ -19,39 +19,25 @@ from explorer.capture.sources import called_at, place
 from explorer.errors import ArchiveError, InputShapeError, OptionError, TransformationError
 
 _KNOWN = ("cpu", "cuda", "rocm", "tpu")
-_PLATFORMS = {"gpu": {"cuda", "rocm"}}  # what jax.export calls a backend, where that is another name
-# Of the targets that JAX exports, those that run code which the file itself brings, or the process has under a name.
+_PLATFORMS = {"gpu": {"cuda", "rocm"}}  # jax.export's names of a backend, if they differ
+# Custom call targets that JAX exports and that run code from the file, or a function registered in the process.
 _RUN_CODE = frozenset({"tpu_custom_call", "mosaic_gpu_v2", "tf.call_tf_function"})
-_SMALL_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own
+_MAX_SMALL_DIMENSIONS = 3  # every combination of small sizes is exported, and each needs a trace
 
 
 @dataclass(frozen=True)
 class Part:
-    """A program for some sizes: those that are given here are fixed, the others are symbols."""
-
     sizes: Mapping[str, int]  # the fixed ones
-    # gives what `jax.export.Exported.serialize` does, of a function `(constants, *arrays) → list of arrays`
-    module: Callable[[], bytes]
-    # gives its arrays. Both are read only when they are needed: beside native code they aren't.
+    # Both are read when first needed, which with native code they may never be.
+    module: Callable[[], bytes]  # a serialized `jax.export.Exported` of `(constants, *arrays) → list of arrays`
     constants: Callable[[], Sequence[Any]]
-    outputs: Outputs  # what the list is of
+    outputs: Outputs
 
 
 def parts_of(
     program: Program, kept: Sequence[Mapping[str, int]], platforms: Sequence[str] | None, derivatives: int
 ) -> tuple[list[Part], str]:
-    """Everything of a program that can run without its Python, and why it has parts for given sizes only; else empty.
-
-    Args:
-        kept: Sizes there are binaries for: where each shape is traced by itself, there is no more to save, nor where
-            JAX can't export symbols, as of some convolutions.
-        platforms: Those it shall run on; None is the one that it was traced on.
-        derivatives: How often a loaded one can be differentiated, in reverse mode.
-
-    Raises:
-        ArchiveError: JAX can't export it.
-        OptionError: A platform is none, or `derivatives` no number of times.
-    """
+    """Return a program's parts that run without Python, and the reason if they are for given sizes only."""
     is_known = platforms is None or (not isinstance(platforms, str) and set(platforms) <= set(_KNOWN))
     if not is_known or (platforms is not None and not platforms):
         raise OptionError(
@@ -75,20 +61,17 @@ def _first_line(error: BaseException) -> str:
 
 
 def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
-    """The trace for all sizes at once, and one for each set of dimensions that are smaller than it is for.
-
-    Those are empty, which no symbol can say, or of a size that the function asks for.
-    """
+    """Return the trace for all sizes, and one for each set of dimensions that are smaller than it allows."""
     bounds, least = program.symbols.bounds, program.symbols.least
     apart = {
         symbol: [None, *range(its.min, least[symbol])]
         for symbol, its in bounds.items()
         if its.min < min(its.max, least[symbol])
     }
-    if prod(map(len, apart.values())) > 2**_SMALL_DIMENSIONS:
+    if prod(map(len, apart.values())) > 2**_MAX_SMALL_DIMENSIONS:
         raise ArchiveError(
-            f"{program.name} has {len(apart)} dimensions that may be empty, or that it asks for the size of; at most "
-            f"{_SMALL_DIMENSIONS} can be saved.\n  Hint: let the others start at 1, or past what is asked for."
+            f"{program.name} has {len(apart)} dimensions that may be empty, or whose smallest sizes it tests for; at "
+            f"most {_MAX_SMALL_DIMENSIONS} can be saved.\n  Hint: let the others start at 1, or above the tested sizes."
         )
     sizes = [
         {symbol: size for symbol, size in zip(apart, chosen, strict=True) if size is not None}
@@ -115,10 +98,10 @@ def _exported(
     try:
         with without_held_frames():
             exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
-        with undecided_equalities() as undecided:  # by rules of derivatives, which may run for this
+        with undecided_equalities() as undecided:  # derivative rules may run here
             module = exported.serialize(vjp_order=derivatives)
-        called_targets(exported.mlir_module_serialized, is_own=True)  # so that loading it here needn't ask
-    except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
+        called_targets(exported.mlir_module_serialized, is_own=True)  # cached for loading in this process
+    except Exception as error:  # JAX raises many kinds: host callbacks, platforms, primitives without lowering
         raise ArchiveError(
             f"{name} can't be saved: {_first_line(error)}\n"
             "  Hint: what runs on the host, such as jax.debug.print and jax.pure_callback, can't be in a file."
@@ -126,7 +109,7 @@ def _exported(
     if undecided:
         equality = undecided[0]
         raise ArchiveError(
-            f"{name} can't be saved with its derivatives: a rule of one asks whether `{equality.text}`, and that "
+            f"{name} can't be saved with its derivatives: a derivative rule tests `{equality.text}`, which "
             f"holds for some sizes only.\n  at  {place(equality.file, equality.line)}\n"
             "  Hint: save it with derivatives=0."
         )
@@ -134,7 +117,7 @@ def _exported(
 
 
 class ExportedProgram:
-    """A program that came from a file: what a Program is, but without the function."""
+    """Program from a file, with the interface of `Program` but without the function."""
 
     def __init__(
         self,
@@ -153,7 +136,7 @@ class ExportedProgram:
         self.parts = tuple(parts)
         self.why_each_shape = why_each_shape
         self.why_apart = why_apart
-        # The first, if it was not written by 0.1.0.
+        # Release 0.1.0 didn't write the shape to optimize for as the first part.
         self.outputs = next(
             (part.outputs for part in parts if why_each_shape and part.sizes == symbols.opt), parts[0].outputs
         )
@@ -164,21 +147,14 @@ class ExportedProgram:
         self._modules: dict[int, export.Exported] = {}
 
     def at(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
-        """The program for these sizes.
-
-        Raises:
-            InputShapeError: The file has none.
-        """
         __tracebackhide__ = True
         i = self._part(sizes)
         return lambda *arrays: self._run(i, arrays)
 
     def differentiable(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
-        """The same: what a file has of derivatives is in it."""
         return self.at(sizes)
 
     def outputs_at(self, sizes: Mapping[str, int]) -> Outputs:
-        """What comes out, for these sizes."""
         return self.parts[self._part(sizes)].outputs
 
     def _part(self, sizes: Mapping[str, int]) -> int:
@@ -189,7 +165,7 @@ class ExportedProgram:
                 return i
         least = max(self.symbols.least.values(), default=1)
         there = "; ".join(filter(None, (sizes_text(part.sizes) for part in self.parts)))
-        why = f"  each shape is by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
+        why = f"  each shape was traced separately: {self.why_each_shape}\n" if self.why_each_shape else ""
         raise InputShapeError(
             f"the file has no program for {sizes_text(sizes)}.\n"
             f"  there is {there or f'one for sizes of at least {least}'}\n{why}{called_at()}"
@@ -215,11 +191,7 @@ class ExportedProgram:
             return jax.tree.unflatten(part.outputs.structure, call(*arrays))
 
     def read_module(self, content: bytes) -> export.Exported:
-        """A program of the file.
-
-        Raises:
-            ArchiveError: It can't be read, is for other platforms, or calls what it may not.
-        """
+        """Deserialize a program of the file."""
         return _module(content, self._is_trusted, self._written_by)
 
     def _refuse_derivative(self, *values: Any) -> Any:
@@ -229,11 +201,9 @@ class ExportedProgram:
             "  Hint: exe.save(path, derivatives=1), or differentiate the function that it was compiled from."
         )
 
-    def discard(self, sizes: Mapping[str, int]) -> None:
-        """Nothing is kept for given sizes."""
+    def discard(self, sizes: Mapping[str, int]) -> None: ...
 
     def why(self, sizes: Mapping[str, int]) -> str:
-        """Where its program came from."""
         return "from a file"
 
 
@@ -243,7 +213,7 @@ def _module(content: bytes, is_trusted: bool, written_by: str) -> export.Exporte
         _check_calls(module, is_trusted)
     except ArchiveError:
         raise
-    except Exception as error:  # flatbuffers, MLIR and JAX raise what they like
+    except Exception as error:  # flatbuffers, MLIR and JAX raise many kinds of errors
         message = f"the file's program can't be read: {type(error).__name__}: {error!s:.300}."
         if written_by not in ("", jax.__version__):
             message += (
@@ -262,7 +232,7 @@ def _module(content: bytes, is_trusted: bool, written_by: str) -> export.Exporte
 def _check_calls(module: export.Exported, is_trusted: bool) -> None:
     """Refuse a program that calls into this process: a custom call can name any function, even an address.
 
-    JAX looks at these when it exports, and not at what it reads; nor can it check them in a derivative it reads later.
+    JAX checks custom calls when it exports, but not when it deserializes, nor in a derivative that is read later.
     """
     allowed = stable_targets() - (frozenset() if is_trusted else _RUN_CODE)
     derivative: export.Exported | None = module
@@ -270,7 +240,9 @@ def _check_calls(module: export.Exported, is_trusted: bool) -> None:
         if others := called_targets(derivative.mlir_module_serialized) - allowed:
             name = min(others)
             is_kernel = name in _RUN_CODE
-            hint = "if it is your own: load(path, trust_native_code=True)" if is_kernel else "compile the function anew"
+            hint = (
+                "if it is your own: load(path, trust_native_code=True)" if is_kernel else "compile the function again"
+            )
             raise ArchiveError(
                 f"the file's program calls {name!r:.80}, which "
                 f"{'runs code that the file brings' if is_kernel else 'nothing that Executable.save writes does'}.\n"
@@ -280,7 +252,7 @@ def _check_calls(module: export.Exported, is_trusted: bool) -> None:
 
 
 class _MissingFunction:
-    """Stands for the function that the file doesn't have: its name and place."""
+    """Stand-in for the missing function of a file: its name and place."""
 
     def __init__(self, name: str, file: str, line: int) -> None:
         self.__name__ = name

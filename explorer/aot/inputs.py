@@ -1,4 +1,4 @@
-"""Descriptions of what goes in and comes out: the sizes that a dimension may have, shapes and dtypes."""
+"""Descriptions of inputs and outputs: bounds of dimensions, shapes, dtypes and shardings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from explorer.aot.meshes import check_spec, checked_mesh, is_spread, on_mesh, sh
 from explorer.errors import InputInfoError
 
 _SIZES = 2**63  # XLA counts in int64
-# What JAX's symbolic expressions call their own operations.
-_OPERATIONS = {"max", "min", "floordiv", "mod", "non_negative"}
+_OPERATIONS = {"max", "min", "floordiv", "mod", "non_negative"}  # reserved in JAX's symbolic expressions
 
 
 class Bounds(NamedTuple):
-    """The smallest size of a dimension, the one to optimise for, and the largest.
+    """Smallest size of a dimension, the size to optimize for, and the largest.
 
     Example:
         >>> import explorer
@@ -39,7 +38,7 @@ class Bounds(NamedTuple):
 
 
 class ShapeBounds(NamedTuple):
-    """The smallest shape, the one to optimise for, and the largest.
+    """Smallest shape, the shape to optimize for, and the largest.
 
     Example:
         >>> import explorer
@@ -55,14 +54,14 @@ class ShapeBounds(NamedTuple):
 
 @dataclass(frozen=True, init=False, repr=False)
 class NamedDimension:
-    """A size that varies from call to call. Wherever one name stands, the sizes of a call are equal.
+    """A size that varies from call to call. Within a call, all dimensions with one name have the same size.
 
     Args:
         name: A Python identifier.
-        min, opt, max: The smallest size, the one to optimise for, the largest: 0 ≤ min ≤ opt ≤ max.
+        min, opt, max: Smallest size, size to optimize for, largest size: 0 ≤ min ≤ opt ≤ max.
 
     Raises:
-        InputInfoError: The name or the bounds are none.
+        InputInfoError: The name or the bounds are invalid.
 
     Example:
         >>> import explorer
@@ -93,24 +92,18 @@ Dimension = int | Bounds | NamedDimension
 
 
 def bounds_of(dimension: Dimension) -> Bounds:
-    """Its range; of a fixed size, that size three times."""
     if isinstance(dimension, int):
         return Bounds(dimension, dimension, dimension)
     return Bounds(dimension.min, dimension.opt, dimension.max)
 
 
 def shape_bounds(shape: Sequence[Dimension]) -> ShapeBounds:
-    """The bounds of every dimension, as three shapes."""
     bounds = [bounds_of(dimension) for dimension in shape]
     return ShapeBounds(tuple(b.min for b in bounds), tuple(b.opt for b in bounds), tuple(b.max for b in bounds))
 
 
 def checked_dimension(what: str, given: Any) -> Dimension:
-    """A dimension from any of the forms that a person may write.
-
-    Raises:
-        InputInfoError: It is none of them.
-    """
+    """Return a dimension from any form that a user may write."""
     if isinstance(given, NamedDimension):
         return given
     if isinstance(given, (tuple, list)):
@@ -138,23 +131,19 @@ def _checked_bounds(what: str, values: Sequence[Any]) -> Bounds:
 
 
 def _is_size(value: Any) -> bool:
-    # True is an int to Python, and np.int64 is none: what counts as a size is decided here.
+    # True is an int in Python, and np.int64 isn't.
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(cast(int, value)) < _SIZES
 
 
 def dimension_to_json(dimension: Dimension) -> Any:
-    """A number, a list of three, or an object with the name: what JSON can say."""
+    """Return a number, a list of three, or an object with the name."""
     if isinstance(dimension, NamedDimension):
         return {"name": dimension.name, **bounds_of(dimension)._asdict()}
     return list(dimension) if isinstance(dimension, Bounds) else dimension
 
 
 def dimension_from_json(what: str, value: Any) -> Dimension:
-    """The reverse of `dimension_to_json`.
-
-    Raises:
-        InputInfoError: It says none.
-    """
+    """Invert `dimension_to_json`."""
     if isinstance(value, Mapping):
         data = cast(Mapping[str, Any], value)
         if set(data) == {"name", *Bounds._fields}:
@@ -168,17 +157,17 @@ _KEYS = ("threefry2x32", "rbg", "unsafe_rbg")
 
 @dataclass(frozen=True, init=False, repr=False)
 class InputInfo:
-    """The shape and dtype of an array that is given at run time.
+    """Shape and dtype of an array that is passed at run time.
 
     Args:
-        shape: A tuple or list with, for each dimension, its size, `(min, opt, max)`, or a `NamedDimension`; `()` for a
-            scalar. Or an array or `jax.ShapeDtypeStruct`, whose shape is meant.
-        dtype: Anything JAX takes as one: `jnp.float32`, `"int8"`. May be left out where `shape` is an array.
-        sharding: Over which devices the array is spread: a `jax.sharding.Sharding`, or a `PartitionSpec` of the mesh
-            that `compile(mesh=)` is given or `jax.set_mesh` has set; None follows the arrays of each call.
+        shape: A tuple or list with a size, `(min, opt, max)` or a `NamedDimension` for each dimension; `()` for a
+            scalar. Or an array or `jax.ShapeDtypeStruct`, whose shape is used.
+        dtype: Any dtype that JAX accepts: `jnp.float32`, `"int8"`. Optional if `shape` is an array.
+        sharding: Devices that the array is sharded over: a `jax.sharding.Sharding`, or a `PartitionSpec` of the mesh
+            that `compile(mesh=)` gets or `jax.set_mesh` has set; None follows the arrays of each call.
 
     Raises:
-        InputInfoError: A dimension is none, or the dtype is unknown, or JAX would silently narrow it, or the sharding
+        InputInfoError: A dimension is invalid, the dtype is unknown or JAX would silently narrow it, or the sharding
             doesn't fit the shape.
 
     Example:
@@ -204,9 +193,9 @@ class InputInfo:
 
     @classmethod
     def like(cls, array: Any) -> InputInfo:
-        """What an array is, or what a `jax.ShapeDtypeStruct` says; the array itself is not kept.
+        """Describe an array or a `jax.ShapeDtypeStruct`, without a reference to it.
 
-        A sharding over several devices is kept: one device is what a call brings along by itself.
+        A sharding over several devices is included; a single device follows from the arrays of each call.
 
         Raises:
             InputInfoError: It has no shape and dtype, or none that an input can have.
@@ -226,12 +215,12 @@ class InputInfo:
 
     @property
     def shape_bounds(self) -> ShapeBounds:
-        """The smallest shape, the one to optimise for, and the largest."""
+        """Smallest shape, the shape to optimize for, and the largest."""
         return shape_bounds(self.shape)
 
     @property
     def dimension_names(self) -> dict[int, str]:
-        """By axis, the names of the dimensions that have one.
+        """Names of the named dimensions, by axis.
 
         Example:
             >>> import explorer
@@ -242,14 +231,14 @@ class InputInfo:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a dimension may have several sizes."""
+        """True if a dimension may have several sizes."""
         return self.shape_bounds.min != self.shape_bounds.max
 
     def to_struct(self) -> jax.ShapeDtypeStruct:
-        """The same, as JAX writes it; where sizes vary, with the ones to optimise for.
+        """Return a `jax.ShapeDtypeStruct`, in which varying sizes are the ones to optimize for.
 
         Raises:
-            InputInfoError: Its sharding is a PartitionSpec, and `jax.set_mesh` has set no mesh.
+            InputInfoError: The sharding is a PartitionSpec, and `jax.set_mesh` has set no mesh.
 
         Example:
             >>> import explorer
@@ -262,10 +251,10 @@ class InputInfo:
         return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=sharding)
 
     def on_mesh(self, mesh: Mesh | None) -> InputInfo:
-        """The same over the devices of a mesh, where its sharding is a PartitionSpec, or over an AbstractMesh.
+        """Resolve a PartitionSpec, or a sharding over an AbstractMesh, over the devices of a mesh.
 
         Raises:
-            InputInfoError: It is, and the mesh is None, or has other axes; or it doesn't fit the shape.
+            InputInfoError: The mesh is None or has other axes, or the sharding doesn't fit the shape.
 
         Example:
             >>> import explorer, jax
@@ -277,10 +266,10 @@ class InputInfo:
         return self if sharding is self.sharding else InputInfo(self.shape, self.dtype, sharding=sharding)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as numbers, text, lists and dicts.
+        """Return the description as numbers, text, lists and dicts.
 
         Raises:
-            InputInfoError: Its sharding is of a kind that JSON can't say.
+            InputInfoError: JSON can't describe the sharding.
 
         Example:
             >>> import explorer
@@ -292,22 +281,20 @@ class InputInfo:
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> InputInfo:
-        """The reverse of `to_json`.
+        """Invert `to_json`.
 
         Raises:
-            InputInfoError: It says no input, or its sharding needs more devices than there are.
+            InputInfoError: It describes no input, or its sharding needs more devices than there are.
 
         Example:
             >>> import explorer
             >>> explorer.InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
             InputInfo(((1, 8, 64), 128), float32)
         """
-        is_mapping = isinstance(description, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] # it may be a file's
-        if not is_mapping or not {"shape", "dtype"} <= set(description) <= {
-            "shape",
-            "dtype",
-            "sharding",
-        }:  # pyright: ignore[reportUnnecessaryIsInstance]
+        needed = {"shape", "dtype"}
+        # A description may come from a file.
+        is_mapping = isinstance(description, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_mapping or not needed <= set(description) <= {*needed, "sharding"}:
             _refuse_json(description)
         shape, dtype = description["shape"], description["dtype"]
         if not isinstance(shape, list) or not isinstance(dtype, str):
@@ -323,13 +310,13 @@ class InputInfo:
 
 @dataclass(frozen=True, init=False, repr=False)
 class DimensionInputInfo:
-    """A size that is given at run time as an int of its own, and used in shapes.
+    """A size that is passed at run time as an int, and used in shapes.
 
     Args:
         value_bounds: `(min, opt, max)`, or a `NamedDimension`: then it equals that dimension of the other inputs.
 
     Raises:
-        InputInfoError: The bounds are none.
+        InputInfoError: The bounds are invalid.
 
     Example:
         >>> import explorer
@@ -344,19 +331,19 @@ class DimensionInputInfo:
 
     @property
     def value_bounds(self) -> Bounds:
-        """The smallest value, the one to optimise for, the largest."""
+        """Smallest value, the value to optimize for, and the largest."""
         return bounds_of(self.dimension)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as numbers, text, lists and dicts."""
+        """Return the description as numbers, text, lists and dicts."""
         return {"value": dimension_to_json(self.dimension)}
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> DimensionInputInfo:
-        """The reverse of `to_json`.
+        """Invert `to_json`.
 
         Raises:
-            InputInfoError: It says no size.
+            InputInfoError: It describes no size.
         """
         if not isinstance(description, Mapping) or set(description) != {"value"}:  # pyright: ignore[reportUnnecessaryIsInstance]
             _refuse_json(description)
@@ -369,11 +356,11 @@ class DimensionInputInfo:
 
 @dataclass(frozen=True, repr=False)
 class OutputInfo:
-    """The shape and dtype of an array that comes out.
+    """Shape and dtype of an array that is returned.
 
     Args:
-        shape: Sizes, and where they vary with the inputs' the expression: `("batch", "2*seq")`.
-        dtype: Its dtype.
+        shape: Sizes; those that vary with the inputs are expressions: `("batch", "2*seq")`.
+        dtype: The array's dtype.
 
     Example:
         >>> import explorer, numpy as np
@@ -410,12 +397,12 @@ def _checked_shape(shape: Any) -> tuple[Dimension, ...]:
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     try:
-        if jnp.issubdtype(dtype, jax.dtypes.extended):  # a PRNG key's, which NumPy doesn't know
+        if jnp.issubdtype(dtype, jax.dtypes.extended):  # a PRNG key's dtype, unknown to NumPy
             return dtype
-        wanted = None if dtype is None else jnp.dtype(dtype)  # to NumPy None is float64
+        wanted = None if dtype is None else jnp.dtype(dtype)  # NumPy takes None for float64
     except (TypeError, ValueError):
         wanted = None
-    # NumPy also has text, objects, records and the other byte order.
+    # NumPy's text, object, record and byte-swapped dtypes are refused.
     if wanted is None or not wanted.isnative or not any(jnp.issubdtype(wanted, kind) for kind in _KINDS):
         raise InputInfoError(
             f"{dtype!r} is no dtype of JAX.\n  Hint: write one of jax.numpy, such as jnp.float32, or its name."
@@ -430,20 +417,12 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def dtype_named(name: str) -> Any:
-    """The dtype that `str(dtype)` gave this name for.
-
-    Raises:
-        InputInfoError: JAX has none such.
-    """
+    """Return the dtype whose `str` is this name."""
     return key_like(name).dtype if name.startswith("key<") else _checked_dtype(name)
 
 
 def key_like(dtype: Any) -> jax.Array:
-    """A PRNG key of this dtype, or of this dtype's name.
-
-    Raises:
-        InputInfoError: JAX has none such.
-    """
+    """Return a PRNG key with this dtype, or this dtype's name."""
     for kind in _KEYS:
         key = jax.random.key(0, impl=kind)
         if str(key.dtype) == str(dtype):
@@ -454,7 +433,7 @@ def key_like(dtype: Any) -> jax.Array:
 def _checked_sharding(sharding: Any, shape: tuple[Dimension, ...]) -> jax.sharding.Sharding | PartitionSpec | None:
     if sharding is None:
         return None
-    if isinstance(sharding, PartitionSpec):  # whether its sizes fit, the mesh says
+    if isinstance(sharding, PartitionSpec):  # sizes are checked when it is resolved over a mesh
         check_spec(sharding, len(shape), _written(shape))
         return sharding
     if not isinstance(sharding, jax.sharding.Sharding):
@@ -465,7 +444,7 @@ def _checked_sharding(sharding: Any, shape: tuple[Dimension, ...]) -> jax.shardi
     try:
         for sizes in shape_bounds(shape):
             sharding.shard_shape(sizes)
-    except (ValueError, IndexError) as error:  # the latter where it has more dimensions
+    except (ValueError, IndexError) as error:  # IndexError: it has more dimensions than the shape
         raise InputInfoError(
             f"the sharding doesn't fit the shape {_written(shape)}: {str(error).splitlines()[0]}\n"
             "  Hint: each size that is split must be a multiple of the devices it is split over."

@@ -1,19 +1,19 @@
-"""What each optimization level tells XLA, and level 5, which measures.
+"""XLA options of each optimization level, and the candidates that level 5 measures.
 
 | level | on every platform | and on a CPU | and on a GPU |
 |---|---|---|---|
 | 0 | `xla_backend_optimization_level=0`, `xla_llvm_disable_expensive_passes` | | |
 | 1, 2 | `xla_backend_optimization_level` 1, 2 | | |
 | 3 | nothing: XLA's own default, and `jax.jit`'s | | |
-| 4 | | the module as one piece of code, 512-bit vectors | all tilings of matrix products tried, loads hidden by work |
-| 5 | the fastest of 3, 4 and more options, one by one, on the shape to optimise for | | |
+| 4 | | the module as one piece of code, 512-bit vectors | all tilings of matrix products, loads hidden by work |
+| 5 | the fastest of 3, 4 and more options, one by one, on the shape to optimize for | | |
 
-XLA's levels end at 3; what 4 asks for costs time to compile and mostly, not always, gains: 5 finds out. No level alters
-what is computed, beyond the order of sums. The options are XLA's debug options of the same name (xla/xla.proto).
+XLA's levels end at 3. Level 4 compiles longer and gains in most cases; level 5 measures the gain. No level changes
+results beyond the order of sums. The options are XLA's debug options of the same name (xla/xla.proto).
 
-No level reaches how a call is handed over. On a CPU, JAX gives one of a thousand operations or more to another thread,
-which costs more than it gains where each result is waited for at once; the option `jax_cpu_enable_async_dispatch` of
-`jax.config`, turned off before anything runs, saves that. `make bench-peers` measures both.
+No level changes how a call is dispatched. On a CPU, JAX runs a program of a thousand operations or more on another
+thread, which is slower if each result is waited for at once. Set `jax_cpu_enable_async_dispatch` of `jax.config` to
+False before anything runs to avoid that. `make bench-peers` measures both.
 """
 
 from __future__ import annotations
@@ -23,28 +23,21 @@ from dataclasses import dataclass
 from html import escape
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
 from explorer._jax.settings import LEVELS, MORE, TRIED, Options, level_options, measured_options
 from explorer.errors import ArchiveError, ExploreError, OptionError
 
-if TYPE_CHECKING:
-    from explorer.aot.executable import Executable
-
 _SETS: Sequence[Options] = (*LEVELS.values(), *MORE.values(), *(tried for sets in TRIED.values() for tried in sets))
 _ROUNDS = 15
-_LONGEST = 2.0  # seconds of measuring one candidate, after which fewer rounds must do
-_WORTH = 0.98  # of the default's time: less of a gain is taken for noise
+_MAX_SECONDS = 2.0  # of measuring one candidate, after which the rounds end early
+_WORTHWHILE = 0.98  # of the default's time: a smaller gain counts as noise
 
 
 def options_of(level: Any) -> Options | None:
-    """XLA's compiler options for a level; None for 5, which measures.
-
-    Raises:
-        OptionError: There is no such level.
-    """
+    """Return XLA's compiler options for a level; None for 5, which measures."""
     if type(level) is not int or not 0 <= level <= 5:  # True and 3.0 equal a level
         raise OptionError(
             f"optimization_level is {level!r}; allowed are 0 to 5.\n  Hint: 3, the default, is what jax.jit does."
@@ -53,29 +46,25 @@ def options_of(level: Any) -> Options | None:
 
 
 def check_saved(options: Mapping[str, Any]) -> Options:
-    """The options from a file, of which only those that a level sets may reach XLA: others write files and load code.
-
-    Raises:
-        ArchiveError: There is another option, or another value.
-    """
+    """Return the options from a file if a level sets each of them. Other XLA options write files and load code."""
     for name, value in options.items():
         if not any(set_[name] == value and type(set_[name]) is type(value) for set_ in _SETS if name in set_):
             raise ArchiveError(
-                f"the executable asks XLA for {name!r:.80} = {value!r:.80}, which no optimization_level sets: "
-                "it wasn't written by Executable.save, or by a newer Explorer.\n  Hint: compile the function anew."
+                f"the executable has the XLA option {name!r:.80} = {value!r:.80}, which no optimization_level sets: "
+                "it wasn't written by Executable.save, or by a newer Explorer.\n  Hint: compile the function again."
             )
     return dict(options)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One set of compiler options that was measured.
+    """Set of compiler options that was measured.
 
     Args:
-        options: XLA's.
-        compile_seconds: What trace, lower and compile took.
-        samples: Seconds of each run on the shape to optimise for; none if it didn't compile.
-        error: Why it didn't.
+        options: XLA's compiler options.
+        compile_seconds: Seconds that trace, lower and compile took.
+        samples: Seconds of each run on the shape to optimize for; empty if it didn't compile.
+        error: Reason why it didn't compile.
     """
 
     options: Options
@@ -85,12 +74,12 @@ class Candidate:
 
     @property
     def seconds(self) -> float:
-        """The median run; infinite if it didn't compile."""
+        """Return the median run in seconds; infinite if it didn't compile."""
         return median(self.samples) if self.samples else float("inf")
 
     @property
     def name(self) -> str:
-        """The options in a line."""
+        """Return the options as one line."""
         return ", ".join(f"{key}={value}" for key, value in self.options.items()) or "XLA's default"
 
 
@@ -99,11 +88,11 @@ _HEAD = ("options", "a run", "of default", "compile", "choice")
 
 @dataclass(frozen=True, repr=False)
 class Autotuning:
-    """What level 5 measured.
+    """Measurements of optimization level 5.
 
     Args:
-        candidates: In the order they were tried; the first is XLA's default.
-        chosen: The one that is kept.
+        candidates: In the order in which they were tried; the first is XLA's default.
+        chosen: The candidate that is used.
     """
 
     candidates: tuple[Candidate, ...]
@@ -113,7 +102,7 @@ class Autotuning:
         return f"Autotuning({len(self.candidates)} candidates)"
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Of each candidate: its options, the median run, that over the default's, the compile; and which was kept."""
+        """Return one row of text per candidate: options, median run, ratio to the default, compile seconds, choice."""
         base = self.candidates[0].seconds
         return [
             (
@@ -137,21 +126,16 @@ class Autotuning:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def autotune(build: Callable[[Options], Executable]) -> Executable:
-    """Compile with each candidate set of options, run them in turns on made-up inputs, keep the fastest.
-
-    Args:
-        build: Compiles with such options.
-    """
+def autotune(build: Callable[[Options], Any]) -> Any:
     sets = measured_options()
-    built: list[Executable | None] = []
+    built: list[Any] = []
     errors: list[str] = []
     for options in sets:
         try:
             built.append(build(options))
             errors.append("")
         except ExploreError as error:
-            if not options:  # the function itself doesn't compile
+            if not options:  # XLA's default: the function itself doesn't compile
                 raise
             built.append(None)
             errors.append(str(error.__cause__).partition("\n")[0])
@@ -161,35 +145,26 @@ def autotune(build: Callable[[Options], Executable]) -> Executable:
         for options, executable, times, error in zip(sets, built, samples, errors, strict=True)
     )
     best = min(range(len(sets)), key=lambda i: candidates[i].seconds)
-    kept = best if candidates[best].seconds < _WORTH * candidates[0].seconds else 0
-    chosen = built[kept]
-    assert chosen is not None  # a candidate that was measured was built
-    chosen.autotuning = Autotuning(candidates, candidates[kept])
-    return chosen
+    kept = best if candidates[best].seconds < _WORTHWHILE * candidates[0].seconds else 0
+    built[kept].autotuning = Autotuning(candidates, candidates[kept])
+    return built[kept]
 
 
-def _run_in_turns(executables: Sequence[Executable | None]) -> list[list[float]]:
-    """Seconds of each executable's runs, but its first, which warms it up; none where there is no executable.
-
-    In turns, so that a machine that slows down meanwhile slows all of them.
-    """
+def _run_in_turns(executables: Sequence[Any]) -> list[list[float]]:
+    """Return the seconds of each executable's runs. The list of a None is empty."""
     samples: list[list[float]] = [[] for _ in executables]
     spent = 0.0
+    # In turns, so that a machine that slows down meanwhile slows all of them. The first turn is the warm-up.
     for turn in range(_ROUNDS + 1):
         for executable, times in zip(executables, samples, strict=True):
             if executable is not None:
-                seconds = _run(executable)
+                arguments = executable.example_arguments()  # new ones: a run may overwrite donated arrays
+                jax.block_until_ready(arguments)
+                start = perf_counter()
+                jax.block_until_ready(executable.compiled(*arguments))
+                seconds = perf_counter() - start
                 spent += seconds
                 times += [seconds] if turn else []
-        if turn and spent > _LONGEST * len(executables):
+        if turn and spent > _MAX_SECONDS * len(executables):
             break
     return samples
-
-
-def _run(executable: Executable) -> float:
-    """Seconds of one run on inputs of the shape to optimise for: fresh ones, for a call may overwrite its own."""
-    arguments = executable.example_arguments()
-    jax.block_until_ready(arguments)
-    start = perf_counter()
-    jax.block_until_ready(executable.run_opt(arguments))
-    return perf_counter() - start

@@ -1,6 +1,6 @@
-"""Over which devices inputs are spread: a `PartitionSpec` is meant of a mesh, and one without devices runs nothing.
+"""Shardings of inputs: resolved over a mesh of devices, and as JSON.
 
-As JSON a sharding is the mesh's shape and the names of its axes, or a device's number.
+In JSON a sharding is the mesh's shape and axis names, or a device's number.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ _AHEAD = "explorer.explore(f, …, target='8xh100') compiles for devices that ar
 
 
 def checked_mesh(mesh: Any) -> Mesh | None:
-    """The mesh that is given, else that of `jax.set_mesh` around the call; None where there is neither.
-
-    Raises:
-        OptionError: It is none, or has no devices.
-    """
+    """Return the given mesh, else that of `jax.set_mesh`, else None."""
     __tracebackhide__ = True
     if mesh is None:
         around = jax.sharding.get_mesh()
@@ -40,16 +36,12 @@ def checked_mesh(mesh: Any) -> Mesh | None:
 
 
 def on_mesh(sharding: Sharding | PartitionSpec | None, mesh: Mesh | None) -> Sharding | None:
-    """A sharding over devices: that of a `PartitionSpec`, or one over an AbstractMesh, of a mesh.
-
-    Raises:
-        InputInfoError: There is no mesh, it has other axes, or two meshes don't agree.
-    """
+    """Resolve a `PartitionSpec`, or a sharding over an AbstractMesh, over `mesh`. Return other shardings unchanged."""
     __tracebackhide__ = True
     if isinstance(sharding, PartitionSpec):
         if mesh is None:
             raise InputInfoError(
-                f"the sharding is {_spec_text(sharding)}, and no mesh says which devices its axes are.\n"
+                f"the sharding is {_spec_text(sharding)}, and no mesh defines the devices of its axes.\n"
                 "  Hint: compile(…, mesh=jax.make_mesh((8,), ('data',))), jax.set_mesh(mesh) around the call, or "
                 "jax.NamedSharding(mesh, spec)."
             )
@@ -71,7 +63,7 @@ def on_mesh(sharding: Sharding | PartitionSpec | None, mesh: Mesh | None) -> Sha
 
 
 def is_spread(sharding: Any) -> bool:
-    """Whether a sharding says more than one device, which a call brings along by itself."""
+    """Return True if a sharding specifies more than one device. A single device follows from each call's arrays."""
     if isinstance(sharding, PartitionSpec):
         return True
     if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
@@ -80,7 +72,7 @@ def is_spread(sharding: Any) -> bool:
 
 
 def check_spec(spec: PartitionSpec, rank: int, shape: str) -> None:
-    """Raise InputInfoError where a spec has more dimensions than the shape that it is of."""
+    """Raise InputInfoError if a spec has more dimensions than the shape."""
     if len(_parts(spec)) > rank:
         raise InputInfoError(
             f"the sharding {_spec_text(spec)} has {len(_parts(spec))} dimensions, and the shape {shape} has {rank}.\n"
@@ -116,11 +108,7 @@ def _axes(shape: Mapping[Any, int]) -> str:
 
 
 def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[str, Any]:
-    """What says the same on another machine with as many devices.
-
-    Raises:
-        InputInfoError: It is neither over a mesh of all devices in order, nor on one device.
-    """
+    """Return a description that means the same on another machine with as many devices."""
     if isinstance(sharding, SingleDeviceSharding):
         (device,) = cast(set[Any], sharding.device_set)
         return {"device": cast(list[Any], jax.devices()).index(device)}
@@ -139,11 +127,7 @@ def sharding_to_json(sharding: jax.sharding.Sharding | PartitionSpec) -> dict[st
 
 
 def sharding_from_json(data: Any) -> jax.sharding.Sharding:
-    """The reverse of `sharding_to_json`.
-
-    Raises:
-        InputInfoError: It says none, or one over more devices than there are.
-    """
+    """Invert `sharding_to_json`."""
     devices = cast(list[Any], jax.devices())
     try:
         if set(cast(Mapping[str, Any], data)) == {"device"} and type(data["device"]) is int and data["device"] >= 0:

@@ -1,4 +1,4 @@
-"""The user's function as a program of its inputs alone, traced once for all sizes if that can be."""
+"""The user's function as a program of its inputs, traced once for all sizes if possible."""
 
 from __future__ import annotations
 
@@ -23,25 +23,23 @@ from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.constants import refuse_leaks
 from explorer.capture.prints import printed_once
-from explorer.capture.sources import called_at, place
+from explorer.capture.sources import called_at
 from explorer.capture.trace_errors import users_place
 from explorer.errors import ChangedFunctionError, OutputError, TransformationError
-from explorer.runtime.traces import change, derivatives_need_python, disagreement, equations
+from explorer.runtime.traces import change, derivatives_need_python, disagreement, equations, trace_with_symbols
 
-_APART = 3  # sizes of a dimension, its smallest, that have programs of their own where the function asks for them
+_MAX_APART = 3  # smallest sizes of a dimension that may be traced separately if the function tests for them
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the function returns: arrays, by name, in its own tree."""
-
     structure: Any
     infos: dict[str, OutputInfo]
 
 
 @dataclass(frozen=True, eq=False)  # jax.jit keys what it calls by identity
 class Traced:
-    """A program for given sizes: a jaxpr of the arrays, what its results are, and its rules of custom derivatives."""
+    """Program for given sizes: closed jaxpr of the arrays, outputs, and closed jaxprs of its derivative rules."""
 
     closed: Any
     outputs: Outputs
@@ -49,7 +47,7 @@ class Traced:
 
     @property
     def programs(self) -> list[Any]:
-        """All that the function's Python gave, as closed jaxprs."""
+        """Return all closed jaxprs that the function's Python produced."""
         return [self.closed, *self.rules]
 
     def __call__(self, *arrays: Any) -> Any:
@@ -58,7 +56,7 @@ class Traced:
 
 
 class Program:
-    """A function, with its constants in place, to be called with its inputs alone."""
+    """A function with its constants filled in, called with its inputs only."""
 
     def __init__(self, function: Callable[..., Any], bound: inspect.BoundArguments, symbols: Symbols) -> None:
         self.function = function
@@ -75,27 +73,23 @@ class Program:
         self._positions = [i for i, leaf in enumerate(self._leaves) if is_input(leaf)]
         self._traced: dict[tuple[int, ...], Traced] = {}
         self._with_own_constants = partial(with_own_constants, own=OwnConstants())
-        # For every size at once from `symbols.least` on, and if there is none, why.
+        # One trace for every size from `symbols.least` on; None, with the reason in `why_each_shape`, if impossible.
         self.symbolic: Traced | None = None
-        self.why_apart = ""  # why smaller sizes than those are traced by themselves
-        # The sizes of the first trace with numbers, and what it gave: what any later one is held against.
+        self.why_apart = ""  # why smaller sizes are traced separately
+        # Sizes and result of the first concrete trace. Later traces are compared with it.
         self._first: tuple[Mapping[str, Any], Traced] | None = None
         self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
 
     def at(self, sizes: Mapping[str, int]) -> Traced:
-        """The program for these sizes.
+        """Return the program for these sizes.
 
-        It runs the user's Python, once, only where one trace doesn't serve every size; there, or where a dimension is
-        smaller than that trace is for: empty, which no symbol can say, or of a size that the function asks for.
-
-        Raises:
-            ChangedFunctionError: It had to, and the Python gives another program than it gave at first.
-            TransformationError: The sizes are another's symbols, which may be smaller than the trace is for.
+        The user's Python runs, once, only if no symbolic trace covers the sizes: an empty dimension, or a size that the
+        function tests for.
         """
         __tracebackhide__ = True
         key = tuple(sizes.values())
         is_traced = self.symbolic is not None and self.symbols.are_traced(sizes)
-        if self.symbolic is not None and any(map(jax.export.is_symbolic_dim, key)):  # of a caller that exports this
+        if self.symbolic is not None and any(map(jax.export.is_symbolic_dim, key)):  # the caller exports this
             if not is_traced:
                 raise TransformationError(
                     f"{self.name} has no program for every size at once: {self.why_apart}.\n{called_at()}"
@@ -110,18 +104,15 @@ class Program:
         return self._traced[key]
 
     def differentiable(self, sizes: Mapping[str, int]) -> Traced:
-        """The program for these sizes where derivatives are asked of it.
+        """Return the program for these sizes, to be differentiated.
 
-        It runs the user's Python where one trace serves every size but not its derivatives.
-
-        Raises:
-            ChangedFunctionError: It had to, and the Python gives another program than it gave at first.
+        The user's Python runs if the symbolic trace lacks derivatives at given sizes.
         """
         is_new = self.symbolic is not None and derivatives_need_python(self.symbolic.closed)
         return self._trace_again(sizes) if is_new else self.at(sizes)
 
     def with_fixed(self, sizes: Mapping[str, int]) -> Traced | None:
-        """The program with these sizes, symbols for the others; None if it can't be traced so. It runs the Python."""
+        """Return the program with these sizes fixed and symbols for the others; None if it can't be traced so."""
         try:
             with undecided_equalities() as undecided:
                 traced = self._trace_again(self.symbols.symbolic(sizes))
@@ -133,48 +124,41 @@ class Program:
 
     @property
     def outputs(self) -> Outputs:
-        """What comes out: for every size at once, or else for the sizes that were first traced."""
         return (self.symbolic or next(iter(self._traced.values()))).outputs
-
-    def outputs_at(self, sizes: Mapping[str, int]) -> Outputs:
-        """What comes out, for these sizes."""
-        return self.at(sizes).outputs
 
     @property
     def name(self) -> str:
-        """What the compiler calls it: as the function."""
         plain = inspect.unwrap(self.function)
         return getattr(plain, "__name__", type(plain).__name__)
 
     def why(self, sizes: Mapping[str, int]) -> str:
-        """Why the program for these sizes was traced for them alone; empty if it wasn't."""
+        """Return the reason why these sizes were traced separately; empty if they weren't."""
         if self.symbolic is not None and 0 in sizes.values():
-            return "traced by itself, because no symbol can be 0"
+            return "traced separately, because no symbol can be 0"
         if self.symbolic is not None and not self.symbols.are_traced(sizes):
-            return f"traced by itself, because {self.why_apart}"
-        return f"traced by itself, because {self.why_each_shape}" if self.why_each_shape else ""
+            return f"traced separately, because {self.why_apart}"
+        return f"traced separately, because {self.why_each_shape}" if self.why_each_shape else ""
 
     def discard(self, sizes: Mapping[str, int]) -> None:
-        """Let go of the program for these sizes; the first stays, which later ones are held against."""
         if self._first is None or self._first[0] != sizes:
             self._traced.pop(tuple(sizes.values()), None)
 
     def _trace_again(self, sizes: Mapping[str, Any]) -> Traced:
-        """A trace for these sizes, if the function is still what it was when it was traced first.
-
-        What its Python reads may be another: a global, a closure, an attribute. Then a part of the executable would be
-        of the old world and a part of the new. Only a trace at the same sizes tells; compiling takes far longer.
-        """
+        """Trace the function at these sizes. Raise ChangedFunctionError if its Python reads other values by now."""
+        # A changed global, closure or attribute would mix old and new values in one executable. Only a second trace at
+        # the first sizes shows that; compiling takes far longer.
         __tracebackhide__ = True
         if self._first is None:
             self._first = sizes, self._trace(sizes)
         first_sizes, first = self._first
         are_numbers = all(isinstance(size, int) for size in sizes.values())
-        if are_numbers and sizes == first_sizes:  # a symbol that equals a number only at times is told
+        if are_numbers and sizes == first_sizes:  # comparing symbols with numbers would record an undecided equality
             return first
         traced = self._trace(sizes)
-        if are_numbers and self._is_as_symbolic(sizes, traced):
-            return traced
+        if are_numbers and self.symbolic is not None and self.symbols.are_traced(sizes):
+            given = [at_sizes(closed, sizes) for closed in self.symbolic.programs]
+            if change(given, traced.programs) is None:  # equal to the trace of the compile: no second trace needed
+                return traced
         other = change(first.programs, self._trace(first_sizes).programs)
         if other:
             where = f"  at  {other.place}\n" if other.place else ""
@@ -184,12 +168,6 @@ class Program:
                 "  Hint: compile it again for today's values, or give what changes as an input."
             )
         return traced
-
-    def _is_as_symbolic(self, sizes: Mapping[str, Any], traced: Traced) -> bool:
-        """Whether a trace is surely the one for every size, which was of the compile: a second one needn't tell."""
-        if self.symbolic is None or not self.symbols.are_traced(sizes):
-            return False
-        return change([at_sizes(closed, sizes) for closed in self.symbolic.programs], traced.programs) is None
 
     def _trace(self, sizes: Mapping[str, Any]) -> Traced:
         __tracebackhide__ = True
@@ -203,14 +181,14 @@ class Program:
 
         named = zip(self.symbols.inputs, self.symbols.structs(sizes), strict=True)
         arrays = {name: struct for name, struct in named if isinstance(struct, jax.ShapeDtypeStruct)}
-        run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # for who watches what is traced
-        with uncached_programs():  # what JAX remembers of an inner function is of what that read once
+        run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # read by the ledger
+        with uncached_programs():  # JAX's cached jaxprs of inner functions may hold values that changed since
             traced = jax.jit(run).trace(*arrays.values())
         refuse_leaks(traced, inspect.unwrap(self.function), self.named_arrays)
         return self._with_rules(Traced(self._with_own_constants(traced.jaxpr), outputs[0]))
 
     def _with_rules(self, traced: Traced) -> Traced:
-        """With what the user's rules of derivatives give now; those that ask for a size that isn't known run later."""
+        """Add the jaxprs of the user's derivative rules. Rules that need a concrete size run later."""
         with (
             suppress_recording(),
             uncached_programs(),
@@ -222,7 +200,7 @@ class Program:
         return traced if undecided else Traced(closed, traced.outputs, rules)
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
-        """The user's function with its constants and these inputs."""
+        """Call the user's function with its constants and these inputs."""
         __tracebackhide__ = True
         filled, given, shapes = list(self._leaves), iter(arrays), self.symbols.shapes(sizes)
         for position, (name, info) in zip(self._positions, self.symbols.inputs.items(), strict=True):
@@ -232,31 +210,21 @@ class Program:
         return self.function(*call.args, **call.kwargs)
 
     def _trace_symbolically(self) -> str:
-        """Trace for every size at once; if that fails, why.
-
-        Whatever is raised here may be JAX's or the user's: a trace with sizes, which follows, tells.
-        """
-        try:
-            with undecided_equalities() as undecided:
-                traced = self._trace(self.symbols.symbolic())
-                # Not every program can be given its sizes afterwards.
-                at_sizes(traced.closed, self.symbols.corners[0])
-        except Exception as error:
-            where, first = users_place(error), str(error).strip().partition("\n")[0]
-            return f"{first or type(error).__name__}  at  {where}" if where else first
-        if undecided:
-            equality = undecided[0]
-            why = f"`{equality.text}` holds for some sizes only  at  {place(equality.file, equality.line)}"
-            least = _least_without(undecided, self.symbols)
+        """Trace for every size at once; return the reason if that fails."""
+        traced, why, undecided = trace_with_symbols(
+            lambda: self._trace(self.symbols.symbolic()), lambda traced: traced.closed, self.symbols.corners[0]
+        )
+        if traced is None:
+            least = _least_without(undecided, self.symbols) if undecided else None
             return why if least is None else self._trace_from(least, why)
-        lie = self._lie(traced)
-        if not lie:
+        why = self._disagreement(traced)
+        if not why:
             self.symbolic = traced
             self._traced.clear()
-        return lie
+        return why
 
     def _trace_from(self, least: Mapping[str, int], why: str) -> str:
-        """Trace for every size from a larger one on: of those that are asked for each has a program of its own."""
+        """Trace for every size from `least` on. Smaller sizes get programs of their own."""
         before, why_before = dict(self.symbols.least), self.why_apart
         self.symbols.least |= least
         self.why_apart = self.why_apart or why
@@ -266,21 +234,18 @@ class Program:
             self.symbols.least, self.why_apart = before, why_before
         return failed and why
 
-    def _lie(self, symbolic: Traced) -> str:
-        """Where the trace for every size computes something else than one for a single size; empty if nowhere.
-
-        Python has more ways to ask for a size than can be watched: `isinstance(n, int)`, `{4: 2.0}.get(n)`, a text.
-        Those whose answer differs at the smallest size, the usual or the largest are found out here.
-        """
+    def _disagreement(self, symbolic: Traced) -> str:
+        """Return where the symbolic trace differs from a trace at given sizes; empty if it doesn't."""
+        # Python can inspect a size in ways that can't be observed: `isinstance(n, int)`, `{4: 2.0}.get(n)`, a text.
+        # A trace at the smallest, the usual and the largest sizes finds those whose answers differ there.
         for sizes in self.symbols.corners:
             try:
                 with suppress_recording(), printed_once() as prints, prints.muted():
                     single = self._trace(sizes)
-            except Exception as error:  # the function's own: it takes no such size
+            except Exception as error:  # the function doesn't accept such sizes
                 where = users_place(error)
-                return f"a trace for {sizes_text(sizes)} fails: {type(error).__name__}" + (
-                    f"  at  {where}" * bool(where)
-                )
+                failure = f"a trace for {sizes_text(sizes)} fails: {type(error).__name__}"
+                return f"{failure}  at  {where}" if where else failure
             self._traced[tuple(sizes.values())] = single
             self._first = self._first or (sizes, single)
             given = at_sizes(symbolic.closed, sizes)
@@ -293,23 +258,23 @@ class Program:
 
 
 def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
-    """From which sizes on none of these is asked any more; None where those are too few, or too many are left out."""
+    """Return the sizes from which on the function makes none of these tests; None if too many sizes are below them."""
     least: dict[str, int] = {}
     for question in undecided:
         if question.only_at is None or question.only_at[0] not in symbols.bounds:
             return None
         symbol, size = question.only_at
         its = symbols.bounds[symbol]
-        if not size < min(its.max - 1, max(1, its.min) + _APART):
+        if not size < min(its.max - 1, max(1, its.min) + _MAX_APART):
             return None
         least[symbol] = max(least.get(symbol, 0), size + 1)
     return least
 
 
 def _outputs_of(result: Any) -> Outputs:
-    """What the function returns, by name; only arrays can be returned, for nothing else comes out of a program."""
+    """Describe the arrays that the function returns. Other values raise OutputError."""
     infos: dict[str, OutputInfo] = {}
-    # To JAX None is no leaf at all.
+    # JAX doesn't count None as a leaf; here it is refused as a value that isn't an array.
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(result, is_leaf=_is_none)[0])
     for path, leaf in leaves:
         name = leaf_name("result", path)
@@ -333,7 +298,7 @@ def _is_none(leaf: Any) -> bool:
 
 
 def with_own_constants(closed: Any, own: OwnConstants) -> Any:
-    """A closed jaxpr whose NumPy constants are copies: the user's own arrays can be written to, later."""
+    """Return a closed jaxpr with copies of its NumPy constants, as the user may write to the originals later."""
     for equation in equations(closed):
         for operand in equation.invars:
             if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions

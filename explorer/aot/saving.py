@@ -1,4 +1,4 @@
-"""An executable as a file, and back: its description in JSON, beside StableHLO, constants and native code."""
+"""An executable as a file, and back: its description in JSON, with StableHLO, constants and native code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 import jax
 import numpy as np
@@ -30,7 +30,7 @@ from explorer.aot.inputs import Bounds, DimensionInputInfo, InputInfo, OutputInf
 from explorer.aot.levels import check_saved
 from explorer.aot.padding.padded_calls import PaddedCalls
 from explorer.aot.padding.verdict import Buckets, Dynamic, PaddedProgram, SavedBucket
-from explorer.aot.program import Outputs
+from explorer.aot.program import Outputs, Program
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
@@ -44,12 +44,9 @@ from explorer.model.stage import Durations, Stage
 from explorer.padding.program import Proof
 from explorer.padding.values import Fill
 
-if TYPE_CHECKING:
-    from explorer.aot.executable import Executable
-
 Json = dict[str, Any]
 
-# Beside what the machine was: native code that its constants were taken out of, which an older Explorer passes over.
+# Marks native code whose constants are stored separately. Older releases skip such code: the machine differs to them.
 _SPLIT = "without constants"
 
 _KINDS = {
@@ -63,30 +60,23 @@ _KINDS = {
 
 
 def save(
-    executable: Executable,
     path: str | PathLike[str],
+    plan: Plan,
+    binaries: Binaries,
+    padded: PaddedCalls | None,
+    capture: Capture,
     *,
     platforms: Sequence[str] | None,
     native: bool,
     derivatives: int,
 ) -> None:
-    """Write an executable; see `Executable.save`."""
-    plan = executable.plan
+    """Write an executable's parts; see `Executable.save`."""
     program = plan.program
-    capture = executable.explore()
-    if isinstance(program, ExportedProgram):
-        parts, why_each_shape = program.parts, program.why_each_shape
-    else:
-        # The one to optimise for comes first: its outputs are those of the whole, and it is compiled when it is loaded.
-        opt = program.symbols.opt
-        kept = [opt, *(sizes for sizes, _ in executable.binaries if sizes != opt)]
-        parts, why_each_shape = parts_of(program, kept, platforms, derivatives)
+    parts, why_each_shape = _parts(program, binaries, platforms, derivatives)
     if why_each_shape:
-        how = "each shape was traced by itself" if program.why_each_shape else why_each_shape
+        how = "each shape was traced separately" if program.why_each_shape else why_each_shape
         _warn_of_missing(program.name, program.symbols, [part.sizes for part in parts], how)
-    members: dict[str, bytes] = {}
-    constants = ConstantMembers(members)
-    padded = executable.padded
+    file = ConstantMembers({})
     about: Json = {
         "function": {"name": program.name, "file": capture.file, "line": capture.line},
         "parameters": [_parameter_to_json(parameter) for parameter in plan.parameters],
@@ -96,20 +86,35 @@ def save(
         "why_each_shape": why_each_shape,
         "why_apart": program.why_apart,
         "least": dict(program.symbols.least),
-        "parts": [_part_to_json(i, part, members, constants) for i, part in enumerate(parts)],
+        "parts": [_part_to_json(i, part, file) for i, part in enumerate(parts)],
         "machine": dict(_machine()),
-        "native": _native_to_json(executable, members, constants) if native else [],
     }
-    if padded is not None and plan.padded is not None:
-        about["padding"] = padding_to_json(plan.dynamic, plan.padded, padded, platforms, members, constants)
-        about["padding"]["native"] = _padded_native_to_json(padded, executable, members, constants) if native else []
+    compiled = binaries.by_sizes if native else []
+    about["native"] = _natives_to_json("native", compiled, lambda sizes: binaries.compile(sizes, "saved"), file)
+    if padded is not None and (padded_program := plan.padded) is not None:
+        about["padding"] = padding_to_json(plan.dynamic, padded_program, padded, platforms, file)
+        compiled = [(padded.buckets.named(each.bucket), each.binary) for each in padded.ready] if native else []
+        about["padding"]["native"] = _natives_to_json(
+            "padded", compiled, lambda bucket: binaries.compile_padded(padded_program, bucket, "saved"), file
+        )
     if any("constants" in each for each in (*about["native"], *about.get("padding", {"native": ()})["native"])):
         about["machine"]["native"] = _SPLIT
-    write_archive(path, about, members)
+    write_archive(path, about, file.members)
+
+
+def _parts(
+    program: Program | ExportedProgram, binaries: Binaries, platforms: Sequence[str] | None, derivatives: int
+) -> tuple[Sequence[Part], str]:
+    if isinstance(program, ExportedProgram):
+        return program.parts, program.why_each_shape
+    # The shape to optimize for comes first: its outputs describe the whole, and loading compiles it.
+    opt = program.symbols.opt
+    kept = [opt, *(sizes for sizes, _ in binaries.by_sizes if sizes != opt)]
+    return parts_of(program, kept, platforms, derivatives)
 
 
 def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, int]], why: str) -> None:
-    """Where each shape is by itself, a file has no more of them than there were."""
+    # If each shape is traced separately, the file has only the shapes that were called.
     bounds = symbols.bounds
     if len(there) < prod(each.max - each.min + 1 for each in bounds.values()):
         sizes = "; ".join(map(sizes_text, there))
@@ -124,20 +129,19 @@ def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, i
 
 
 def load(
-    kind: type[Executable], path: str | PathLike[str], *, trust_native_code: bool, types: Sequence[type]
-) -> Executable:
-    """Read an executable; see `Executable.load`."""
+    path: str | PathLike[str], *, trust_native_code: bool, types: Sequence[type]
+) -> tuple[Plan, list[tuple[dict[str, int], Binary]], list[tuple[dict[str, int], Binary]]]:
+    """Return the plan, the binaries and the padded binaries of a file; see `Executable.load`."""
     archive = read_archive(path)
+    ready: list[tuple[dict[str, int], Binary]] = []
+    padded: list[tuple[dict[str, int], Binary]] = []
     try:
         plan = _plan(archive.about, archive.members, types, trust_native_code)
-        ready: list[tuple[dict[str, int], Binary]] = []
-        padded: list[tuple[dict[str, int], Binary]] = []
         made_for = dict(archive.about["machine"])
         is_readable = made_for.pop("native", _SPLIT) == _SPLIT
         if trust_native_code and is_readable and made_for == _machine():
-            with suppress(
-                cast(type[Exception], jax.errors.JaxRuntimeError)
-            ):  # it calls an extension that isn't loaded: compiling tells
+            # If the code calls an extension that isn't loaded, compiling the program gives the better error.
+            with suppress(cast(type[Exception], jax.errors.JaxRuntimeError)):
                 ready = [_native_from_json(encoded, plan, archive.members) for encoded in archive.about["native"]]
                 if plan.padded is not None:
                     natives = archive.about["padding"]["native"]
@@ -146,12 +150,12 @@ def load(
         if isinstance(error, ArchiveError):
             raise
         raise ArchiveError(f"{Path(path).name} is no executable: {type(error).__name__}: {error!s:.300}.") from error
-    return kind(plan, ready, padded)
+    return plan, ready, padded
 
 
 @cache
 def _machine() -> Json:
-    """What native code was made for: it is used only where all of this is the same."""
+    """Return what native code was compiled for. It is used only if all of this is the same."""
     device = _device()
     try:
         processor = read_text("/proc/cpuinfo", errors="replace")
@@ -165,7 +169,7 @@ def _machine() -> Json:
         "device": device.device_kind,
         "machine": f"{platform.machine()} {blake2b(' '.join(flags).encode(), digest_size=8).hexdigest()}",
         "flags": os.environ.get("XLA_FLAGS", ""),
-        "x64": jax.dtypes.canonicalize_dtype(int) == np.int64,  # asked of an array, it compiles
+        "x64": jax.dtypes.canonicalize_dtype(int) == np.int64,  # making an array to see its dtype would compile
     }
 
 
@@ -173,22 +177,15 @@ def _device() -> Any:
     return cast(list[Any], jax.devices())[0]
 
 
-def _native_to_json(executable: Executable, members: dict[str, bytes], constants: ConstantMembers) -> list[Json]:
-    return [
-        _binary_to_json(f"native-{i}.bin", sizes, binary, partial(executable.recompile, sizes), members, constants)
-        for i, (sizes, binary) in enumerate(executable.binaries)
-    ]
-
-
-def _padded_native_to_json(
-    padded: PaddedCalls, executable: Executable, members: dict[str, bytes], constants: ConstantMembers
+def _natives_to_json(
+    prefix: str,
+    compiled: Sequence[tuple[Mapping[str, int], Binary]],
+    recompile: Callable[[Mapping[str, int]], Binary],
+    file: ConstantMembers,
 ) -> list[Json]:
-    buckets = [(padded.buckets.named(each.bucket), each.binary) for each in padded.ready]
     return [
-        _binary_to_json(
-            f"padded-{i}.bin", bucket, binary, partial(executable.recompile_padded, bucket), members, constants
-        )
-        for i, (bucket, binary) in enumerate(buckets)
+        _binary_to_json(f"{prefix}-{i}.bin", sizes, binary, recompile, file)
+        for i, (sizes, binary) in enumerate(compiled)
     ]
 
 
@@ -196,20 +193,19 @@ def _binary_to_json(
     member: str,
     sizes: Mapping[str, int],
     binary: Binary,
-    recompile: Callable[[], Any],
-    members: dict[str, bytes],
-    constants: ConstantMembers,
+    recompile: Callable[[Mapping[str, int]], Binary],
+    file: ConstantMembers,
 ) -> Json:
     native = native_code(binary.compiled)
     if isinstance(native, str) and "serializ" in native:
-        # XLA can't write a sort's comparison once it has run. One that was just compiled it can.
-        native = native_code(recompile())
+        # XLA can't serialize a sort's comparison after it has run, but it can right after the compile.
+        native = native_code(recompile(sizes).compiled)
     if isinstance(native, str):
         raise ArchiveError(
             f"{binary.capture.function} has no native code that can be saved: {native}.\n"
             "  Hint: leave out native=True: it is then compiled when it is loaded."
         )
-    members[member], cuts = constants.split(native.code)
+    file.members[member], cuts = file.split(native.code)
     return {
         "member": member,
         **({"constants": cuts, "size": len(native.code)} if cuts else {}),
@@ -227,8 +223,8 @@ def _binary_to_json(
 def _native_from_json(
     encoded: Json, plan: Plan, members: Mapping[str, bytes], padded: PaddedProgram | None = None
 ) -> tuple[dict[str, int], Binary]:
-    """A binary from its native code. Its capture has the HLO alone: nothing else was seen."""
-    program = plan.program
+    """Return a binary from its native code. Its capture has only the HLO."""
+    program = cast(ExportedProgram, plan.program)
     sizes = {symbol: int(encoded["sizes"][symbol]) for symbol in program.symbols.bounds}
     code = members[encoded["member"]]
     native = Native(
@@ -276,7 +272,7 @@ def _structs(encoded: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
 
 def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_trusted: bool) -> Plan:
     parameters = tuple(_parameter_from_json(encoded, types) for encoded in about["parameters"])
-    inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])  # a ValueError if it is none
+    inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])  # raises ValueError if it is invalid
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
     read = shared_reader(members)
     parts = [_part_from_json(encoded, members, read, types) for encoded in about["parts"]]
@@ -297,9 +293,9 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
     limit = integer(about["limit"])
     if not 1 <= limit < 2**31:
         raise ValueError(f"it keeps {limit} binaries")
-    dynamic, padded = Dynamic(why="a file of its binaries has none that is padded"), None
+    dynamic, padded = Dynamic(why="the file has no padded binary"), None
     if "padding" in about:
-        dynamic, padded = padding_from_json(about["padding"], program, members, read, program.read_module)
+        dynamic, padded = padding_from_json(about["padding"], program, members, read)
     donated = tuple(texts(about["donated"]))
     return Plan(parameters, program, check_saved(about["options"]), donated, limit, dynamic, padded)
 
@@ -323,22 +319,31 @@ def _parameter_to_json(parameter: Parameter) -> Json:
 
 def _parameter_from_json(encoded: Json, types: Sequence[type]) -> Parameter:
     tree = tree_from_json(encoded["tree"], types)
-    leaves: list[Any] = [0] * tree.num_leaves  # what stands for a constant
+    leaves: list[Any] = [0] * tree.num_leaves  # placeholders of constants
     for position, info in encoded["inputs"]:
         leaves[position] = (DimensionInputInfo if "value" in info else InputInfo).from_json(info)
     parameter = parameter_of(encoded["name"], _KINDS[encoded["kind"]], jax.tree.unflatten(tree, leaves))
     if len(parameter.infos) != len(encoded["inputs"]) or not all(map(is_input, parameter.infos)):
-        raise ValueError("an input stands twice in one place")
+        raise ValueError("one place has two inputs")
     return parameter
 
 
-def _part_to_json(i: int, part: Part, members: dict[str, bytes], constants: ConstantMembers) -> Json:
-    module = f"program-{i}.stablehlo"
-    members[module] = part.module()
+def _store(program: Part | SavedBucket, member: str, file: ConstantMembers) -> Json:
+    file.members[member] = program.module()
+    return {"module": member, "constants": [file.to_json(constant) for constant in program.constants()]}
+
+
+def _stored(
+    encoded: Json, members: Mapping[str, bytes], read: Callable[[Json], Any]
+) -> tuple[Callable[[], bytes], Callable[[], list[Any]]]:
+    """Return functions that read the module and the constants of a stored program when they are needed."""
+    return lambda: members[encoded["module"]], lambda: [read(entry) for entry in encoded["constants"]]
+
+
+def _part_to_json(i: int, part: Part, file: ConstantMembers) -> Json:
     return {
         "sizes": dict(part.sizes),
-        "module": module,
-        "constants": [constants.to_json(constant) for constant in part.constants()],
+        **_store(part, f"program-{i}.stablehlo", file),
         "tree": tree_to_json(part.outputs.structure),
         "outputs": [[name, list(info.shape), str(info.dtype)] for name, info in part.outputs.infos.items()],
     }
@@ -347,18 +352,15 @@ def _part_to_json(i: int, part: Part, members: dict[str, bytes], constants: Cons
 def _part_from_json(
     encoded: Json, members: Mapping[str, bytes], read: Callable[[Json], Any], types: Sequence[type]
 ) -> Part:
-    def constants() -> list[Any]:
-        return [read(entry) for entry in encoded["constants"]]
-
     infos = {name: OutputInfo(tuple(shape), dtype_named(dtype)) for name, shape, dtype in encoded["outputs"]}
     tree = tree_from_json(encoded["tree"], types)
     if tree.num_leaves != len(infos):
         raise ValueError("the outputs don't fit their tree")
     sizes = {str(symbol): int(size) for symbol, size in cast(Json, encoded["sizes"]).items()}
-    return Part(sizes, lambda: members[encoded["module"]], constants, Outputs(tree, infos))
+    return Part(sizes, *_stored(encoded, members, read), Outputs(tree, infos))
 
 
-_BUCKETS = 1024  # buckets in a file
+_MAX_BUCKETS = 1024  # in a file
 
 
 def padding_to_json(
@@ -366,27 +368,22 @@ def padding_to_json(
     program: PaddedProgram,
     padded: PaddedCalls,
     platforms: Sequence[str] | None,
-    members: dict[str, bytes],
-    constants: ConstantMembers,
+    file: ConstantMembers,
 ) -> Json:
-    """What was decided, and the buckets that are compiled by now, or came from a file: their programs are members."""
-    programs: list[Json] = []
+    """Describe the padding decision and add its programs as members: compiled buckets, or those from a file."""
     compiled = [padded.buckets.named(binary.bucket) for binary in padded.ready]
-    for i, bucket in enumerate(compiled if program.buckets is None else program.buckets):
-        saved = program.save(bucket, platforms)
-        name = f"padded-{i}.stablehlo"
-        members[name] = saved.module()
-        programs.append(
-            {"bucket": bucket, "module": name, "constants": [constants.to_json(c) for c in saved.constants()]}
-        )
-    proof = dynamic.proof
+    programs = [
+        {"bucket": bucket, **_store(program.save(bucket, platforms), f"padded-{i}.stablehlo", file)}
+        for i, bucket in enumerate(compiled if program.buckets is None else program.buckets)
+    ]
+    proof = dynamic.proof or Proof((), {}, 0, 0, ())
     return {
         "choice": dynamic.choice,
         "why": dynamic.why,
         "is_chosen": padded.buckets.is_chosen,
-        "rules": dict(proof.rules) if proof is not None else {},
-        "masks": proof.masks if proof is not None else 0,
-        "relayouts": proof.relayouts if proof is not None else 0,
+        "rules": dict(proof.rules),
+        "masks": proof.masks,
+        "relayouts": proof.relayouts,
         "fills": [None if fill is None else repr(fill) for fill in program.fills],
         "programs": programs,
     }
@@ -397,12 +394,12 @@ def padding_from_json(
     program: ExportedProgram,
     members: Mapping[str, bytes],
     read_constant: Callable[[Json], Any],
-    read_module: Callable[[bytes], export.Exported],
 ) -> tuple[Dynamic, PaddedProgram]:
-    """The reverse of `padding_to_json`. No program is read before it is needed."""
+    """Invert `padding_to_json`. Each program is read when it is first needed."""
     bounds = program.symbols.traced_bounds
     saved = [_saved_bucket(entry, bounds, members, read_constant) for entry in encoded["programs"]]
-    if not 0 < len(saved) <= _BUCKETS or {s: b.max for s, b in bounds.items()} not in [bucket for bucket, _ in saved]:
+    largest = {symbol: its.max for symbol, its in bounds.items()}
+    if not 0 < len(saved) <= _MAX_BUCKETS or largest not in [bucket for bucket, _ in saved]:
         raise ValueError("the largest bucket isn't there")
     ladder = {symbol: sorted({bucket[symbol] for bucket, _ in saved}) for symbol in bounds}
     choice: DynamicChoice = encoded["choice"]
@@ -416,7 +413,7 @@ def padding_from_json(
     structs = [jax.ShapeDtypeStruct(_shape(info.shape), info.dtype) for info in outputs.infos.values()]
     return (
         Dynamic(choice, text(encoded["why"]), buckets, proof),
-        PaddedProgram.of_file(structs, outputs.structure, saved, cache(read_module), fills),
+        PaddedProgram.of_file(structs, outputs.structure, saved, cache(program.read_module), fills),
     )
 
 
@@ -427,21 +424,17 @@ def _saved_bucket(
     if any(not 1 <= size <= bounds[symbol].max for symbol, size in sizes.items()):
         raise ValueError(f"{sizes} is no bucket")
 
-    def constants() -> list[Any]:
-        return [read_constant(each) for each in entry["constants"]]
-
-    return sizes, SavedBucket(lambda: members[entry["module"]], constants)
+    return sizes, SavedBucket(*_stored(entry, members, read_constant))
 
 
 def _fill(number: str) -> Fill:
-    """A number as `repr` writes it; JSON has no infinity."""
-    kinds = (int, float, complex)
-    for kind in kinds:
+    """Return a number from its `repr`, which is used because JSON has no infinity."""
+    for kind in (int, float, complex):
         with suppress(ValueError):
             return kind(number)
     return boolean({"True": True, "False": False}[number])
 
 
 def _shape(shape: Sequence[int | str]) -> tuple[Any, ...]:
-    """Sizes and expressions, `("batch", "2*seq")`, as JAX's symbolic dimensions."""
+    """Return sizes and expressions, `("batch", "2*seq")`, as JAX's symbolic dimensions."""
     return tuple(export.symbolic_shape(",".join(map(str, shape)))) if shape else ()

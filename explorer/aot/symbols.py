@@ -1,7 +1,4 @@
-"""Which dimensions of the inputs vary, which of them together, and whether the values of a call fit them.
-
-If they don't: what exactly is wrong, and where the user called.
-"""
+"""Varying dimensions of the inputs as symbols, and the checks that the values of a call fit them."""
 
 from __future__ import annotations
 
@@ -31,14 +28,14 @@ Input = InputInfo | DimensionInputInfo
 
 
 class Symbols:
-    """The sizes that an executable leaves open, each with a name: a dimension's own, or its place, `x_0`.
+    """Sizes that an executable leaves open, each with a name: a dimension's own, or its place, `x_0`.
 
     Args:
-        inputs: By name.
+        inputs: Descriptions of the inputs, by name.
 
     Attributes:
-        bounds: Of each.
-        least: Of each the smallest size that a trace for every size stands for; smaller ones are traced by themselves.
+        bounds: Bounds of each symbol.
+        least: Smallest size of each symbol that the symbolic trace covers; smaller sizes are traced separately.
 
     Raises:
         InputInfoError: One name has two bounds.
@@ -48,14 +45,13 @@ class Symbols:
         self.inputs = dict(inputs)
         self.bounds: dict[str, Bounds] = {}
         self._where: dict[str, str] = {}
-        # Of each dimension's name, the first input that has it.
-        self._names: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # the first input that has a named dimension
         for name, info in inputs.items():
             for dimension in dimensions_of(info):
                 if isinstance(dimension, NamedDimension):
                     self._names.setdefault(dimension.name, f"`{name}`")
         self._taken = set(self._names)
-        # Of each input, the symbol of every axis that has one; of a fixed dimension with a name too: it binds others.
+        # Symbols of each input, by axis. A named dimension of fixed size has one too: it binds others.
         self.axes: dict[str, dict[int, str]] = {}
         for name, info in inputs.items():
             self.axes[name] = {
@@ -96,12 +92,11 @@ class Symbols:
 
     @property
     def opt(self) -> dict[str, int]:
-        """The sizes to optimise for."""
         return {symbol: bounds.opt for symbol, bounds in self.bounds.items()}
 
     @property
     def corners(self) -> list[dict[str, int]]:
-        """Of the sizes that a trace for all stands for the usual ones, the smallest and the largest; each once."""
+        """Return the usual, smallest and largest sizes that the symbolic trace covers, without repeats."""
         corners = [
             {symbol: getattr(bounds, which) for symbol, bounds in self.traced_bounds.items()}
             for which in ("opt", "min", "max")
@@ -110,31 +105,30 @@ class Symbols:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether anything varies."""
         return bool(self.varying)
 
     @property
     def varying(self) -> dict[str, Bounds]:
-        """The bounds of those that may have several sizes."""
+        """Return the bounds of the symbols that may have several sizes."""
         return {symbol: bounds for symbol, bounds in self.bounds.items() if bounds.min < bounds.max}
 
     @property
     def traced_bounds(self) -> dict[str, Bounds]:
-        """The bounds of the sizes that a trace for all stands for."""
+        """Return the bounds of the sizes that the symbolic trace covers."""
         return {
             symbol: Bounds(least, max(least, self.bounds[symbol].opt), max(least, self.bounds[symbol].max))
             for symbol, least in self.least.items()
         }
 
     def are_traced(self, sizes: Mapping[str, Any]) -> bool:
-        """Whether a trace for every size stands for these, which may be somebody's own symbols."""
+        """Return True if the symbolic trace covers these sizes, which may be a caller's own symbols."""
         return all(
             is_at_least(size, self.least[symbol]) if export.is_symbolic_dim(size) else size >= self.least[symbol]
             for symbol, size in sizes.items()
         )
 
     def symbolic(self, given: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """For each size JAX's symbol for it, at least `least`; a fixed one, or one that is given, is a number."""
+        """Return JAX's symbol for each varying size, at least `least`; fixed sizes and those in `given` are numbers."""
         numbers = {**self.opt, **(given or {})}
         varying = {symbol: bounds for symbol, bounds in self.varying.items() if symbol not in (given or {})}
         limits = [f"{symbol} >= {self.least[symbol]}" for symbol in varying]
@@ -143,7 +137,7 @@ class Symbols:
         return {**numbers, **dict(zip(varying, dimensions, strict=True))}
 
     def shapes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
-        """The shape of each input at these sizes, and the size itself where that is the input."""
+        """Return the shape of each input at these sizes; of a size input, the size."""
         shapes: dict[str, Any] = {}
         for name, info in self.inputs.items():
             axes = self.axes[name]
@@ -152,7 +146,7 @@ class Symbols:
         return shapes
 
     def structs(self, sizes: Mapping[str, Any]) -> list[Any]:
-        """Each input at these sizes: a struct for an array, and the size itself where that is the input."""
+        """Return each input at these sizes: a struct for an array, the number for a size input."""
         shapes = self.shapes(sizes)
         return [
             jax.ShapeDtypeStruct(shapes[name], info.dtype, sharding=info.sharding)
@@ -163,21 +157,17 @@ class Symbols:
 
 
 def dimensions_of(info: Input) -> tuple[Dimension, ...]:
-    """Of an array its shape; a size that is an input is one dimension."""
+    """Return the dimensions of an input. A size input has one."""
     return info.shape if isinstance(info, InputInfo) else (info.dimension,)
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """`batch = 8, seq = 128`."""
+    """Return sizes as text: `batch = 8, seq = 128`."""
     return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
 
 
 def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
-    """The size of every open dimension in a call.
-
-    Raises:
-        NotAnArrayError, InputRankError, InputShapeError, InputDtypeError, InputDeviceError: By what is wrong.
-    """
+    """Check the inputs of a call, and return the size of every symbol."""
     __tracebackhide__ = True
     sizes: dict[str, int] = {}
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
@@ -193,11 +183,7 @@ def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
 
 
 def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]) -> None:
-    """Refuse an array that is bound to a device which the executable doesn't run on.
-
-    Raises:
-        InputDeviceError: One is.
-    """
+    """Raise InputDeviceError if an array is committed to a device that the executable doesn't run on."""
     __tracebackhide__ = True
     for name, value in zip(names, values, strict=True):
         its: Set[Any] = value.sharding.device_set if getattr(value, "committed", False) else set[Any]()
@@ -235,7 +221,7 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether `jax.jit` would take it as one: masked arrays and tables have a shape too, and more than JAX reads."""
+    """Return True if `jax.jit` accepts the value. JAX would ignore the mask of an array and the index of a table."""
     is_plain = isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
     return not isinstance(value, np.ma.MaskedArray) if is_plain else hasattr(cast("Any", type(value)), "__jax_array__")
 
@@ -254,7 +240,7 @@ def _refuse_kind(name: str, info: InputInfo, value: Any) -> NoReturn:
 
 
 def _check_symbol(name: str, info: InputInfo, axis: int, got: Any) -> None:
-    """Refuse a symbolic dimension unless every size that it can have is one compiled for."""
+    """Refuse a symbolic dimension that may have a size outside the compiled range."""
     __tracebackhide__ = True
     wanted = info.shape[axis]
     bounds = bounds_of(wanted)
@@ -282,7 +268,7 @@ def _check_sharding(name: str, wanted: Any, value: Any) -> None:
             f"{called_at()}  Hint: pad it, so that each size that is split is a multiple of the devices."
         ) from None
     given: Any = getattr(value, "sharding", None)
-    # What isn't committed to a device goes where the executable wants it.
+    # An uncommitted array is moved to the executable's devices.
     if given is None or not getattr(value, "committed", False) or given.is_equivalent_to(wanted, value.ndim):
         return
     raise InputDeviceError(
@@ -336,7 +322,7 @@ def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) 
 
 
 def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: str) -> None:
-    """Everybody who has a say in a size, with what they say."""
+    """Refuse a call in which one symbol has several sizes; list each input that has it."""
     __tracebackhide__ = True
     sizes: list[str] = []
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
@@ -350,7 +336,7 @@ def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: 
             break
     raise InputShapeError(
         f"dimension `{symbol}` has several sizes in one call: {', '.join(sizes)}.\n"
-        f"  compiled for one size wherever `{symbol}` stands\n"
+        f"  compiled for one size in all places of `{symbol}`\n"
         f"{called_at()}  Hint: give inputs of one `{symbol}`, or compile with dimensions of different names."
     )
 
@@ -365,7 +351,7 @@ def _range(name: str, dimension: Any) -> str:
 
 
 def described(info: InputInfo | DimensionInputInfo) -> str:
-    """`float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`: what a call must bring, in short."""
+    """Return what a call must pass, in short: `float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`."""
     if isinstance(info, DimensionInputInfo):
         return _range("value", info.dimension)
     return f"{info.dtype}[{', '.join(map(_dimension_text, info.shape))}]"

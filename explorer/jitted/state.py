@@ -42,10 +42,6 @@ class Holder:
         """Replace the items of a value."""
         raise NotImplementedError
 
-    def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        """Replace the items of a value that already has these labels."""
-        self.fill(value, labels, items)
-
     def empty(self, value: Any) -> Any:
         """Return a new value of the same class without items."""
         hollow = copy(value)
@@ -86,10 +82,7 @@ class Entries(Holder):
             entries.clear()
         for label in entries.keys() - set(labels):
             del entries[label]
-        self.put(value, labels, items)
-
-    def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        value.update(zip(labels, items))  # noqa: B905 - runs in each call, and strict costs time
+        entries.update(zip(labels, items, strict=True))
 
 
 class Attributes(Holder):
@@ -421,7 +414,8 @@ def check_root(option: str, root: Any) -> None:
     if kind is None and not is_array(root):
         _refuse(option, f"is {type(root).__name__}, which holds no arrays")
     if _has_bare_array(root):
-        _refuse(option, f"is {_describe(root)}, and nothing in it can be changed", f"[{option}]")
+        what = "an array" if is_array(root) else f"a {type(root).__name__} with an array in it"
+        _refuse(option, f"is {what}, and nothing in it can be changed", f"[{option}]")
     if isinstance(kind, Branch) and not _has_holder(root):
         _refuse(option, f"is an empty {type(root).__name__}, and can't be changed", "[]")
     if option == "outputs" and isinstance(kind, Holder) and _is_frozen(root, kind):
@@ -435,10 +429,6 @@ def _refuse(option: str, what: str, instead: str = "") -> None:
         f"  Hint: put it in a list: state = {instead}." if instead else "  Hint: jit(f, inputs=state, outputs=state)."
     )
     raise StateError(f"{option} {what}; allowed is {_ALLOWED}.\n{called_at()}{hint}")
-
-
-def _describe(root: Any) -> str:
-    return "an array" if is_array(root) else f"a {type(root).__name__} with an array in it"
 
 
 def _has_bare_array(value: Any) -> bool:

@@ -197,7 +197,7 @@ class _PlanWriter:
             if labels_stay:
                 self.write(holder, replaced, labels, positions, values)
             else:
-                self.fill(holder, replaced.kind, labels, values)
+                self.fill(holder, replaced.kind, labels, bulk(values))
         written = [(index, replaced.kind) for index, replaced, *_ in changes]
         return Plan(
             written, self.source.function("write_state", ["holders", "inputs", "outputs"]) if written else never
@@ -247,11 +247,11 @@ class _PlanWriter:
         holder = self.made(f"{self.source.bind(kind.empty)}({self.source.bind(kind.empty(value))})")
         # Its name is stored before its items are written, because they may contain it.
         self.new[id(value)] = holder, value
-        self.fill(holder, kind, _fixed(labels), [self.value(item) for item in items])
+        self.fill(holder, kind, _fixed(labels), bulk([self.value(item) for item in items]))
         return holder
 
-    def fill(self, holder: str, kind: Holder, labels: Labels, values: Sequence[str]) -> None:
-        self.source.add(f"{self.source.bind(kind.fill)}({holder}, {self.source.bind(labels)}, {bulk(values)})")
+    def fill(self, holder: str, kind: Holder, labels: Labels, items: str) -> None:
+        self.source.add(f"{self.source.bind(kind.fill)}({holder}, {self.source.bind(labels)}, {items})")
 
     def write(
         self, holder: str, replaced: _Replaced, labels: Labels, positions: Sequence[int], values: Sequence[str]
@@ -270,7 +270,7 @@ class _PlanWriter:
             items = self.made(f"[*{self.source.bind(kind.open)}({holder})[1]]")
             for position, value in zip(positions, values, strict=True):
                 self.source.add(f"{items}[{position}] = {value}")
-            self.source.add(f"{self.source.bind(kind.put)}({holder}, {self.source.bind(labels)}, {items})")
+            self.fill(holder, kind, labels, items)
 
     def write_attributes(self, holder: str, kind: Attributes, names: Sequence[str], values: Sequence[str]) -> None:
         attributes = self.made(f"{holder}.__dict__") if set(names) - set(kind.slots) else ""

@@ -1,1 +1,1 @@
-"""How an executable serves sizes that vary: what is padded and why, which binary answers, and the report of it."""
+"""Serving of varying sizes: the padding decision, the padded server, and its report."""

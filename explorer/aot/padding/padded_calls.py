@@ -1,9 +1,9 @@
-"""An executable's calls, answered by padded binaries, of which more are compiled beside the program when they pay.
+"""Padded server of an executable: a few binaries for all sizes, and background compiles of others once they pay off.
 
-When another binary is worth compiling is the ski rental rule: as soon as it would have paid for itself. Whoever buys
-skis once the rent paid equals their price spends at most twice of what they would have spent, had they known how often
-they go. Rent is what calls waste by running in a larger bucket; the price is a compile, taken to be what the largest
-bucket's was. A bucket saves for all sizes that it serves, an exact binary for one size alone.
+The ski rental rule decides: a binary is compiled when it would have paid for itself. Someone who buys skis once the
+rent paid equals their price spends at most twice the optimum. Here the rent is the time that calls waste in a larger
+bucket. The price is a compile, estimated by the largest bucket's. A bucket saves time for every size that it serves,
+an exact binary for one size.
 """
 
 from __future__ import annotations
@@ -24,27 +24,25 @@ import numpy as np
 from jax.sharding import Sharding
 
 from explorer._jax import is_top_level
-from explorer.aot.binaries import Binary
+from explorer.aot.binaries import Binaries, Binary
 from explorer.aot.inputs import InputInfo
 from explorer.aot.padding.verdict import Buckets, PaddedProgram, Sizes, serves
 from explorer.aot.symbols import Symbols, sizes_text
 from explorer.padding.sizes import Sizes as SymbolicSizes
 from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
 
-_KEPT = 1024  # sizes for which it is known how they are padded; past it all are worked out anew
-_SECONDS = 32  # of the latest calls of each size
-_MOST = 16  # padded binaries that are compiled by demand: each takes memory, and the gain of more is small
-_PRICE = 0.5  # seconds of a compile where nobody knows, for the largest came from a file
-_FAULTS = 32  # that are remembered
+_MAX_SERVED = 1024  # cached ways to pad; beyond it the cache starts again
+_SAMPLES = 32  # latest call times that are kept per size
+_MAX_BINARIES = 16  # padded binaries on demand: each takes memory, and more gain little
+_DEFAULT_PRICE = 0.5  # seconds of a compile if the largest bucket came from a file, without its time
+_MAX_FAULTS = 32
 UNPADDED: Any = object()
 IN_BACKGROUND = "compiled in the background"
-_NOT_WAITED = 64  # times as long as a call took to return, where its results aren't waited for
+_UNAWAITED_FACTOR = 64  # estimated run time over time to return, if results aren't waited for
 
 
 @dataclass(eq=False)
 class PaddedBinary:
-    """A compiled padded program, and how often it served."""
-
     bucket: Sizes
     binary: Binary
     is_background: bool
@@ -53,40 +51,35 @@ class PaddedBinary:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """How calls of some sizes are served."""
+    """Binary and padding for calls with one set of sizes."""
 
-    by: PaddedBinary  # what serves them
-    pad: Resize  # its inputs, arrays only
-    cut: Resize  # its outputs
+    by: PaddedBinary
+    pad: Resize  # of the inputs that are arrays
+    cut: Resize  # of the outputs
     true: dict[str, Any]  # the sizes, as the binary takes them
 
 
 @dataclass(eq=False)
 class Usage:
-    """The calls of some sizes that were padded."""
-
     bucket: Sizes
     calls: int = 0
     is_waited: bool = False
-    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_SECONDS))
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
 
 
 class PaddedCalls:
-    """Serves every size by a few binaries; the largest bucket's at once, others when they are worth it."""
+    """Server of every size by a few binaries: the largest bucket's at once, others when they pay off."""
 
     def __init__(
         self,
         symbols: Symbols,
         program: PaddedProgram,
         buckets: Buckets,
-        compile: Callable[[Mapping[str, int], str], Binary],
-        compile_exact: Callable[[Mapping[str, int], str], Any],
+        binaries: Binaries,
         ready: Sequence[tuple[Mapping[str, int], Binary]] = (),
     ) -> None:
-        self._symbols, self._program = symbols, program
+        self._symbols, self._program, self._binaries = symbols, program, binaries
         self.buckets = buckets
-        self._compile = compile
-        self._compile_exact = compile_exact
         self._lock = Lock()
         self._ready: tuple[PaddedBinary, ...] = ()
         self._served: dict[Sizes, Served] = {}
@@ -97,23 +90,18 @@ class PaddedCalls:
         self._background = Background(self, PaddedCalls._do)
         for sizes, binary in ready:
             self._ready = (*self._ready, PaddedBinary(self._key(sizes), binary, is_background=False))
-        self.largest = self._largest()
+        largest = [each for each in self._ready if each.bucket == buckets.largest]
+        reason = "the largest sizes, which serve every other"
+        self.largest = largest[0] if largest else self._add(buckets.largest, reason, is_background=False)
         devices = [*self.largest.binary.devices]
         self.is_on_host = all(device.platform == "cpu" for device in devices)
-        # Where there are others, results are bound to this one if an input is; NumPy doesn't keep that.
+        # Among several devices, a committed input commits the results. Cutting by NumPy would lose that.
         self._device = devices[0] if len(devices) == 1 < jax.device_count() else None
         self.candidates = self._candidates()
-        price = self.largest.binary.specialization.seconds or _PRICE
+        price = self.largest.binary.specialization.seconds or _DEFAULT_PRICE
         self._demand = Demand(self.candidates, self.footprint.elements, price)
 
-    def _largest(self) -> PaddedBinary:
-        largest = self.buckets.largest
-        there = [binary for binary in self._ready if binary.bucket == largest]
-        reason = "the largest sizes, which serve every other"
-        return there[0] if there else self._add(largest, reason, is_background=False)
-
     def _candidates(self) -> list[Sizes]:
-        """Other buckets that there may be."""
         compiled = {binary.bucket for binary in self._ready}
         buckets = [b for b in self.buckets.combinations if b not in compiled and self.footprint.can_be_spread(b)]
         if self._program.buckets is None:
@@ -123,46 +111,36 @@ class PaddedCalls:
 
     @property
     def ready(self) -> tuple[PaddedBinary, ...]:
-        """The padded binaries that there are, the largest first."""
         return tuple(sorted(self._ready, key=lambda binary: self.footprint.elements(binary.bucket), reverse=True))
 
     @property
     def waiting(self) -> list[dict[str, int]]:
-        """What is to be compiled in the background."""
         return [self.buckets.named(wish.sizes) for wish in self._background.waiting]
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for what is compiled in the background; whether it is done."""
         return self._background.join(timeout)
 
     def is_for(self, sizes: Mapping[str, int]) -> bool:
-        """Whether calls of these sizes can be padded: the proof is for them, and JAX checks nothing but the user's."""
         config: Any = jax.config
+        # JAX's debug checks would see padding values, and the proof holds for traced sizes only.
         if config.jax_debug_nans or config.jax_debug_infs or not self._symbols.are_traced(sizes):
             return False
         return self._key(sizes) not in self._refused
 
     def binary(self, sizes: Mapping[str, int]) -> Binary:
-        """What serves calls of these sizes now."""
         return self._smallest(self._key(sizes)).binary
 
-    def call(self, sizes: Mapping[str, int], given: Sequence[Any], arguments: Callable[..., Any]) -> Any:
-        """The result of a call.
+    def call(self, sizes: Mapping[str, int], given: Sequence[Any]) -> Any:
+        """Return the result of a call with these sizes and inputs.
 
-        Args:
-            sizes: Its own, at least 1 each.
-            given: What a binary gets for each input.
-            arguments: Makes the values of the parameters of those.
-
-        Returns:
-            `UNPADDED` where that went wrong: then calls of these sizes aren't padded any more.
+        If padding fails, return `UNPADDED`; calls with these sizes are then no longer padded.
         """
         __tracebackhide__ = True
         key = self._key(sizes)
         try:
-            # Within a trace of the user's, where all that is given here are arrays, nothing may become a part of it.
+            # All inputs are concrete. Inside a user's trace, padding must not become part of that trace.
             with nullcontext() if is_top_level() else jax.ensure_compile_time_eval():
-                return self._call(key, self._served.get(key) or self._serve(key), given, arguments)
+                return self._call(key, self._served.get(key) or self._serve(key), given)
         except Exception as error:
             if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in given):
                 raise
@@ -170,36 +148,27 @@ class PaddedCalls:
             self._fault(f"a call with {sizes_text(sizes)}", error)
             return UNPADDED
 
-    def _call(self, key: Sizes, served: Served, given: Sequence[Any], arguments: Callable[..., Any]) -> Any:
+    def _call(self, key: Sizes, served: Served, given: Sequence[Any]) -> Any:
         start = perf_counter()
         arrays = [leaf for leaf in given if not isinstance(leaf, int)]
         padded = iter(served.pad.pad(arrays, self.is_on_host))
-        filled = arguments([leaf if isinstance(leaf, int) else next(padded) for leaf in given])
-        begun = perf_counter()
-        outputs = self._run(served, arrays, filled)
-        ended = perf_counter()
-        outputs = self._cut(served, arrays, outputs)
-        now = perf_counter()
-        is_waited = self.is_on_host and bool(served.cut.changed)
-        self._note(key, served.by, now - start, (begun - start) + (now - ended), is_waited)
-        return jax.tree.unflatten(self._program.structure, outputs)
-
-    def _run(self, served: Served, arrays: Sequence[Any], filled: tuple[Any, ...]) -> list[Any]:
-        """The outputs in the bucket's shapes; where NumPy is to cut them, once they are there."""
-        # What NumPy padded was on the device all along to a user who gave no NumPy array.
+        filled = self._binaries.arguments([leaf if isinstance(leaf, int) else next(padded) for leaf in given])
+        called = perf_counter()
+        # Padding by NumPy moves arrays that were on the device. Only a user's own NumPy array is a transfer to guard.
         is_given_by_numpy = any(isinstance(array, (np.ndarray, np.generic)) for array in arrays)
         with nullcontext() if is_given_by_numpy else unguarded():
             outputs: list[Any] = jax.tree.leaves(served.by.binary.compiled(served.true, *filled))
-        if self.is_on_host and served.cut.changed:
+        is_waited = self.is_on_host and bool(served.cut.changed)  # NumPy can cut only finished results
+        if is_waited:
             jax.block_until_ready(outputs)
-        return outputs
-
-    def _cut(self, served: Served, arrays: Sequence[Any], outputs: list[Any]) -> list[Any]:
+        ended = perf_counter()
         with unguarded():
             outputs = served.cut.cut(outputs, self.is_on_host)
-            if self._device is None or not any(getattr(array, "committed", False) for array in arrays):
-                return outputs
-            return [jax.device_put(output, self._device) for output in outputs]
+            if self._device is not None and any(getattr(array, "committed", False) for array in arrays):
+                outputs = [jax.device_put(output, self._device) for output in outputs]
+        now = perf_counter()
+        self._note(key, served.by, now - start, (called - start) + (now - ended), is_waited)
+        return jax.tree.unflatten(self._program.structure, outputs)
 
     def _note(self, key: Sizes, by: PaddedBinary, seconds: float, overhead: float, is_waited: bool) -> None:
         by.calls += 1
@@ -208,16 +177,15 @@ class PaddedCalls:
         usage.bucket = by.bucket
         usage.calls += 1
         usage.seconds.append(seconds)
-        wish = self._demand.note(key, by.bucket, seconds * (1 if is_waited else _NOT_WAITED), overhead)
+        wish = self._demand.note(key, by.bucket, seconds * (1 if is_waited else _UNAWAITED_FACTOR), overhead)
         if wish is None:
             return
-        if wish.is_padded and len(self._ready) >= _MOST:
+        if wish.is_padded and len(self._ready) >= _MAX_BINARIES:
             self._demand.finish(wish)
         else:
             self._background.add(wish)
 
     def _serve(self, key: Sizes) -> Served:
-        """Find the binary for these sizes, and work out what is padded and cut."""
         by = self._smallest(key)
         shapes = self.footprint
         pad = Resize(shapes.inputs(key), shapes.inputs(by.bucket), shapes.shardings, self._program.fills)
@@ -225,9 +193,9 @@ class PaddedCalls:
         with unguarded():
             served = Served(by, pad, cut, sizes_as_arrays(self.buckets.symbols, key))
         with self._lock:
-            if len(self._served) >= _KEPT:
+            if len(self._served) >= _MAX_SERVED:
                 self._served.clear()
-            if by is self._smallest(key):  # no other came meanwhile
+            if by is self._smallest(key):  # another thread may have added a better one
                 self._served[key] = served
         return served
 
@@ -240,14 +208,13 @@ class PaddedCalls:
     # Compiling ---------------------------------------------------------------------------------------------------
 
     def ensure(self, bucket: Sizes, reason: str) -> None:
-        """Compile a bucket now, unless there is one."""
         if all(binary.bucket != bucket for binary in self._ready):
             self._add(bucket, reason, is_background=False)
             self._demand.add(bucket)
 
     def _add(self, bucket: Sizes, reason: str, *, is_background: bool) -> PaddedBinary:
         __tracebackhide__ = True
-        binary = self._compile(self.buckets.named(bucket), f"padded, {reason}")
+        binary = self._binaries.compile_padded(self._program, self.buckets.named(bucket), f"padded, {reason}")
         padded = PaddedBinary(bucket, binary, is_background)
         with self._lock:
             self._ready = (*self._ready, padded)
@@ -255,29 +222,29 @@ class PaddedCalls:
         return padded
 
     def _do(self, wish: Wish) -> None:
-        """Compile what is worth it, in the background: whatever is raised there costs nobody a result."""
+        """Compile a wish in the background. An error is recorded and affects no call."""
         try:
             if wish.is_padded:
                 self._add(wish.sizes, "for what smaller sizes waste in larger buckets", is_background=True)
                 self._demand.add(wish.sizes)
             else:
-                self._compile_exact(self.buckets.named(wish.sizes), f"called often, {IN_BACKGROUND}")
+                self._binaries.binary(self.buckets.named(wish.sizes), f"called often, {IN_BACKGROUND}")
         except Exception as error:
             self._fault(f"compiling for {sizes_text(self.buckets.named(wish.sizes))}", error)
         self._demand.finish(wish)
 
     def _fault(self, what: str, error: Exception) -> None:
         first = str(error).strip().partition("\n")[0]
-        self.faults = [*self.faults[-_FAULTS:], f"{what}: {type(error).__name__}: {first}"]
+        self.faults = [*self.faults[-_MAX_FAULTS:], f"{what}: {type(error).__name__}: {first}"]
 
 
 Shapes = list[tuple[int, ...]]
 
-_COUNTED = 4096  # sizes whose elements are counted already; past it all are counted anew
+_MAX_COUNTED = 4096  # cached element counts; beyond it the cache starts again
 
 
 class Footprint:
-    """Shapes of inputs and outputs, and what they come to."""
+    """Shapes of inputs and outputs at given sizes, with their element and byte counts."""
 
     def __init__(self, symbols: Symbols, program: PaddedProgram, buckets: Buckets) -> None:
         self._symbols = symbols
@@ -288,57 +255,54 @@ class Footprint:
         self.shardings = [info.sharding for info in self._arrays.values()]
 
     def inputs(self, sizes: Sizes) -> Shapes:
-        """Of each input that is an array, its shape."""
         shapes = self._symbols.shapes(self._buckets.named(sizes))
         return [shapes[name] for name in self._arrays]
 
     def outputs(self, sizes: Sizes) -> Shapes:
-        """Of each output its shape."""
         at = SymbolicSizes(self._buckets.named(sizes), {})
         return [at.shape(output.shape) for output in self._outputs]
 
     def elements(self, sizes: Sizes) -> float:
-        """How many numbers go in and come out: what a program's work is taken to grow with."""
+        """Return the number of elements of inputs and outputs: the estimate of a program's work."""
         if sizes not in self._elements:
-            if len(self._elements) >= _COUNTED:
+            if len(self._elements) >= _MAX_COUNTED:
                 self._elements.clear()
             self._elements[sizes] = float(sum(map(prod, [*self.inputs(sizes), *self.outputs(sizes)])))
         return self._elements[sizes]
 
     def bytes(self, sizes: Sizes) -> int:
-        """Of all of them."""
         dtypes = [*(info.dtype for info in self._arrays.values()), *(output.dtype for output in self._outputs)]
         shapes = [*self.inputs(sizes), *self.outputs(sizes)]
         return sum(prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
 
     def can_be_spread(self, sizes: Sizes) -> bool:
-        """Whether each input of these sizes can be split over its devices."""
+        """Return True if each input with these sizes can be split over its devices."""
         try:
             for sharding, shape in zip(self.shardings, self.inputs(sizes), strict=True):
-                if isinstance(sharding, Sharding):  # compile() has made one of each spec
+                if isinstance(sharding, Sharding):  # compile() has resolved each PartitionSpec
                     sharding.shard_shape(shape)
         except ValueError:
             return False
         return True
 
 
-# Of a call at a bucket's own size: what masks cost. Measured 0 to 20 % for most functions, 120 % for a softmax over
-# the padded axis.
+# Share of a call's time that masks take at the bucket's own size. Measured 0 to 20 % for most functions, 120 % for a
+# softmax over the padded axis.
 _MASKS = 0.1
-_NEVER = float("-inf")  # saved by what is there, or was tried: it isn't named again
-_REMEMBERED = 4096  # sizes whose demand is kept; past it the demand of exact sizes starts anew
+_NEVER = float("-inf")  # savings of a binary that is compiled or was tried: it can't be wished again
+_REMEMBERED = 4096  # sizes whose demand is kept; beyond it the demand of exact sizes starts again
 
 
 @dataclass(frozen=True)
 class Wish:
-    """A binary that is worth having: of a bucket, or of one exact size."""
+    """Binary that is worth compiling: of a bucket, or of one exact size."""
 
     sizes: Sizes
     is_padded: bool
 
 
 class Demand:
-    """What calls would have saved with binaries that there aren't."""
+    """Seconds that calls would have saved with binaries that don't exist yet."""
 
     def __init__(self, candidates: Sequence[Sizes], work: Callable[[Sizes], float], price: float) -> None:
         self._work = work
@@ -346,21 +310,21 @@ class Demand:
         self._lock = Lock()
         self._saved = dict.fromkeys(candidates, 0.0)
         self._saved_exact: dict[Sizes, float] = {}
-        # What was named and isn't there yet: calls count as if it were, else every larger bucket would be named too.
+        # Wishes that aren't compiled yet. Calls count as if they were, else every larger bucket would follow.
         self._pending: set[Wish] = set()
         self._shares: dict[tuple[Sizes, Sizes], tuple[float, list[tuple[Sizes, float]]]] = {}
 
     def note(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
-        """A call was padded.
+        """Record a padded call.
 
         Args:
-            sizes: Its own.
-            bucket: What served it.
-            seconds: What it took.
-            overhead: Of those, what padding and cutting took.
+            sizes: The call's sizes.
+            bucket: The bucket that served it.
+            seconds: Duration of the call.
+            overhead: Part of `seconds` that padding and cutting took.
 
         Returns:
-            What is worth compiling now; it isn't named again.
+            The binary that is now worth compiling, once, or None.
         """
         with self._lock:
             if Wish(sizes, is_padded=False) in self._pending:
@@ -374,7 +338,7 @@ class Demand:
             return wish
 
     def _add(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
-        """A call took so many seconds, and some more for padding and cutting."""
+        """Add a call's seconds to what each candidate would have saved."""
         exact_share, shares = self._shares_of(sizes, bucket)
         for candidate, share in shares:
             self._saved[candidate] += seconds * share
@@ -392,19 +356,18 @@ class Demand:
         return Wish(best[0], is_padded=True)
 
     def finish(self, wish: Wish) -> None:
-        """What was named is there, or never will be."""
         with self._lock:
             self._pending.discard(wish)
 
     def add(self, bucket: Sizes) -> None:
-        """A bucket is there now: what others would save is counted from here on."""
+        """Count savings of the other candidates from now on, as a bucket was compiled."""
         with self._lock:
             self._saved.pop(bucket, None)
             self._saved = {candidate: min(saved, 0.0) for candidate, saved in self._saved.items()}
             self._shares.clear()
 
     def _shares_of(self, sizes: Sizes, bucket: Sizes) -> tuple[float, list[tuple[Sizes, float]]]:
-        """Of a call's seconds, what an exact binary would save, and each bucket that is smaller than its own."""
+        """Return the share of a call's seconds that an exact binary would save, and that each smaller bucket would."""
         key = sizes, bucket
         if key not in self._shares:
             if len(self._shares) >= _REMEMBERED:
@@ -416,16 +379,16 @@ class Demand:
         return self._shares[key]
 
 
-# Seconds after which Python hands the interpreter to another thread. Tracing holds it, and a call needs it several
-# times: with Python's own 5 ms, calls of 3.2 ms took 17 ms beside a trace, with this 7 ms (two cores, jax 0.10.2).
+# Thread switch interval in seconds. Tracing holds the interpreter, and a call needs it several times. With Python's
+# default of 5 ms, calls of 3.2 ms took 17 ms during a trace; with this, 7 ms (two cores, jax 0.10.2).
 _SWITCH = 0.0005
 
 
 class Background:
-    """Jobs of an owner, done one after the other in a thread of their own.
+    """Queue of an owner's jobs, run one after the other in a thread.
 
-    The thread isn't a daemon: one that is still in XLA when the interpreter is taken down crashes the process. So the
-    end of a program waits for the compile that is under way, and no other is begun.
+    The thread isn't a daemon: a daemon thread inside XLA crashes the process when the interpreter shuts down. The end
+    of a program waits for the compile that is under way; no further one starts.
     """
 
     def __init__(self, owner: Any, run: Callable[[Any, Any], None]) -> None:
@@ -437,12 +400,10 @@ class Background:
 
     @property
     def waiting(self) -> list[Any]:
-        """The jobs that are not done yet, the one that is under way first."""
         with self._lock:
             return [*self._jobs]
 
     def add(self, job: Any) -> None:
-        """Have a job done."""
         with self._lock:
             self._jobs.append(job)
             if self._thread is None:
@@ -450,14 +411,14 @@ class Background:
                 self._thread.start()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until everything is done; whether it is."""
+        """Wait until all jobs are done. Return True if they are."""
         thread = self._thread
         if thread is not None:
             thread.join(timeout)
         return self._thread is None
 
     def do_next(self, owner: Any) -> bool:
-        """Do the next job; False if there is none, and the thread is to end."""
+        """Run the next job. Return False, and the thread ends, if the queue is empty."""
         with self._lock:
             if not self._jobs or not main_thread().is_alive():
                 self._thread = None
@@ -477,7 +438,7 @@ def _work(owner: ref[Any], background: Background) -> None:
         held = owner()
         if held is None or not background.do_next(held):
             return
-        del held  # between two jobs nothing keeps the owner
+        del held  # between two jobs the owner can be collected
 
 
 @contextmanager
@@ -490,5 +451,5 @@ def _switching_often() -> Generator[None]:
     try:
         yield
     finally:
-        if abs(sys.getswitchinterval() - _SWITCH) < _SWITCH / 100:  # nobody else has set another meanwhile
+        if abs(sys.getswitchinterval() - _SWITCH) < _SWITCH / 100:  # other code may have set another interval
             sys.setswitchinterval(before)

@@ -1,4 +1,4 @@
-"""What an executable's padding has come to, as a value; and compiling ahead of calls, on request."""
+"""Report of an executable's padding, and compiling ahead of calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def dynamic_report(
     exact: Sequence[tuple[Mapping[str, int], Binary]],
     program: Program | ExportedProgram,
 ) -> DynamicReport:
-    """How an executable serves sizes that vary, by now."""
     verdict: DynamicVerdict = "padded" if padded is not None else "specialised" if symbols.is_dynamic else "static"
     binaries = [_row(sizes, binary, IN_BACKGROUND in binary.specialization.reason) for sizes, binary in exact]
     if padded is not None:
@@ -79,7 +78,7 @@ def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[Pad
         if sizes not in flops:
             flops[sizes] = None
             if isinstance(program, Program) and program.symbolic is not None:
-                with suppress(Exception):  # an equation that is unlike all that is known: then nobody knows
+                with suppress(Exception):  # an equation whose operations can't be counted
                     flops[sizes] = count_flops(program.symbolic.closed, padded.buckets.named(sizes))
         return flops[sizes]
 
@@ -99,17 +98,17 @@ def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[Pad
     )
 
 
-# Buckets that are compiled ahead where the user named none. Over all sizes of 64 × 64, calls of which every element
-# costs alike take 3.9 times what exact ones would with one bucket, 2.2 with four and 1.8 with nine.
+# Buckets that are compiled ahead if the user named none. Over all sizes of 64 × 64, with work in proportion to
+# elements, calls take 3.9 times as long as exact ones with one bucket, 2.2 with four and 1.8 with nine.
 _AHEAD = 9
 _REASON = "compiled ahead"
-_SAMPLED = 512  # sizes by which buckets are chosen, of all dimensions together
+_MAX_SAMPLES = 512  # combinations of sizes by which buckets are chosen
 
 
 def compile_ahead(
     sizes: Sequence[Mapping[str, int]] | None, padded: PaddedCalls | None, binaries: Binaries, progress: bool | None
 ) -> None:
-    """Compile exact sizes, or where none are given the buckets of what is padded, with a bar."""
+    """Compile binaries for exact sizes, or if `sizes` is None the best buckets, with a progress bar."""
     __tracebackhide__ = True
     jobs: list[tuple[str, Callable[[], Any]]] = []
     for each in sizes or ():
@@ -124,14 +123,14 @@ def compile_ahead(
 
 
 def _chosen(padded: PaddedCalls) -> list[Sizes]:
-    """The buckets that save most if all sizes are called alike, the largest first; every one that the user named."""
-    if padded.buckets.is_chosen:
+    """Return the buckets that save most if all sizes are called equally often, largest first."""
+    if padded.buckets.is_chosen:  # by the user
         return padded.candidates
     bounds = padded.buckets.bounds.values()
     count = sum(its.min < its.max for its in bounds)
-    most = max(2, int(_SAMPLED ** (1 / max(1, count))))
+    most = max(2, int(_MAX_SAMPLES ** (1 / max(1, count))))
     samples = list(product(*(_sampled(its, most) for its in bounds)))
-    samples = samples[:: max(1, len(samples) // _SAMPLED)]  # of many dimensions
+    samples = samples[:: max(1, len(samples) // _MAX_SAMPLES)]  # many dimensions have more combinations
     best = {sizes: padded.footprint.elements(padded.buckets.largest) for sizes in samples}
     chosen: list[Sizes] = []
     left = padded.candidates
@@ -158,11 +157,7 @@ def _sampled(bounds: Bounds, most: int) -> list[int]:
 
 
 def checked_sizes(symbols: Symbols, given: Any) -> dict[str, int]:
-    """The size of every symbol, of those that a user gives for what varies.
-
-    Raises:
-        OptionError: They are none.
-    """
+    """Return the size of every symbol, from the sizes that a user gives for the varying ones."""
     __tracebackhide__ = True
     varying = symbols.varying
     sizes: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else {}

@@ -1,8 +1,7 @@
-"""Whether an executable pads and why, which sizes a padded binary may have, and what is compiled for them.
+"""Decision whether an executable pads, its buckets, and the padded programs.
 
-`specialise` is what compile() does by itself. Padded results differ from a specialised binary's in their last bits,
-for sums are taken in another order, and with binaries that come in the background the same call may give one or the
-other: nobody's answers are to change so without a word from them.
+`specialise` is the default of compile(). Padded results differ from a specialized binary's in their last bits, because
+sums are taken in another order. With background compiles the same call may give either result, so users opt in.
 """
 
 from __future__ import annotations
@@ -30,33 +29,25 @@ from explorer.padding.program import Proof, padded, prove
 from explorer.padding.sizes import Sizes as SymbolicSizes
 from explorer.padding.values import Fill
 
-# Sizes in the whole range up to which *auto* has a binary for each: they are few, and padding gains nothing.
-_FEW = 4
-_PLACES = 8  # lines of the user's that an error lists
+_FEW = 4  # sizes in the whole range up to which `auto` compiles each: padding would gain nothing
+_MAX_PLACES = 8  # source lines that an error lists
 
 
 @dataclass(frozen=True)
 class Dynamic:
-    """How an executable serves sizes that vary."""
-
-    choice: DynamicChoice = "specialise"  # what was wished for
-    # why it pads, or doesn't
+    choice: DynamicChoice = "specialise"
     why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not wished for"
-    buckets: Buckets | None = None  # what it pads to; None where each size has a binary of its own
-    proof: Proof | None = None  # where one was tried
-    refusals: tuple[PaddingRefusal, ...] = ()  # what keeps the function from being padded
+    buckets: Buckets | None = None  # None if each size has a binary of its own
+    proof: Proof | None = None  # None if no proof was attempted
+    refusals: tuple[PaddingRefusal, ...] = ()
 
     def specialised(self, why: str) -> Dynamic:
-        """The same, but that each size has a binary of its own."""
+        """Return this decision changed to one binary per size."""
         return replace(self, why=why, buckets=None)
 
 
 def check_choice(choice: Any, buckets: Any) -> None:
-    """Refuse a choice that is none.
-
-    Raises:
-        OptionError: It is.
-    """
+    """Raise OptionError if `dynamic` is unknown, or buckets are given although nothing is padded."""
     __tracebackhide__ = True
     if choice not in get_args(DynamicChoice):
         allowed = ", ".join(map(repr, get_args(DynamicChoice)))
@@ -68,12 +59,7 @@ def check_choice(choice: Any, buckets: Any) -> None:
 
 
 def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
-    """Whether a program is padded.
-
-    Raises:
-        OptionError: A bucket is none.
-        PaddingError: The program can't be padded, and the choice is `pad`.
-    """
+    """Decide whether a program is padded."""
     __tracebackhide__ = True
     bounds = program.symbols.traced_bounds
     if choice == "specialise" or not program.symbols.is_dynamic:
@@ -108,7 +94,7 @@ def _proof(program: Program) -> tuple[Proof | None, tuple[PaddingRefusal, ...]]:
 
 
 def _doubt(program: Program, proof: Proof) -> str:
-    """Why padding isn't worthwhile; empty where it is."""
+    """Return the reason why padding isn't worthwhile; empty if it is."""
     count = prod(its.max - its.min + 1 for its in program.symbols.bounds.values())
     if count <= _FEW:
         return f"only {count} sizes: a binary for each is no more than padded ones would be"
@@ -131,29 +117,29 @@ def _why(proof: Proof, buckets: Buckets, program: Program) -> str:
 
 
 def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
-    """Every line with an equation that is in the way, why it is, and what would help."""
+    """List each source line with an equation that can't be padded, with the reason and a hint."""
     by_place: dict[tuple[str, int], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_place.setdefault((refusal.file, refusal.line), []).append(refusal)
     hints = {refusal.hint for refusal in refusals}
-    if not any(refusal.equation for refusal in refusals):  # there is no trace to begin with
+    if not any(refusal.equation for refusal in refusals):  # there is no symbolic trace
         reasons = "\n".join(refusal.reason.replace("  at  ", "\n  at  ") for refusal in refusals)
         return f'{name} can\'t be padded: {reasons}\n{called_at()}  Hint: dynamic="auto" has a binary for each size.'
     count = f"{len(refusals)} equations are" if len(refusals) > 1 else "1 equation is"
     parts = [f"{name} can't be padded: {count} in the way."]
-    for (file, line), there in [*by_place.items()][:_PLACES]:
+    for (file, line), there in [*by_place.items()][:_MAX_PLACES]:
         parts += [f"  at  {place(file, line)}"] if file else []
         parts += [f"    {text}" for text in _reasons(there, with_hints=len(hints) > 1)]
-    more = sum(map(len, [*by_place.values()][_PLACES:]))
+    more = sum(map(len, [*by_place.values()][_MAX_PLACES:]))
     if more:
-        parts.append(f"  and {more} more, on {len(by_place) - _PLACES} other lines")
+        parts.append(f"  and {more} more, on {len(by_place) - _MAX_PLACES} other lines")
     shared = hints.pop() if len(hints) == 1 else ""
     other = 'dynamic="auto" has a binary for each size instead, and its .dynamic_report lists all equations'
     return "\n".join(parts) + f"\n{called_at()}  Hint: {shared + '; ' if shared else ''}{other}."
 
 
 def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
-    """Of one line each reason once, with the first equation that it is about."""
+    """Return each reason of one source line once, with the first equation that has it."""
     by_reason: dict[tuple[str, str], list[PaddingRefusal]] = {}
     for refusal in refusals:
         by_reason.setdefault((refusal.reason, refusal.hint), []).append(refusal)
@@ -168,13 +154,12 @@ def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
 
 Sizes = tuple[int, ...]  # of each symbol, in the order of `Symbols.bounds`
 
-# Combinations of several dimensions' buckets that are weighed against each other at each call, a microsecond for
-# eight; those that are compiled are far fewer.
+# Each call compares the combinations of all dimensions' buckets, at a microsecond for eight. Few are ever compiled.
 _COMBINATIONS = 64
 
 
 class Buckets:
-    """The sizes that inputs may be padded to.
+    """Sizes that inputs may be padded to.
 
     Example:
         >>> buckets = Buckets({"batch": Bounds(1, 8, 48)}, {"batch": (16, 48)})
@@ -193,18 +178,16 @@ class Buckets:
 
     @property
     def combinations(self) -> list[Sizes]:
-        """Every bucket that there may be, the smallest first."""
         return sorted(product(*self.ladder.values()), key=prod)
 
     def named(self, sizes: Sizes) -> dict[str, int]:
-        """The sizes by symbol."""
         return dict(zip(self.symbols, sizes, strict=True))
 
 
 def default_buckets(bounds: Mapping[str, Bounds]) -> Buckets:
-    """Powers of two below each largest size; of several dimensions fewer, so that not too many combine.
+    """Return powers of two up to each largest size; of several dimensions fewer, to limit their combinations.
 
-    The smallest buckets go first: what they save is a small part of what a call of usual sizes takes.
+    The smallest buckets are left out first: they save a small part of what a call of usual sizes takes.
 
     Example:
         >>> default_buckets({"batch": Bounds(1, 8, 48)}).ladder
@@ -220,7 +203,7 @@ def default_buckets(bounds: Mapping[str, Bounds]) -> Buckets:
 
 
 def _powers(bounds: Bounds) -> tuple[int, ...]:
-    """The powers of two from the first that serves the smallest size, and the largest size itself."""
+    """Return the powers of two that serve sizes in these bounds, and the largest size itself."""
     smallest = max(1, bounds.min)
     if smallest == bounds.max:
         return (bounds.max,)
@@ -229,11 +212,7 @@ def _powers(bounds: Bounds) -> tuple[int, ...]:
 
 
 def chosen_buckets(bounds: Mapping[str, Bounds], given: Any) -> Buckets:
-    """The buckets that a user names, by dimension; the largest size is always one, and other dimensions have theirs.
-
-    Raises:
-        OptionError: A dimension or a size is none.
-    """
+    """Return the user's buckets, by dimension, with the largest size added. Other dimensions get default buckets."""
     __tracebackhide__ = True
     varying = [symbol for symbol, its in bounds.items() if its.min < its.max]
     if not isinstance(given, Mapping):
@@ -279,36 +258,32 @@ def _chosen(name: str, bounds: Bounds, sizes: Any) -> tuple[int, ...]:
 
 
 def serves(bucket: Sizes, sizes: Sizes) -> bool:
-    """Whether no size is larger than the bucket's."""
     return all(size <= most for size, most in zip(sizes, bucket, strict=True))
 
 
 @dataclass(frozen=True)
 class SavedBucket:
-    """A bucket's program as it travels."""
-
-    # gives what `jax.export.Exported.serialize` does, of a function `(constants, sizes, *arrays) → list`
-    module: Callable[[], bytes]
-    constants: Callable[[], Sequence[Any]]  # gives its arrays
+    module: Callable[[], bytes]  # a serialized `jax.export.Exported` of `(constants, sizes, *arrays) → list`
+    constants: Callable[[], Sequence[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class PaddedProgram:
-    """A program that is right for every size up to a bucket's."""
+    """Program that computes correct results for every size up to a bucket's."""
 
-    outputs: Sequence[Any]  # of each output shape and dtype, with symbolic dimensions
+    outputs: Sequence[Any]  # shape and dtype of each output, with symbolic dimensions
     structure: Any  # the tree of the outputs
-    # of a bucket, by name, a function of true sizes by name and arrays in the bucket's shapes; it gives outputs in the
-    # bucket's shapes. What comes second gets what is padding, by variable; from a file nothing.
+    # For a bucket: a function of the true sizes by name and of arrays in the bucket's shapes, which returns outputs in
+    # the bucket's shapes. The notes receive which values are padding, by variable; a program from a file has none.
     at: Callable[[Mapping[str, int], Notes], Callable[..., Sequence[Any]]]
-    # of a bucket and platforms (None is the present one) how it travels
+    # For a bucket and platforms (None is the present one): the program as it is saved.
     save: Callable[[Mapping[str, int], Sequence[str] | None], SavedBucket]
-    fills: Sequence[Fill] = ()  # of each array that goes in what its padding is to hold
-    buckets: Sequence[Mapping[str, int]] | None = None  # those that there are; None where there is one for any sizes
+    fills: Sequence[Fill] = ()  # padding value of each input array
+    buckets: Sequence[Mapping[str, int]] | None = None  # buckets in the file; None if any bucket can be made
 
     @classmethod
     def of(cls, traced: Traced, fills: Sequence[Fill]) -> PaddedProgram:
-        """Of a trace for every size."""
+        """Make the padded program of a symbolic trace."""
         closed = traced.closed
 
         def save(bucket: Mapping[str, int], platforms: Sequence[str] | None) -> SavedBucket:
@@ -326,7 +301,7 @@ class PaddedProgram:
         read: Callable[[bytes], export.Exported],
         fills: Sequence[Fill],
     ) -> PaddedProgram:
-        """Of programs for some buckets."""
+        """Make the padded program from a file's programs, one per bucket."""
 
         def find(bucket: Mapping[str, int]) -> SavedBucket:
             return next(program for sizes, program in saved if sizes == bucket)
@@ -349,7 +324,7 @@ def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] |
     shapes = SymbolicSizes(bucket, {})
 
     def run(constants: Sequence[Any], sizes: Mapping[str, Any], *arrays: Any) -> Any:
-        # The constants are arguments, for all buckets share them in the file.
+        # Constants are arguments, so that all buckets of a file share them.
         return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket, fills=fills)(sizes, *arrays)
 
     constants = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in closed.consts]
@@ -358,6 +333,6 @@ def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] |
     try:
         with without_held_frames():
             return bytes(export.export(jax.jit(run), platforms=platforms)(constants, sizes, *structs).serialize())
-    except Exception as error:  # JAX raises what it likes
+    except Exception as error:  # JAX raises many kinds of errors here
         first = str(error).strip().partition("\n")[0]
         raise ArchiveError(f"the padded program for {dict(bucket)} can't be saved: {first}") from error

@@ -50,7 +50,7 @@ def refused(kind, *says):
         ((X,), {}, ex.errors.MissingArgumentError, "argument `y` is missing"),
         ((), {"y": X}, ex.errors.MissingArgumentError, "argument `x` is missing"),
         ((X, X, X), {}, ex.errors.ExtraArgumentError, "3 arguments by position, of at most 2"),
-        ((X, X), {"z": X}, ex.errors.ExtraArgumentError, "argument `z` is none"),
+        ((X, X), {"z": X}, ex.errors.ExtraArgumentError, "unexpected argument `z`"),
         ((X, X), {"y": X}, ex.errors.DuplicateArgumentError, "argument `y` is given twice"),
     ],
 )
@@ -349,6 +349,6 @@ def test_a_name_mismatch_is_told_in_the_users_own_names():
     with pytest.raises(ex.errors.ExtraArgumentError) as caught:
         fast(picture=X)
     assert str(caught.value).splitlines()[:2] == [
-        "argument `picture` is none of this executable's.",
+        "unexpected argument `picture`.",
         "  expected: (image)",
     ]

@@ -197,9 +197,9 @@ def test_a_branch_on_a_size_is_warned_about_with_its_line():
     ) as caught:
         fast = ex.compile(program, args=[ROWS])
     assert caught[0].filename == __file__
-    assert "each shape traced by itself" in repr(fast)
+    assert "each shape traced separately" in repr(fast)
     fast(rows(3))
-    assert re.search(rf"called; traced by itself(.|\n)*line {line}:", fast.specializations[-1].reason)
+    assert re.search(rf"called; traced separately(.|\n)*line {line}:", fast.specializations[-1].reason)
 
 
 SMALL = [
@@ -290,7 +290,7 @@ def test_inputs_of_one_name_must_agree_and_the_error_names_all():
             fast(rows(3), rows(5))
     assert str(caught.value).startswith(
         "dimension `batch` has several sizes in one call: 3 in `x` (dimension 0), 5 in `y` (dimension 0).\n"
-        "  compiled for one size wherever `batch` stands\n  called at  test_dynamic.py, line "
+        "  compiled for one size in all places of `batch`\n  called at  test_dynamic.py, line "
     )
     np.testing.assert_array_equal(fast(rows(3), rows(3)), 2 * rows(3))
 

@@ -93,10 +93,10 @@ def test_a_program_is_compiled_for_the_mesh_that_is_given(name: str, outcome: st
 @pytest.mark.parametrize(
     ("name", "outcome"),
     [
-        ("no mesh", f"{OF_X}is P('data'), and no mesh says which devices its axes are."),
+        ("no mesh", f"{OF_X}is P('data'), and no mesh defines the devices of its axes."),
         (
             "no mesh to explore",
-            "InputInfoError: the sharding is P('data'), and no mesh says which devices its axes are.",
+            "InputInfoError: the sharding is P('data'), and no mesh defines the devices of its axes.",
         ),
         ("no such axis", f"{OF_X}P('rows') names the axis 'rows', and the mesh has data=4, model=2."),
         ("abstract mesh", "OptionError: mesh is an AbstractMesh (data=4, model=2), which has no devices to run on."),

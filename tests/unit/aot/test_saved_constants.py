@@ -124,7 +124,7 @@ def test_constants_of_other_bits_are_kept_apart(tmp_path):
 @given(st.lists(st.binary(min_size=1, max_size=6), min_size=1, max_size=4), st.lists(st.integers(0, 7), max_size=12))
 def test_code_is_put_together_as_it_was_wherever_its_constants_stand(contents, order):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "_SMALLEST", 1)
+        patch.setattr(encoding, "_MIN_CUT", 1)
         members = {}
         table = ConstantMembers(members)
         for content in contents:

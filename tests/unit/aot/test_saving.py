@@ -106,7 +106,7 @@ def test_a_file_sets_no_other_options_of_xla_than_a_level_does(compiled, tmp_pat
     folder = tmp_path / "written"
     hostile = {name: str(folder) if value == "FOLDER" else value for name, value in options.items()}
     write_archive(tmp_path / "hostile", {**archive.about, "options": hostile}, dict(archive.members))
-    with pytest.raises(ex.errors.ArchiveError, match=f"asks XLA for '{next(iter(options))}'"):
+    with pytest.raises(ex.errors.ArchiveError, match=f"has the XLA option '{next(iter(options))}'"):
         ex.Executable.load(tmp_path / "hostile", trust_native_code=trusted, types=(Pair,))
     assert not folder.exists()
 

@@ -229,8 +229,8 @@ def test_a_fault_in_the_background_costs_nobody_a_result(monkeypatch):
     def fails(*_):
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(exe.padded, "_compile", fails)
-    monkeypatch.setattr(exe.padded, "_compile_exact", fails)
+    monkeypatch.setattr(exe.padded._binaries, "compile_padded", fails)
+    monkeypatch.setattr(exe.padded._binaries, "binary", fails)
     x = jnp.asarray(normal(200, 256))
     expected = jax.jit(busy)(x)
     for _ in range(400):
