@@ -25,10 +25,9 @@ from explorer.aot.program import Program, Traced
 from explorer.capture.sources import called_at, label, place
 from explorer.errors import ArchiveError, OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
-from explorer.padding.interpreter import Notes
+from explorer.padding.interpreter import Fill, Notes
 from explorer.padding.program import Proof, padded, prove
 from explorer.padding.sizes import Sizes as SymbolicSizes
-from explorer.padding.values import Fill
 
 # Sizes in the whole range up to which *auto* has a binary for each: they are few, and padding gains nothing.
 _FEW = 4

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax import export, lax
 
+from explorer.padding.interpreter import Rule, check_parameters
 from explorer.padding.program import Proof, Refusal
 from explorer.padding.sizes import Refused, Sizes, at_bucket, mentions_symbols
-from explorer.padding.values import Rule, check_parameters
 from tests.support.padding import refusals
 
 MATRIX = (("b", "s"), np.float32)

@@ -16,9 +16,8 @@ from explorer.model.results.hot_paths import (
     ThreadOperations,
 )
 from explorer.view.figure import BLUE, ORANGE, Bars, Label, Path, Points
-from explorer.view.hotpath.curve import call_table, curve, describe, points_of, runs
+from explorer.view.hotpath.curve import call_table, curve, describe, figure, points_of, runs
 from explorer.view.hotpath.log import OperationTimelineView
-from explorer.view.hotpath.picture import figure
 from tests.unit.view.hotpath.test_hot_paths_view import Page
 
 RETURNED = "time until a call returned, its result may have come later"

@@ -21,9 +21,8 @@ from explorer.model.results.hot_paths import (
     RepeatedSequence,
 )
 from explorer.view.figure_svg import svg_of
-from explorer.view.hotpath.curve import curve, describe, points_of
+from explorer.view.hotpath.curve import curve, describe, figure, points_of
 from explorer.view.hotpath.html import content, fragment
-from explorer.view.hotpath.picture import figure
 
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 WAYS = ["eager"] * 10 + ["both"] * 3 + ["compiled"] * 27
