@@ -87,7 +87,7 @@ _WRITERS = {".png": OperationTimeline.to_png, ".svg": OperationTimeline.to_svg, 
 def add_trace(verbs: Any) -> None:
     about = (
         "Run a script as Python would, and log each operation that it runs for some seconds, from the first one on; "
-        "afterwards it goes on without a log. With EXPLORER_AUTO_COMPILE=1 its hot functions run compiled."
+        "afterwards it continues without a log. With EXPLORER_AUTO_COMPILE=1 its hot functions run compiled."
     )
     verb = verbs.add_parser("trace", help="log the operations that a script runs", description=about)
     verb.add_argument("-s", "--seconds", metavar="S", type=positive, default=5.0, help="how long; 5 otherwise")
@@ -101,7 +101,7 @@ def add_visualize(verbs: Any) -> None:
     about = "Draw an instruction log over time: operations one by one, compiled functions, and compiles."
     verb = verbs.add_parser("visualize", help="draw an instruction log", description=about)
     verb.add_argument("log", metavar="LOG", help="what trace wrote, or EXPLORER_INSTRUCTION_LOG")
-    about_output = f"where to: {', '.join(_WRITERS)}; else it is only told in a sentence"
+    about_output = f"where to: {', '.join(_WRITERS)}; without it a sentence is printed"
     add_output(verb, about_output, _WRITERS, several=True)
     add_format(verb)
     verb.set_defaults(run=_visualize)

@@ -228,7 +228,7 @@ def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]
         if undecided:
             reason = f"`{undecided[0].text}` holds for some sizes only"
         elif structure != of_single or disagreement(given, single):
-            reason = "a size is asked for in a way that can't be seen"
+            reason = "a size is used in a way that the trace doesn't show"
         else:
             return pattern, closed, structure
     raise NotCompiled(reason)

@@ -99,7 +99,7 @@ def note_dropped(hots: Collection[HotFunction]) -> None:
         if not outer or hot.state != "counting" or hot.original.__code__ in called:
             continue
         if getrefcount(hot.function) <= _OURS:
-            made = f"`{outer}` defines it anew at each call, and drops it"
+            made = f"`{outer}` defines it again at each call, and drops it"
             line = hot.original.__code__.co_firstlineno
             cure = f"define it once, outside of `{outer}`, and pass what it reads from there"
             hot.leave(Refusal(made, hot.original.__code__.co_filename, line, cure))
@@ -138,8 +138,8 @@ def debug_line(event: HotEvent, is_background: bool) -> str:
             return f"Detected hot function: {event.function}{where}"
         case "trigger":
             eager = f", {duration_text(event.seconds)} in all" if isfinite(event.seconds) else ""
-            beside = "beside the program" if is_background else "while the program waits"
-            return f"Compiling hot function {event.function} {beside} ({event.text}{eager})"
+            when = "in the background" if is_background else "while the program waits"
+            return f"Compiling hot function {event.function} {when} ({event.text}{eager})"
         case "compiled":
             return f"Compilation of hot function {event.function} complete{took}"
         case "speedup":

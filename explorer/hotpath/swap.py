@@ -73,7 +73,7 @@ def _with_entrance(code: CodeType, target: Callable[..., Any], owner: object) ->
     )
     before, after = list(code.co_positions()), list(new.co_positions())
     if after[: at // _UNIT] + after[(at + len(added)) // _UNIT :] != before:
-        raise NotSwappable("where its instructions stand isn't understood")
+        raise NotSwappable("its table of positions isn't understood")
     return new
 
 
@@ -149,7 +149,7 @@ def _lines(code: CodeType, at: int, count: int) -> bytes:
             ]
             return table[:start] + parts[0] + _same_line(count) + parts[1] + table[end:]
         passed += length
-    raise NotSwappable("where its instructions stand isn't understood")
+    raise NotSwappable("its table of positions isn't understood")
 
 
 def _same_line(count: int) -> bytes:

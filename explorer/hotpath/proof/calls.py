@@ -492,7 +492,7 @@ def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
     if jax.Array in classes:  # tracers are instances of it too
         return PLAIN
     if any(issubclass(kind, Tracer) or kind is Array for kind in classes):
-        raise NotProven("it asks for an array's class, and a trace's are others")
+        raise NotProven("it uses an array's class, which differs in a trace")
     return PLAIN
 
 
@@ -563,12 +563,12 @@ _SPECIALS: dict[int, Special] = {
     **{id(maker): _text for maker in (str, repr, format)},
     **{id(vars(jax)[name]): _vjp for name in ("vjp", "linearize")},
     id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),
-    id(input): _refused("it asks for input"),
+    id(input): _refused("it reads input"),
     id(open): _refused("it opens a file"),
-    id(type): _refused("it asks for a value's class, and a trace's are others"),
-    id(id): _refused("it asks for an object's address"),
-    id(hash): _refused("it asks for an object's hash"),
+    id(type): _refused("it uses a value's class, which differs in a trace"),
+    id(id): _refused("it uses an object's address"),
+    id(hash): _refused("it uses an object's hash"),
     id(setattr): _refused("it changes an attribute", "return the new value instead of changing the old one"),
-    id(next): _refused("it takes the next of what lives outside of the call"),
+    id(next): _refused("it advances an iterator from outside of the call"),
     id(jax.device_get): _refused("it reads a value", "read it outside of the function"),
 }

@@ -196,7 +196,7 @@ def _identity(left: Value, right: Value, is_same_: bool) -> Value:
         if isinstance(other, (Either, Plain)):
             return PLAIN
         return Known(not is_same_)
-    raise NotProven("it asks whether two values are the same object, and a trace's are others")
+    raise NotProven("it compares the identity of two objects, which differs in a trace")
 
 
 def _is_single(value: Any) -> bool:

@@ -120,7 +120,7 @@ isdigit isidentifier title capitalize
 # Side effects by prefix of a function's full name: a compiled copy would have them only while it is traced.
 _EFFECTS = {
     "builtins.print": "it prints",
-    "builtins.input": "it asks for input",
+    "builtins.input": "it reads input",
     "builtins.open": "it opens a file",
     "numpy.random": "it draws random numbers from NumPy's own state",
     "random": "it draws random numbers from Python's own state",
@@ -255,7 +255,7 @@ def is_of_library(value: Any) -> bool:
 def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
-            f"`{text}` is given an object of `{kind_of(value).__name__}`, and what it asks of it isn't known"
+            f"`{text}` receives an object of `{kind_of(value).__name__}`, and how it uses the object isn't known"
         )
     refuse_protocols(kind_of(value), text)
     own = attributes(value)

@@ -55,7 +55,7 @@ class Interpreter(Expressions):
         if self._depth >= _MAX_DEPTH:
             raise NotProven("it calls itself, or goes too deep to follow")
         if isinstance(node, ast.FunctionDef) and _is_generator(node):
-            raise NotProven("it is a generator, whose steps run when somebody asks for them", "return a list")
+            raise NotProven("it is a generator, whose steps run on demand", "return a list")
         self._depth += 1
         frame = Frame(home, scope)
         try:

@@ -96,7 +96,7 @@ class Recorder:
     """
 
     def __init__(self, notify: Callable[[Step], None] | None = None, most: int | None = None) -> None:
-        self.problem = "" if is_seen() else "this JAX doesn't tell which operations run"
+        self.problem = "" if is_seen() else "this JAX version doesn't report which operations run"
         self.seen = 0
         self._notify, self._most = notify, most
         self._begun = perf_counter()

@@ -82,7 +82,7 @@ def bitcast(call: Call) -> Sequence[Value]:
     # Another bit width adds or removes a last axis.
     rank = min(len(call.shape), value.rank)
     if any(value.is_padded(axis) for axis in range(rank, value.rank)):
-        raise Refused("bits that lie along a padded axis become one number")
+        raise Refused("bits along a padded axis become one number")
     layout = (*value.layout[:rank], *((size,) for size in call.shape[rank:]))
     return [call.value(call.bind(value.array), layout)]
 

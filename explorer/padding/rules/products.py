@@ -100,7 +100,7 @@ def any_window(call: Call) -> Sequence[Value]:
     starts = [value.array for value in call.inputs[len(values) :]]
     for value in values:
         if any(value.is_padded(axis) for axis in _reached(call, value)):
-            raise Refused("windows along a padded axis, reduced by a function of which no neutral element is known")
+            raise Refused("windows along a padded axis, reduced by a function without a known neutral element")
     values = call.aligned(values, [range(value.rank) for value in values])
     arrays = call.bind(*(value.array for value in values), *starts)
     return call.values(arrays, call.in_one_piece(values[0], _reached(call, values[0])))
@@ -133,7 +133,7 @@ def scatter_to_selected(call: Call) -> Value:
     kind: Any = {"ge": "max", "le": "min"}.get(call.params["select_prim"].name)
     reached = _reached(call, operand)
     if kind is None:
-        raise Refused("the gradient of windows of which another element than an extreme is selected")
+        raise Refused("the gradient of windows that select an element other than an extreme")
     source, operand = call.unmerged(source, reached), call.unmerged(operand, reached)
     others = [axis for axis in range(operand.rank) if axis not in reached]
     source, operand = call.aligned([source, operand], [others, others])

@@ -95,7 +95,7 @@ def any_reduction(call: Call) -> Sequence[Value]:
         return call.values(call.bind(array, starts[0].array), _settled(operands[0], kept))
     if any(operands[0].is_padded(axis) for axis in axes):
         raise Refused(
-            "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
+            "a reduction over a padded axis by a function without a known neutral element",
             "use a sum, product, maximum or minimum",
         )
     values = call.aligned(operands, [range(value.rank) for value in operands])

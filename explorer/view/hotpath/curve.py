@@ -209,7 +209,7 @@ def _beside(row: HotRow, events: Sequence[HotEvent], points: Curve) -> Iterator[
             starts = zip(points.across, points.times.starts, strict=True)
             within = [at for at, start in starts if begun <= start <= event.time]
             if within:
-                title = f"compiled beside the program in {duration_text(event.time - begun)}"
+                title = f"compiled in the background in {duration_text(event.time - begun)}"
                 where = f"left:{within[0]:.2f}%;width:{max(within[-1] - within[0], 1):.2f}%"
                 yield f'<i class="hp-beside" style="{where}" title="{title}"></i>'
             begun = None
@@ -224,9 +224,9 @@ def _key(row: HotRow, points: Curve, has_band: bool) -> Iterator[str]:
     for way, count in counts.items():
         yield f'<span><i class="hp-point hp-{way}"></i> {WAYS[way]}, {count:,}</span>'
     if row.compile_seconds:
-        beside = " beside the program" if row.is_background else ""
+        where = " in the background" if row.is_background else ""
         swatch = '<i class="hp-beside"></i> ' if has_band else ""  # no drawn call ran during the compile
-        yield f"<span>{swatch}compiled in {duration_text(row.compile_seconds)}{beside}</span>"
+        yield f"<span>{swatch}compiled in {duration_text(row.compile_seconds)}{where}</span>"
 
 
 def _range(first: int, last: int) -> str:

@@ -168,9 +168,9 @@ def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
             between = f", between {duration_text(max(least, 0.0))} and {duration_text(most)}" if isfinite(most) else ""
             yield "saved", f"about {duration_text(row.saved_seconds)}{between}: {row.compiled_calls:,} × {each}{less}"
     if row.compile_seconds:
-        beside = ", beside the program" if row.is_background else ", while the program waited"
+        where = ", in the background" if row.is_background else ", while the program waited"
         copies = f", {count_text(row.variants, 'compiled copy').replace('copys', 'copies')}" if row.variants > 1 else ""
-        yield "compiled", f"in {duration_text(row.compile_seconds)}{beside}{copies}"
+        yield "compiled", f"in {duration_text(row.compile_seconds)}{where}{copies}"
 
 
 def _guards(row: HotRow) -> Iterable[tuple[str, str]]:

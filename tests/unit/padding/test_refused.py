@@ -34,7 +34,7 @@ def grouped(x, kernel):
 REFUSED = {
     "a reduction of one's own": (
         lambda x: lax.reduce(x, np.float32(0), lambda a, c: a - c, (1,)), [MATRIX],
-        "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
+        "a reduction over a padded axis by a function without a known neutral element",
         "use a sum, product, maximum or minimum"),
     "products of complex numbers from the end": (
         lambda x: lax.cumprod(x, 1, reverse=True), [COMPLEX],

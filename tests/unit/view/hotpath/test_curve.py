@@ -143,7 +143,7 @@ def test_a_band_is_over_the_calls_that_began_while_it_was_compiled():
     page = Page(curve(row(times, compile_seconds=20.0), events))
     (band,) = styles(page, "hp-beside")
     assert (band["left"], band["width"]) == (pytest.approx(12.5), pytest.approx(16.67))
-    assert page.of("hp-beside")[0]["title"] == "compiled beside the program in 20 s"
+    assert page.of("hp-beside")[0]["title"] == "compiled in the background in 20 s"
     for other in (
         [HotEvent(11.0, "f", "compile"), HotEvent(19.0, "f", "compiled")],  # none began meanwhile
         [HotEvent(30.0, "f", "compiled")],
@@ -159,7 +159,7 @@ def test_the_key_counts_calls_also_those_that_are_not_drawn():
     ways = ["eager", "both", "compiled", "compiled", "eager"]
     page = Page(curve(row(timed(*[1.0] * 5, ways=ways, numbers=(1, 2, 3, 1000, 1001)), compile_seconds=0.5), ()))
     assert f"{RETURNED}, call 1 to 1,001" in page.text
-    for part in ("eager, 2", "both ways, compared, 1", "compiled, 998", "compiled in 500 ms beside the program"):
+    for part in ("eager, 2", "both ways, compared, 1", "compiled, 998", "compiled in 500 ms in the background"):
         assert part in page.text
     waited = Page(curve(row(timed(1.0, 1.0), compile_seconds=0.5, is_background=False), ()))
     assert waited.text.endswith("compiled in 500 ms")

@@ -75,7 +75,7 @@ def test_a_compiled_function_is_shown_with_what_it_gained_and_what_that_is_measu
     assert "medians of 3 calls that waited for the results" in text
     assert "40: 13 eager, 27 compiled" in text
     assert "about 310 ms: 27 × 11.5 ms" in text
-    assert "in 400 ms, beside the program" in text
+    assert "in 400 ms, in the background" in text
     assert "each call checks that loss and jnp are what they were compiled with" in text
     assert "weights as it is at each call" in text
     assert "no call: what it was compiled with is as it was" in text
@@ -173,7 +173,7 @@ def test_calls_that_were_not_kept_are_a_gap_with_their_number():
 def test_calls_that_ran_while_it_was_compiled_stand_on_a_band():
     events = [HotEvent(0.05, "train_step", "compile"), HotEvent(0.11, "train_step", "compiled")]
     (band,) = [attributes for attributes in Page(curve(STEP, events)).of("hp-beside") if "style" in attributes]
-    assert band["title"] == "compiled beside the program in 60 ms"
+    assert band["title"] == "compiled in the background in 60 ms"
     assert not [a for a in Page(curve(replace(STEP, is_background=False), events)).of("hp-beside") if "style" in a]
 
 
