@@ -41,8 +41,8 @@ from explorer.files.executable_archive import read_archive, write_archive
 from explorer.model.capture import Capture
 from explorer.model.results.dynamic_report import DynamicChoice, Specialization
 from explorer.model.stage import Durations, Stage
+from explorer.padding.interpreter import Fill
 from explorer.padding.program import Proof
-from explorer.padding.values import Fill
 
 Json = dict[str, Any]
 

@@ -16,6 +16,7 @@ from explorer.assistants.named import Named
 from explorer.assistants.tools import Tools
 from explorer.assistants.verbs import Limits, end_at_once
 from explorer.errors import ExplorerError, MissingPackageError
+from explorer.files.reports import positive
 from explorer.model.text import install_hint
 
 _SECONDS, _MEMORY = 180.0, 8.0
@@ -33,8 +34,8 @@ def add_mcp(verbs: Any) -> None:
         help="what may run: MODULE:FUNCTION; a file, with what it defines and as a script; a script with its "
         "arguments, quoted; a golden file",
     )  # fmt: skip
-    verb.add_argument("--seconds", metavar="S", type=_positive, default=_SECONDS, help=f"for an answer; {_SECONDS:g}")
-    verb.add_argument("--memory", metavar="GB", type=_positive, default=_MEMORY, help=f"for an answer; {_MEMORY:g}")
+    verb.add_argument("--seconds", metavar="S", type=positive, default=_SECONDS, help=f"for an answer; {_SECONDS:g}")
+    verb.add_argument("--memory", metavar="GB", type=positive, default=_MEMORY, help=f"for an answer; {_MEMORY:g}")
     verb.add_argument("-o", "--output", metavar="FOLDER", type=Path, help="for pages and reports; else a new one")
     verb.set_defaults(run=_mcp)
 
@@ -76,13 +77,3 @@ def _raising(tool: Callable[..., Awaitable[str]], kind: type[Exception]) -> Call
             raise kind(str(error)) from error
 
     return answer
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return value

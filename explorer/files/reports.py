@@ -161,3 +161,14 @@ def writable(endings: Collection[str] = ()) -> Callable[[str], Path]:
         return path
 
     return path_of
+
+
+def positive(text: str) -> float:
+    """Return the finite number above 0 that an argument of a command line holds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value

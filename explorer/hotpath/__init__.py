@@ -1,1 +1,1 @@
-"""Eager code that gets compiled by itself: what is called often, whether that is safe, and what it brings."""
+"""Hot paths: eager functions that are called often run compiled."""

@@ -1,7 +1,7 @@
-"""Arguments and results of a call: what a compiled copy takes, by what calls are told apart, and what it gives back.
+"""Arguments and results of a call: flattening, keys by kind of call, and the order of dicts.
 
-A tree of JAX's sorts the keys of dicts, and a program's results are new arrays, where the function may have given back
-one of its arguments, or one array twice.
+JAX's trees sort dict keys, and a program's results are new arrays, while a function may return one of its arguments, or
+one array twice.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import is_not
 from types import CodeType, FunctionType
 from typing import Any, Literal, cast
 
@@ -25,29 +27,28 @@ from explorer.runtime.generated import Unpack, unpacker
 _tree: Any = jax.tree  # whose structures have no type
 _paths: Callable[[Any], list[tuple[Any, Any]]] = vars(tree_util)["tree_leaves_with_path"]
 _flatten: Callable[[Any], tuple[list[Any], Any]] = _tree.flatten
-# What holds numbers, and typed keys; what stands for them in a trace are others.
+# Concrete arrays and typed keys; tracers have other classes.
 ARRAYS: frozenset[type[Any]] = frozenset((Array, KeyArray))
-_SMALL = 64  # elements: a shape, axes, a number of turns
+_SMALL = 64  # elements; shapes, axes and loop counts are smaller
 
 
 def may_be_replaced(array: jax.Array) -> bool:
-    """Whether an array that was read may be another at the next call, with the same program.
+    """Return True if an array that was read may be another one at the next call of the same program.
 
-    Integers and truth values may have been taken for a size, an axis, a number of turns: as long as there are few,
-    their very values are in the program.
+    Few integers or booleans may have been used as sizes, axes or loop counts, which are constants of the program.
     """
     return (not jnp.issubdtype(array.dtype, jnp.integer) and array.dtype != jnp.bool_) or array.size > _SMALL
 
 
-# Equal values of these are one value to a program, if their texts are equal too: 0.0 and -0.0 are equal.
+# Compared by class and text, as 0.0 == -0.0.
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 @dataclass(frozen=True, slots=True)
 class SameObject:
-    """An argument that isn't data: the very object, which guards look into."""
+    """Argument that isn't data, compared by identity; guards check its contents."""
 
-    value: Any  # the object
+    value: Any
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SameObject) and other.value is self.value
@@ -58,15 +59,12 @@ class SameObject:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """How the values of a code's names, as a call has them, are handed on."""
-
-    positional: int  # how many stand by position
-    named: tuple[str, ...]  # those that must be named
-    has_rest: bool  # (has_rest, has_others) whether there is a `*args`, a `**kwargs`; they come last
-    has_others: bool
+    positional: int  # number of positional parameters
+    named: tuple[str, ...]  # keyword-only parameters
+    has_rest: bool  # has `*args`
+    has_others: bool  # has `**kwargs`
 
     def handed(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same values as arguments, by position and by name."""
         args = tuple(values[: self.positional])
         end = self.positional + len(self.named)
         kwargs = dict(zip(self.named, values[self.positional : end], strict=True))
@@ -88,27 +86,21 @@ def parameters_of(code: CodeType) -> Parameters:
 
 
 def separated(leaves: list[Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """The arrays among some leaves, and by what the others are told apart: place, class and value of each."""
+    """Return the arrays among the leaves, and (index, class, value) of the others as a comparable key."""
     arrays: list[Any] = []
     others: list[Any] = []
     for at, leaf in enumerate(leaves):
         kind = kind_of(leaf)
         if kind in ARRAYS:
             arrays.append(leaf)
-        elif kind in _PLAIN or _is_numpy_number(leaf):
+        elif kind in _PLAIN or issubclass(kind, np.generic):
             others.append((at, kind, leaf if kind is int or kind is str else repr(leaf)))
         else:
             others.append((at, kind, SameObject(leaf)))
     return arrays, tuple(others)
 
 
-def _is_numpy_number(leaf: Any) -> bool:
-    return isinstance(leaf, np.generic)
-
-
 class Call:
-    """A call without its arrays."""
-
     def __init__(self, function: Callable[..., Any], parameters: Parameters, values: tuple[Any, ...]) -> None:
         self.function, self._parameters = function, parameters
         leaves, self.structure = _flatten(values)
@@ -122,7 +114,6 @@ class Call:
         self.arrays = [struct_of(array) for array in self.arrays]
 
     def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the function is given, with these arrays, or what stands for them, in their places."""
         rest = iter(arrays)
         leaves = [next(rest) if at in self.places else leaf for at, leaf in enumerate(self._others)]
         return self._parameters.handed(in_order(_tree.unflatten(self.structure, leaves), self._order))
@@ -132,13 +123,12 @@ class Call:
 
     @property
     def paths(self) -> list[str]:
-        """Each leaf of the values as Python would write it: `params['w']`."""
+        """Python expression of each leaf: `params['w']`."""
         names = cast(FunctionType, self.function).__code__.co_varnames
         leaves = _paths(_tree.unflatten(self.structure, range(len(self._others))))
         return [names[path[0].idx] + tree_util.keystr(path[1:]) for path, _ in leaves]
 
     def others(self) -> list[tuple[str, Any]]:
-        """The leaves that are no arrays, with their paths."""
         pairs = zip(self.paths, self._others, strict=True)
         return [pair for at, pair in enumerate(pairs) if at not in self.places]
 
@@ -154,7 +144,7 @@ def struct_of(array: Any) -> jax.ShapeDtypeStruct:
 
 
 def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in: arrays that NumPy computes with, in 64 bits."""
+    """Return the refusal of a call with NumPy arrays, which compute by NumPy's rules, mostly in 64 bits; or None."""
     for value, name in zip(values, names, strict=False):
         if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(value)):
             cure = f"give it arrays of JAX's: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
@@ -169,7 +159,7 @@ Source = Literal["computed", "argument", "read"]
 
 
 def order_of(node: Any) -> Order:
-    """The keys of every dict in a tree that aren't sorted, in their order; None where all are.
+    """Return the keys of every unsorted dict of a tree, in their order; None if all are sorted.
 
     Example:
         >>> order_of([{"a": 1}, {"z": 1, "a": 2}])
@@ -186,7 +176,7 @@ def order_of(node: Any) -> Order:
 
 
 def in_order(node: Any, order: Order) -> Any:
-    """A tree with its dicts in an order.
+    """Return the tree with its dicts in the given order.
 
     Example:
         >>> in_order({"a": 2, "z": 1}, order_of({"z": 1, "a": 2}))
@@ -201,24 +191,20 @@ def in_order(node: Any, order: Order) -> Any:
 
 
 def _one_level(node: Any) -> tuple[list[Any], Any]:
-    def is_part(part: Any) -> bool:
-        return part is not node
-
-    return _tree.flatten(node, is_leaf=is_part)
+    return _tree.flatten(node, is_leaf=partial(is_not, node))
 
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """How the result is put together."""
+    """Recipe for a result: computed outputs, arguments and arrays that were read."""
 
-    structure: Any  # of the result
-    order: Order  # of its dicts
-    leaves: tuple[tuple[Source, int], ...]  # where each leaf comes from, and its place there
-    computed: tuple[int, ...]  # the outputs of the program that are computed, each once
+    structure: Any
+    order: Order
+    leaves: tuple[tuple[Source, int], ...]  # source of each leaf, and its index there
+    computed: tuple[int, ...]  # indices of the computed outputs, each once
 
     @property
     def is_plain(self) -> bool:
-        """Whether a program can give the result as it is."""
         return self.order is None and len(self.computed) == len(self.leaves)
 
     def assembled(self, computed: Sequence[Any], read: Sequence[Any], arrays: Sequence[Any]) -> Any:
@@ -228,7 +214,6 @@ class Assembly:
 
 
 def assembly_of(closed: Any, structure: Any, order: Order, place: Mapping[int, int]) -> Assembly:
-    """How the result of a jaxpr is put together."""
     sources: dict[Any, tuple[Source, int]] = {}
     for at, variable in enumerate(closed.jaxpr.invars):
         sources[variable] = "argument", at

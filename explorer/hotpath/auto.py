@@ -1,13 +1,13 @@
-"""`ex.auto_compile()`: eager functions that are called often are compiled, where that is safe and faster.
+"""`ex.auto_compile()`: compile eager functions that are called often, where that is safe and faster.
 
-The environment turns it on for a whole program, from the import of Explorer on:
+Environment variables turn it on for a whole program, from the import of Explorer on:
 
-| variable | |
+| variable | effect |
 |---|---|
-| `EXPLORER_AUTO_COMPILE=1` | eager functions that are called often are compiled, as by `explorer.auto_compile()` |
-| `EXPLORER_COMPILE=1` | every eligible function, at its first call, though it isn't faster |
-| `EXPLORER_COMPILE_THRESHOLD=20` | from how many calls on |
-| `EXPLORER_CONFIG=signals.yaml` | what `explorer.signal` does |
+| `EXPLORER_AUTO_COMPILE=1` | compile eager functions that are called often, as `explorer.auto_compile()` does |
+| `EXPLORER_COMPILE=1` | compile every eligible function at its first call, even if that isn't faster |
+| `EXPLORER_COMPILE_THRESHOLD=20` | number of calls from which on functions are compiled |
+| `EXPLORER_CONFIG=signals.yaml` | settings of `explorer.signal` |
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from explorer._jax.settings import LazyOptions, measured_options
 from explorer.capture.hot_functions import HotStatus, register_lookup
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.files.signals import read_signals
-from explorer.hotpath.compiled import at_once, beside
+from explorer.hotpath.compiled import Mode, Options, at_once, in_background
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
-from explorer.hotpath.hot import HotFunction, Mode, Options
+from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.report import LogListener, by_time, callers, labels_of, note_dropped, requested_listeners, row_of
+from explorer.hotpath.sequences.loops import Compile, LoopOwner, LoopWatch, compile_tree, prepare
 from explorer.hotpath.sequences.recorder import Stream
-from explorer.hotpath.sequences.turns import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.timing import Journal
 from explorer.model.capture import Capture
 from explorer.model.declared import Displayable
@@ -46,9 +46,9 @@ from explorer.view.hotpath.link import display_live
 if TYPE_CHECKING:
     import pandas as pd
 
-_PREPARED = 64  # cells and scripts of which it is kept what became of their loops
-_REMEMBERED = 8  # hot paths that are asked about a function
-_NOMINATED = 3  # calls after which a function is looked at: before that, nothing of it is touched
+_PREPARED = 64  # cells and scripts whose loops are remembered
+_REMEMBERED = 8  # latest hot paths, searched for a function
+_NOMINATED = 3  # calls before a function is watched
 
 
 class Counter(Protocol):
@@ -58,7 +58,7 @@ class Counter(Protocol):
 
 
 class AutoCompile(Displayable):
-    """Hot paths of this process, while and after they were on; `auto_compile` makes it.
+    """Hot paths of this process while and after they are on; created by `auto_compile`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -76,22 +76,22 @@ class AutoCompile(Displayable):
         self._options, self._signal = replace(options, journal=self._journal, xla=xla), signal
         self._on, self._is_pausing, self._seconds, self._since = False, False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
-        self._pieces = LoopOwner(self._functions, self._options, lambda: self.on)
-        self._prepared: deque[Prepared] = deque(maxlen=_PREPARED)
+        self._loop_owner = LoopOwner(self._functions, self._options, lambda: self.on)
+        self._prepared: deque[LoopWatch] = deque(maxlen=_PREPARED)
         self._counter: Counter | None = None
         self._stream: Stream | None = None
 
-    # What it saw ------------------------------------------------------------------------------------------------------
+    # Observations -----------------------------------------------------------------------------------------------------
 
     @property
     def on(self) -> bool:
-        """Whether it is on; one inside of which another one was turned on is, and waits."""
+        """True between `start` and `stop`, including while a nested one has taken over."""
         return self._on
 
     @property
     def functions(self) -> tuple[HotRow, ...]:
         """The functions that were called often, those that take most of the time first."""
-        # Who is on the stack all the time, as `main` is, was looked at and not called again.
+        # A function without calls is on the stack all the time, as `main` is.
         note_dropped(list(self._functions.values()))
         called = [hot for hot in list(self._functions.values()) if hot.times.count or hot.state == "eager"]
         inside = callers(called)
@@ -104,11 +104,11 @@ class AutoCompile(Displayable):
 
     @property
     def events(self) -> tuple[HotEvent, ...]:
-        """Each step of each function, in order; the last 4,096."""
+        """The steps of all functions in order; the last 4,096."""
         return self._journal.events
 
     def report(self) -> HotPaths:
-        """All that was seen as a value, as it is by now: it can be saved, shown and compared."""
+        """Return a snapshot that can be saved, displayed and compared."""
         rows, proposed, left = self.functions, self.proposed, self.left
         operations, repeats = self._stream.folded() if self._stream is not None else (0, ())
         files = [part.file for part in (*proposed, *left, *repeats)]
@@ -128,28 +128,27 @@ class AutoCompile(Displayable):
         )
 
     def record_operations(self) -> None:
-        """Also record the first single operations that this thread runs while they are on: see `HotPaths.repeats`."""
+        """Also record the first single operations of this thread; see `HotPaths.repeats`."""
         if self._stream is None:
             self._stream = stream = Stream()
             self.listen(lambda event: stream.end() if event.kind == "compiled" else None)
 
     def _status(self, function: Any) -> HotStatus | None:
-        """What is known of a function; None if it wasn't called often."""
-        # Another callable may have a hash of its own, or none, as a module that holds a key: it isn't asked.
+        # Other callables may have no hash, or one of their own.
         hot = self._functions.get(function) if type(function) is FunctionType else None
         if hot is None or not hot.times.count:
             return None
         return HotStatus(row_of(hot, self._journal.began, self._signal), self._counter is not None)
 
     def capture(self, name: str) -> Capture:
-        """What the compiler made of a function that runs compiled, in every stage, for its newest kind of arguments.
+        """Return the capture, in every stage, of a compiled function's latest kind of calls.
 
         Args:
-            name: Its qualified name; of several functions of one name it is that which was called most.
+            name: Qualified name; the most called function of this name.
 
         Raises:
             UnknownNameError: No function of this name was called often.
-            NotRecordedError: It doesn't run compiled.
+            NotRecordedError: The function isn't compiled.
         """
         hots = sorted(list(self._functions.values()), key=lambda hot: -sum(hot.calls.values()))
         hot = next((hot for hot in hots if hot.name == name), None)
@@ -162,11 +161,11 @@ class AutoCompile(Displayable):
         display_live(self)
 
     def listen(self, listener: Callable[[HotEvent], None]) -> None:
-        """Give each further event to `listener`, on the thread it happens on; what it raises is passed over."""
+        """Pass each further event to `listener`, on the thread where it happens. Its exceptions are ignored."""
         self._journal.listeners.append(listener)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each function.
+        """Return a DataFrame with a row for each function.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -179,38 +178,35 @@ class AutoCompile(Displayable):
     # On and off -------------------------------------------------------------------------------------------------------
 
     def start(self) -> AutoCompile:
-        """From now on, until `stop`; what was learned before serves again.
+        """Turn hot paths on until `stop`; what an earlier run learned is used again.
 
         Raises:
-            HotPathsError: It is on already.
+            HotPathsError: They are on already.
         """
         with _lock:
             if self._on:
                 raise HotPathsError("these hot paths are on already.\n  Hint: call ex.auto_compile() for others.")
         try:
-            self._start()
-        except BaseException:  # nobody stops what didn't start
+            with _lock:
+                if _stack:
+                    _stack[-1]._pause()
+                self._on = True
+                _stack.append(self)
+                _known.append(weakref.WeakMethod(self._status))
+                self._resume()
+        except BaseException:  # the caller won't stop what didn't start
             self.stop()
             raise
         return self
 
-    def _start(self) -> None:
-        with _lock:
-            if _stack:
-                _stack[-1]._pause()
-            self._on = True
-            _stack.append(self)
-            _met.append(weakref.WeakMethod(self._status))
-            self._resume()
-
     def stop(self) -> None:
-        """Every function is what it was; twice is as once. It ends what it began, whatever interrupts it."""
+        """Restore every function. Repeated calls have no effect; an interrupt is raised after all is done."""
         interrupt: KeyboardInterrupt | None = None
         while True:
             try:
                 self._stop()
                 break
-            except KeyboardInterrupt as error:  # all of it may be done again
+            except KeyboardInterrupt as error:  # each step can be repeated
                 interrupt = error
         if interrupt is not None:
             raise interrupt
@@ -225,13 +221,12 @@ class AutoCompile(Displayable):
             self._on = False
 
     def _resume(self) -> None:
-        """Count calls, and let compiled copies serve; nothing happens where that is so."""
         if self._counter is not None:
             return
         if not self._functions and not self._journal.count:
             self._journal.began = perf_counter()
         self._since = perf_counter()
-        self._counter = self._new_counter()  # before it starts: from here on a pause ends it all
+        self._counter = self._new_counter()  # assigned before it starts, so that a pause can end it
         for hot in list(self._functions.values()):
             if hot.state != "eager":
                 hot.watch()
@@ -242,11 +237,10 @@ class AutoCompile(Displayable):
             log.start()
 
     def _pause(self) -> None:
-        """Count no more, and restore every function; nothing happens where that is so."""
         counter = self._counter
         if counter is None:
             return
-        self._is_pausing = True  # whoever is called often now isn't looked at any more
+        self._is_pausing = True  # ends nominations
         counter.stop()
         if self._stream is not None:
             self._stream.stop()
@@ -262,10 +256,10 @@ class AutoCompile(Displayable):
         return counter(min(self._options.calls, _NOMINATED), self.nominate)
 
     def nominate(self, function: FunctionType) -> None:
-        """A function is called often: its calls are looked at from now on."""
+        """Watch a function that is called often."""
         if function not in self._functions and self._is_counting:
-            hot = self._pieces.adopt(function)
-            if not self._is_counting:  # another thread's pause doesn't know it
+            hot = self._loop_owner.adopt(function)
+            if not self._is_counting:  # another thread's pause may have missed it
                 hot.release()
 
     @property
@@ -275,8 +269,8 @@ class AutoCompile(Displayable):
     def compile_module(
         self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree
     ) -> CodeType:
-        """The code of a cell or script, whose loops are watched when it runs in the namespace."""
-        prepared = prepare(tree, file, namespace, self._pieces, compile=compile)
+        """Return the code of a cell or script whose loops are watched when it runs in the namespace."""
+        prepared = prepare(tree, file, namespace, self._loop_owner, compile=compile)
         self._prepared.append(prepared)
         return prepared.code
 
@@ -285,20 +279,18 @@ class AutoCompile(Displayable):
 
     @property
     def proposed(self) -> tuple[ProposedFunction, ...]:
-        """The functions that were made of what loops at the top of cells and scripts do over and over."""
+        """The functions made of repeated statements in loops of cells and scripts."""
         return tuple(function for prepared in self._prepared for function in prepared.proposed)
 
     @property
     def left(self) -> tuple[LeftStatement, ...]:
-        """The statements of such loops that run as they were written, and why."""
+        """The statements of such loops that run as written, with the reasons."""
         return tuple(statement for prepared in self._prepared for statement in prepared.left)
 
     def __enter__(self) -> AutoCompile:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 
@@ -308,28 +300,29 @@ def auto_compile(
 ) -> AutoCompile:
     """Compile eager functions that are called often, where that is proven safe and measured faster.
 
-    Nothing is edited: the functions that the program defines run a compiled copy of themselves, guarded by all that
-    they read from outside, and are what they were when the block is over. A function whose source shows that it might
-    do more than compute (print, count, write, draw random numbers of NumPy's) stays as it is, with the reason and the
-    line. The first three calls run both ways and are compared; a copy that isn't 1.2 times as fast is dropped.
+    The source is not changed: functions of the program run a compiled copy, guarded by all that they read from outside,
+    and are restored when the block ends. A function that may do more than compute (print, count, write, draw NumPy's
+    random numbers) stays eager, with the reason and the line. The first three calls run both ways and are compared. A
+    copy that isn't 1.2 times as fast is dropped.
 
-    As a context manager, up to the end of the block; else from `start()` to `stop()`. Inside of one that is on, another
-    one takes over until it is off. `EXPLORER_AUTO_COMPILE=1` turns it on for a whole program that imports Explorer,
-    with `EXPLORER_COMPILE_THRESHOLD=20` from the 20th call on; `EXPLORER_COMPILE=1` compiles at the first call; and
-    `python -m explorer hot script.py` is for a program that doesn't.
+    Use it as a context manager, or with `start()` and `stop()`. Inside of one that is on, a second one takes over until
+    it is off. `EXPLORER_AUTO_COMPILE=1` turns it on for a whole program that imports Explorer,
+    `EXPLORER_COMPILE_THRESHOLD=20` sets the number of calls, and `EXPLORER_COMPILE=1` compiles at the first call. For
+    programs that don't import Explorer there is `python -m explorer hot script.py`.
 
     Args:
-        threshold: From how many calls of a function on, at least 1. None: 10, or 3 for the mode `reduce-overhead`.
-        seconds: And from how much time of its eager calls on, in seconds, all together.
-        mode: `default`; `reduce-overhead` compiles after 3 calls (arguments are never donated: that their caller is
-            done with them can't be proven); `max-autotune` compiles with each set of options that
+        threshold: Number of calls of a function before it is compiled, at least 1. None: 10, or 3 for the mode
+            `reduce-overhead`.
+        seconds: Total seconds of eager calls before a function is compiled.
+        mode: `default`; `reduce-overhead` compiles after 3 calls (arguments are never donated, as it can't be proven
+            that the caller no longer needs them); `max-autotune` compiles with each set of options that
             `optimization_level=5` of `compile` tries, and keeps the fastest program.
-        background: Compile beside the program, which goes on eagerly meanwhile; False makes the call wait that comes
-            after the threshold.
+        background: Compile in the background while the program continues eagerly. False: the call that reaches the
+            threshold waits.
 
     Returns:
-        An `AutoCompile`; `.functions` has a row for each function that was called often (`name`, `state`, `reason`,
-        `calls`, `eager_seconds`, `compiled_seconds`, …), `.report()` all of it as a value.
+        An `AutoCompile`. `.functions` has a row for each function that was called often (`name`, `state`, `reason`,
+        `calls`, `eager_seconds`, `compiled_seconds`, …); `.report()` returns everything as a value.
 
     Raises:
         OptionError: An option is out of range.
@@ -344,9 +337,9 @@ def auto_compile(
     return AutoCompile(options, LazyOptions(measured_options) if mode == "max-autotune" else ())
 
 
-_stack: list[AutoCompile] = []  # those that are on; the last one is at work
-# Those that were on, the latest last.
-_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(maxlen=_REMEMBERED)
+_stack: list[AutoCompile] = []  # those that are on; only the last one works
+# All that have been on, the latest last.
+_known: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(maxlen=_REMEMBERED)
 _lock = threading.RLock()
 
 
@@ -355,8 +348,7 @@ def active() -> AutoCompile | None:
 
 
 def _status_of(function: Any) -> HotStatus | None:
-    """What the latest hot paths that met a function know of it."""
-    alive = (status_of() for status_of in reversed(_met))
+    alive = (status_of() for status_of in reversed(_known))
     answers = (status_of(function) for status_of in alive if status_of is not None)
     return next((status for status in answers if status is not None), None)
 
@@ -368,7 +360,7 @@ _THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotu
 
 
 def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Options:
-    """Options of those values, still without a journal."""
+    """Return validated options, without a journal."""
     if mode not in get_args(Mode):
         raise OptionError(
             f"mode of auto_compile() is {mode!r}; allowed are {', '.join(map(repr, get_args(Mode)))}."
@@ -382,26 +374,8 @@ def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forc
         raise OptionError(f"seconds of auto_compile() is {seconds!r}; allowed is a time from 0 on.")
     if type(background) is not bool:
         raise OptionError(f"background of auto_compile() is {background!r}; allowed are True and False.")
-    submit = beside if background else at_once
+    submit = in_background if background else at_once
     return Options(threshold, float(seconds), submit, is_background=background, is_forced=is_forced, mode=mode)
-
-
-class LoopOwner:
-    """Hot paths as watched loops see them: they have the functions compiled that the loops are made of."""
-
-    def __init__(self, functions: dict[FunctionType, HotFunction], options: Options, is_on: Callable[[], bool]) -> None:
-        self._functions, self._options, self._is_on = functions, options, is_on
-        self.least_seconds = options.seconds
-
-    @property
-    def on(self) -> bool:
-        return self._is_on()
-
-    def adopt(self, function: FunctionType) -> HotFunction:
-        """A function that stands for statements of a cell, whose turns ask it; nobody calls it."""
-        hot = self._functions[function] = HotFunction(function, self._options)
-        hot.watch()
-        return hot
 
 
 AUTO, ALL, THRESHOLD = "EXPLORER_AUTO_COMPILE", "EXPLORER_COMPILE", "EXPLORER_COMPILE_THRESHOLD"
@@ -418,7 +392,7 @@ def is_turned_on(name: str) -> bool:
 
 
 def threshold() -> int | None:
-    """From how many calls on, if the environment says so."""
+    """Return the threshold that the environment sets; None if it sets none."""
     value = os.environ.get(THRESHOLD, "").strip()
     if not value:
         return None
@@ -428,7 +402,7 @@ def threshold() -> int | None:
 
 
 def requested() -> AutoCompile | None:
-    """Hot paths as the environment wants them, not started yet; None where it doesn't."""
+    """Return the hot paths that the environment requests, not started; None if it requests none."""
     at, is_auto, is_all = threshold(), is_turned_on(AUTO), is_turned_on(ALL)
     if is_all:
         return AutoCompile(forced())
@@ -436,19 +410,18 @@ def requested() -> AutoCompile | None:
 
 
 def forced() -> Options:
-    """Compile at the first call, and wait for it."""
     return checked(1, 0.0, "default", False, is_forced=True)
 
 
 @cache
 def configured() -> dict[str, SignalSettings]:
-    """What the file of signals says that the environment names; nothing where it names none."""
+    """Return the settings in the signals file that the environment names; empty if it names none."""
     path = os.environ.get(CONFIG, "").strip()
     return read_signals(path) if path else {}
 
 
 def start_if_requested() -> AutoCompile | None:
-    """Turn hot paths on for the rest of the program, if the environment says so, and read the file of signals."""
+    """Read the signals file, and start hot paths for the rest of the program if the environment requests them."""
     configured()
     hot = requested()
     if hot is not None:

@@ -1,4 +1,4 @@
-"""`python -m explorer hot`, `trace`, `visualize`: run a script, its hot functions compiled, or log what it runs."""
+"""`python -m explorer hot`, `trace` and `visualize`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from explorer.capture.script import read_script, run_script
 from explorer.files.instruction_log import read_timeline
-from explorer.files.reports import add_format, add_output, is_json, present, script_output
+from explorer.files.reports import add_format, add_output, is_json, positive, present, script_output, writable
 from explorer.model.results.hot_paths import OperationTimeline
 
-_WIDE = 120  # characters, where no terminal says how many there are
+_WIDTH = 120  # characters if stderr is no terminal
 _MODES = ("default", "reduce-overhead", "max-autotune")
 
 
@@ -27,8 +27,8 @@ def add_hot(verbs: Any) -> None:
     verb.add_argument("--threshold", metavar="N", type=_count, help="compile from so many calls on; 10 otherwise")
     verb.add_argument("--mode", choices=_MODES, default="default", help="how much is done for a function")
     verb.add_argument("--wait", action="store_true", help="let the program wait for compiles")
-    verb.add_argument("--save", metavar="FILE", type=_file(), help="also save what was seen, as JSON")
-    verb.add_argument("--html", metavar="FILE", type=_file(".html"), help="also write it as one page")
+    verb.add_argument("--save", metavar="FILE", type=writable(), help="also save what was seen, as JSON")
+    verb.add_argument("--html", metavar="FILE", type=writable((".html",)), help="also write it as one page")
     add_format(verb)
     add_script(verb)
     verb.set_defaults(run=_hot)
@@ -61,7 +61,7 @@ def _hot(given: argparse.Namespace) -> int:
 
 
 def _write(write: Callable[[], object]) -> None:
-    """Do something with the report, of which a fault must not cost the script's end."""
+    """Run `write`, whose errors must not change the script's exit."""
     try:
         write()
     except Exception as error:
@@ -72,7 +72,7 @@ def _write(write: Callable[[], object]) -> None:
 def _show(report: Any) -> None:
     from rich.console import Console
 
-    Console(file=sys.stderr, width=None if sys.stderr.isatty() else _WIDE, soft_wrap=True).print(report)
+    Console(file=sys.stderr, width=None if sys.stderr.isatty() else _WIDTH, soft_wrap=True).print(report)
 
 
 def _count(text: str) -> int:
@@ -81,32 +81,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _file(ending: str = "") -> Callable[[str], Path]:
-    def path_of(name: str) -> Path:
-        path = Path(name).expanduser().absolute()  # a script may change the working directory
-        if path.is_dir() or not path.parent.is_dir():
-            raise argparse.ArgumentTypeError(f"{name!r} can't be written: it is a folder, or in none that is there")
-        if not name.endswith(ending):
-            raise argparse.ArgumentTypeError(f"{name!r} does not end in {ending}")
-        return path
-
-    return path_of
-
-
-_WRITERS = {
-    ".png": OperationTimeline.to_png,
-    ".svg": OperationTimeline.to_svg,
-    ".html": OperationTimeline.to_html,
-}
+_WRITERS = {".png": OperationTimeline.to_png, ".svg": OperationTimeline.to_svg, ".html": OperationTimeline.to_html}
 
 
 def add_trace(verbs: Any) -> None:
     about = (
         "Run a script as Python would, and log each operation that it runs for some seconds, from the first one on; "
-        "afterwards it goes on without a log. With EXPLORER_AUTO_COMPILE=1 its hot functions run compiled."
+        "afterwards it continues without a log. With EXPLORER_AUTO_COMPILE=1 its hot functions run compiled."
     )
     verb = verbs.add_parser("trace", help="log the operations that a script runs", description=about)
-    verb.add_argument("-s", "--seconds", metavar="S", type=_seconds, default=5.0, help="how long; 5 otherwise")
+    verb.add_argument("-s", "--seconds", metavar="S", type=positive, default=5.0, help="how long; 5 otherwise")
     verb.add_argument("--dir", metavar="DIR", type=Path, default=Path(), help="where to: DIR/trace_SCRIPT.log")
     add_format(verb)
     add_script(verb)
@@ -117,7 +101,7 @@ def add_visualize(verbs: Any) -> None:
     about = "Draw an instruction log over time: operations one by one, compiled functions, and compiles."
     verb = verbs.add_parser("visualize", help="draw an instruction log", description=about)
     verb.add_argument("log", metavar="LOG", help="what trace wrote, or EXPLORER_INSTRUCTION_LOG")
-    about_output = f"where to: {', '.join(_WRITERS)}; else it is only told in a sentence"
+    about_output = f"where to: {', '.join(_WRITERS)}; without it a sentence is printed"
     add_output(verb, about_output, _WRITERS, several=True)
     add_format(verb)
     verb.set_defaults(run=_visualize)
@@ -165,18 +149,8 @@ def _visualize(given: argparse.Namespace) -> int:
 
 
 def _unused(folder: Path, name: str) -> Path:
-    """A file of the folder that isn't there yet: a log is written on where it is."""
+    """Return a path in the folder that doesn't exist, as logs append to existing files."""
     path, number = folder / f"trace_{name}.log", 2
     while path.exists():
         path, number = folder / f"trace_{name}_{number}.log", number + 1
     return path
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds")
-    return seconds

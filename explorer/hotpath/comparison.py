@@ -1,11 +1,12 @@
-"""Compiled copies: the kind of calls each is for, whether it gives the same as the function, and is worth having."""
+"""Compiled copies: the calls that each serves, whether its results are the same, and whether it is faster."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
+from functools import partial
+from operator import attrgetter, is_not
 from statistics import median
 from time import perf_counter
 from types import FunctionType
@@ -26,32 +27,28 @@ from explorer.model.units import duration_text, factor_text
 from explorer.runtime.generated import Unpack, never
 
 _COMPARED = 3  # calls that run both ways
-_UNSURE = 9  # as many where the first few don't say yes: a busy machine makes one call in three several times as long
-_LONG = 1.0  # seconds of eager calls that ran both ways: what takes so long isn't disturbed much
-_SLOWER = 1.0  # times: what was compiled is given up below this
-_DOUBTED = 3  # checks in a row that took longer than the eager calls did
+_UNSURE = 9  # the same if the first ones are unclear: a busy machine slows one call in three several times
+_LONG = 1.0  # seconds of eager calls that ran both ways, from which disturbances matter little
+_SLOWER = 1.0  # speedup below which a trusted copy is given up
+_DOUBTED = 3  # checks in a row that took longer than eager calls
 
 
 @dataclass(slots=True, eq=False)
 class Variant:
-    """The compiled copy for one structure of arguments, their types, one choice of what is no array, one world."""
+    """Compiled copy for one kind of calls and one state of its reads."""
 
-    guards: Guards  # hold what it reads
-    run: Compiled  # takes the arrays that it reads, and those of the arguments
-    compile_seconds: float  # what making it took
-    call: Call  # what it was made for
-    costs: CallCosts  # what calls like those take
-    unpack: Unpack  # gives the arrays of arguments of its structure
-    # whether arguments are like those of the proof beyond their tree; None where that says all
-    fits: Callable[[Any, Any], bool] | None = None
-    # (eager, compiled) seconds of the calls that ran both ways, with all that they compute
-    eager: list[float] = field(default_factory=list[float])
+    guards: Guards
+    run: Compiled
+    call: Call  # the call it was made for
+    costs: CallCosts
+    unpack: Unpack  # returns the arrays in arguments of its structure
+    fits: Callable[[Any, Any], bool] | None = None  # checks the facts of the proof, if there are any
+    eager: list[float] = field(default_factory=list[float])  # seconds of calls that ran both ways, until their results
     compiled: list[float] = field(default_factory=list[float])
-    # seconds of the last compiled calls that were waited for
-    checks: deque[float] = field(default_factory=lambda: deque(maxlen=_DOUBTED))
-    is_trusted: bool = False  # whether calls run compiled alone
-    is_doubted: bool = False  # whether it once was, and then took longer than eager calls
-    comparing: Any = None
+    checks: deque[float] = field(default_factory=lambda: deque(maxlen=_DOUBTED))  # seconds of checked compiled calls
+    is_trusted: bool = False  # calls run only compiled
+    is_doubted: bool = False  # was trusted, then took longer than eager calls
+    comparing: Any = None  # token of the thread that compares
 
     @property
     def speedup(self) -> float:
@@ -67,13 +64,13 @@ class Variant:
         return self.fits is None or self.fits(args, kwargs)
 
     def note(self, eager: float, left: float, compiled: float) -> None:
-        """A call ran both ways, and took so many seconds each; `left` is how long it went on after it returned."""
+        """Add the seconds of a call that ran both ways; `left` is the time from the eager return to its results."""
         self.costs.note_both(eager, left, compiled)
         self.eager.append(eager)
         self.compiled.append(compiled)
 
     def verdict(self, faster: float) -> bool | None:
-        """Whether it is to stay, as so many times as fast; None as long as the calls that ran both ways don't say."""
+        """Return whether to keep the copy, if it must be `faster` times as fast; None if more calls are needed."""
         if len(self.eager) < _COMPARED:
             return None
         least = _SLOWER if self.is_doubted else faster
@@ -81,32 +78,29 @@ class Variant:
         return self.speedup >= least if is_sure else None
 
     def check(self, seconds: float) -> bool:
-        """A compiled call took so long; whether it still seems to be faster than eager ones.
-
-        Eager calls aren't run for that. Where compiled ones take longer than those did, the machine may be busier now:
-        only calls that run both ways tell.
+        """Add a compiled call; return False if the last checks all took longer than eager calls, maybe for a busy
+        machine.
         """
         self.checks.append(seconds)
         return len(self.checks) < _DOUBTED or min(self.checks) <= self.costs.eager_seconds()
 
     def doubt(self) -> None:
-        """The next calls run both ways again."""
         self.eager, self.compiled, self.is_doubted, self.is_trusted = [], [], True, False
         self.checks.clear()
 
 
 _flatten: Callable[[Any], tuple[list[Any], Any]] = cast(Any, jax.tree).flatten
 _LINE = "\n"
-_ALL_ARRAYS = 2  # parts of a key: structure and types
+_ALL_ARRAYS = 2  # length of a key (structure, types), if all arguments are arrays
 Found = tuple[list[Any], Any, Variant | None]
 
 
 class NoTree(Exception):
-    """JAX takes the arguments for no tree, with its reason."""
+    pass
 
 
 class Variants(dict[Any, Variant]):
-    """The copies by kind, and how often one was put or taken: who remembers one looks whether it is still there."""
+    """Copies by kind of call, with a count of changes by which a cached copy is recognized as outdated."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,30 +126,26 @@ class Kinds:
         self._signature: list[Callable[[Any], Any]] = [attrgetter("aval")]
 
     def separate_devices(self) -> None:
-        """From now on calls are of different kinds where their arrays lie in different places."""
         self._signature[0] = attrgetter("aval", "sharding")
 
     def finder(self) -> Callable[[tuple[Any, ...]], Found]:
-        """What gives the arrays of a call, its kind as a key, and the copy for it.
-
-        A closure: its names are looked up faster than attributes. It raises `NoTree`.
-        """
+        """Return a closure, for speed, from a call's values to arrays, key and copy of its kind; it raises `NoTree`."""
         variants, signature, changes = self.variants, self._signature, self.variants.changes
         nothing: tuple[Any, ...] = never, None, None, None, -1
-        latest = nothing  # most calls are of the kind of the one before
+        latest = nothing  # most calls are of the previous call's kind
 
         def find(values: tuple[Any, ...]) -> Found:
             nonlocal latest
-            unpack, types, key, variant, seen = latest  # at once: another thread may put another there
+            unpack, types, key, variant, seen = latest  # one read: another thread may replace it
             now = changes[0]
-            if seen != now and variant is not None:  # it may be gone, and nothing else may hold it
+            if seen != now and variant is not None:  # it may be outdated; don't keep it alive
                 latest = nothing
                 unpack, types, key, variant, _ = nothing
             try:
                 arrays = unpack(values)
                 if arrays is not None and tuple(map(signature[0], arrays)) == types:
                     return arrays, key, variant
-            except AttributeError:  # no array where one was
+            except AttributeError:  # no array at a place of one
                 pass
             try:
                 arrays, structure = _flatten(values)
@@ -174,29 +164,27 @@ class Kinds:
         return find
 
     def _mixed(self, values: tuple[Any, ...]) -> tuple[list[Any], Any, Any]:
-        """The arrays of a call that are not all of its arguments, their types, and the call's kind."""
         try:
             leaves, structure = _flatten(values)
             arrays, others = separated(leaves)
             types = tuple(map(self._signature[0], arrays))
             key = structure, types, others
             hash(key)
-        except Exception as error:  # keys that can't be sorted, settings that can't be hashed
+        except Exception as error:  # unsortable keys or unhashable settings
             raise NoTree(str(error).partition(_LINE)[0]) from error
         return arrays, types, key
 
 
 _block: Callable[[Any], Any] = vars(jax)["block_until_ready"]
-_FASTER = 1.2  # times: less isn't worth a program's memory
-# What follows for the copy: nothing yet; calls run compiled; it is dropped, as what it read has changed, or a setting.
+_FASTER = 1.2  # least speedup; less isn't worth the memory of a program
 Outcome = Literal["open", "trusted", "missed", "other settings"]
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    result: Any = None  # as it was written; None where it is to run by itself
-    outcome: Outcome = "open"  # what follows for the copy,
-    refusal: Refusal | None = None  # and why the function stays eager, if that follows
+    result: Any = None  # of the eager run; None if the call is to run as written
+    outcome: Outcome = "open"
+    refusal: Refusal | None = None  # reason why the function stays eager
 
 
 class Comparison:
@@ -204,7 +192,7 @@ class Comparison:
         self._original, self._parameters, self._is_forced = original, parameters, is_forced
 
     def compare(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Compared:
-        """A call both ways, unless another thread has one with this copy just now."""
+        """Run a call both ways, unless another thread does so with this copy."""
         me = object()
         try:
             if variant.comparing is None:
@@ -219,14 +207,15 @@ class Comparison:
         read = variant.guards.check()
         if read is None or not variant.is_for(args, kwargs):
             return Compared(outcome="missed")
-        _block((read, arrays))  # what was begun before isn't this call's
-        original = self._original
-        both = run_both(lambda: original(*args, **kwargs), lambda: variant.run(read, arrays), len(variant.eager))
+        _block((read, arrays))  # don't measure earlier work
+        eager = partial(self._original, *args, **kwargs)
+        both = run_both(eager, partial(variant.run, read, arrays), len(variant.eager))
         if isinstance(both.error, OtherSettings):
             return Compared(both.result, "other settings")
         if both.error is not None:
             return Compared(both.result, refusal=refusal_of(both.error))
-        if both.result is None or not _is_same(read, variant.guards.check()):  # another thread changed it meanwhile
+        after = variant.guards.check()  # another thread may have changed what the call read
+        if both.result is None or after is None or any(map(is_not, read, after)):
             return Compared(both.result)
         variant.note(both.eager, both.left, both.compiled)
         differs = difference(both.result, both.copy)
@@ -244,12 +233,8 @@ class Comparison:
         return Compared(result, refusal=Refusal(f"{again}compiled it is {factor} as fast, which isn't worth it"))
 
 
-def _is_same(before: tuple[Any, ...], after: tuple[Any, ...] | None) -> bool:
-    return after is not None and all(one is two for one, two in zip(before, after, strict=True))
-
-
 def unfit(values: Any, result: Any) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in and out."""
+    """Return why a call can't be compiled, judged by its arguments and result; None if it can."""
     given = jax.tree.leaves(result)
     if not given or any(type(leaf) not in ARRAYS for leaf in given):
         return Refusal("it returns something other than arrays")
@@ -260,22 +245,23 @@ def unfit(values: Any, result: Any) -> Refusal | None:
 
 @dataclass(slots=True)
 class BothWays:
-    result: Any = None  # (result, eager) as it was written, with its seconds; None where it raised
-    eager: float = 0.0
-    left: float = 0.0  # those seconds of it that it went on after it had returned
-    copy: Any = None  # (copy, compiled) compiled, with its seconds
+    result: Any = None  # of the eager run; None if it raised
+    eager: float = 0.0  # seconds
+    left: float = 0.0  # seconds from the eager return to its results
+    copy: Any = None  # result of the compiled run
     compiled: float = 0.0
-    error: Exception | None = None  # what the compiled call raised
+    error: Exception | None = None  # of the compiled run
 
 
-def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], turn: int) -> BothWays:
-    """Run a call both ways, one and then the other by turns: the second finds what it needs in the caches.
+def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], earlier: int) -> BothWays:
+    """Run a call both ways, in alternating order, as the second run finds warm caches.
 
-    A function that only computes may run twice, so where it raises nothing is kept of it: the user's own call does the
-    same again. `turn` calls ran both ways before. The very first compiled call isn't counted: JAX prepares for others.
+    A function that only computes may run twice. If it raises, nothing is kept and the user's call raises again.
+    `earlier` is the number of calls that ran both ways before; the first compiled run isn't counted, as JAX prepares
+    later ones.
     """
     both = BothWays()
-    order = ((True, False), (False, True))[turn % 2] if turn else (True, False, True)
+    order = ((True, False), (False, True))[earlier % 2] if earlier else (True, False, True)
     for is_compiled in order:
         begun = perf_counter()
         try:
@@ -295,31 +281,29 @@ def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], turn: int) -
     return both
 
 
-_ULPS = 512  # of the largest number of an array: what reassociated sums of some thousand terms differ by
+_ULPS = 512  # of the largest number: the difference of reassociated sums of thousands of terms
 
 
 def difference(eager: Any, compiled: Any) -> str:
-    """How two results differ, in words; empty where they are the same to a user."""
+    """Return how two results differ, in words; empty if a user sees no difference."""
     before, structure = _flatten(eager)
     after, other = _flatten(compiled)
     if structure != other:
         return f"it gives {other} in place of {structure}"
     for one, two in zip(before, after, strict=True):
         for name in ("shape", "dtype", "weak_type", "sharding", "committed"):
-            if getattr(one, name, None) != getattr(two, name, None):  # a key has no weak type
-                return (
-                    f"the {name.replace('_', ' ')} of a result is {getattr(two, name)} in place of {getattr(one, name)}"
-                )
+            if getattr(one, name, None) != getattr(two, name, None):  # keys have no weak type
+                what = name.replace("_", " ")
+                return f"the {what} of a result is {getattr(two, name)} in place of {getattr(one, name)}"
         if not is_close(one, two):
             return "its numbers differ by more than the order of sums explains"
     return ""
 
 
 def is_close(one: jax.Array, two: jax.Array) -> bool:
-    """Whether two arrays of one dtype are equal but for rounding."""
     if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
         one, two = jax.random.key_data(one), jax.random.key_data(two)
-    if not jnp.issubdtype(one.dtype, jnp.inexact):  # 64 bits of which may not fit into a double
+    if not jnp.issubdtype(one.dtype, jnp.inexact):  # exact: 64 bits may not fit into a double
         return bool(np.array_equal(np.asarray(one), np.asarray(two)))
     tolerance = _ULPS * float(cast(Any, jnp.finfo(one.dtype)).eps)
     apart = difference_of(two, one)
@@ -327,7 +311,7 @@ def is_close(one: jax.Array, two: jax.Array) -> bool:
 
 
 def shared_container(args: Any, kwargs: Any, result: Any) -> bool:
-    """Whether a result has a container of the arguments', or one twice: a compiled copy would give new ones."""
+    """Return True if a result contains a container of the arguments, or one twice: a copy returns new ones."""
     seen = {id(container) for container in _containers((args, kwargs))}
     for container in _containers(result):
         if id(container) in seen:

@@ -1,7 +1,4 @@
-"""The compiled copy of a function: a program of its arrays and of those that it reads, with all else held by guards.
-
-Below: why it was compiled, for the ledger of compiles; and the thread that compiles.
-"""
+"""Compiled copy of a function: a program of its arrays and of the arrays that it reads; guards check the rest."""
 
 from __future__ import annotations
 
@@ -13,17 +10,16 @@ import weakref
 from _thread import start_new_thread
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock, get_ident
 from time import perf_counter, sleep
 from types import BuiltinFunctionType, FrameType, FunctionType
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import jax
 import jax.core
-from jax import tree_util
 
 from explorer._jax.calls import suppress_recording
 from explorer.capture.explore import CompileRequest, compile_stages
@@ -34,6 +30,7 @@ from explorer.hotpath.guards import Guards, guards_of
 from explorer.hotpath.proof import Proof
 from explorer.hotpath.proof.values import Read
 from explorer.hotpath.swap import entered_by
+from explorer.hotpath.timing import Journal
 from explorer.model.capture import Capture
 from explorer.model.events.event import HotCopy, Place, WrittenCall, mark_hot_copy
 from explorer.model.text import cut_middle
@@ -42,31 +39,46 @@ _jax: Any = jax  # whose trees and stages have no types
 _evaluate: Callable[..., Any] = vars(jax.core)["eval_jaxpr"]
 Compiled = Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
 XlaOptions = Mapping[str, bool | int | float | str]
+Mode = Literal["default", "reduce-overhead", "max-autotune"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    calls: int  # least calls and
+    seconds: float  # least eager seconds in total before a compile
+    submit: Callable[[Callable[[], None]], object]  # runs a compile, in the background or at once
+    journal: Journal = field(default_factory=Journal)
+    is_background: bool = False  # compiles run in the background
+    is_forced: bool = False  # use a copy even if it isn't faster, as long as its results are the same
+    mode: Mode = "default"
+    # Sets of XLA options; the fastest is kept. Arguments are never donated: reference counts in Python include
+    # borrowed references, so they can't prove that an array has no other user.
+    xla: Sequence[XlaOptions] = ()
+
+
 _Maker = tuple[Any, Callable[[], None]]  # a `jax.jit` function, and what ends its traces
-_ROUNDS = 5  # of each set of options that is measured
+_ROUNDS = 5  # measured runs of each set of options
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Why a copy is made."""
-
-    stack: tuple[Place, ...] = ()  # the user's frames at the call that was one too many, innermost first
-    missed: Read | None = None  # what a guard of the copy before it saw changed; None if there was none for such calls
+    stack: tuple[Place, ...] = ()  # the user's frames at the call that reached the threshold, innermost first
+    missed: Read | None = None  # the changed read that invalidated an earlier copy for such calls
 
 
 _UNKNOWN = Origin()
 
 
 class NotCompiled(Exception):
-    """The trace shows what the proof can't: with the reason."""
+    """Error: the trace shows a reason not to compile that the proof can't see."""
 
 
 class TooSmall(Exception):
-    """Compiling it hardly pays: JAX runs single operations compiled as they are."""
+    """Error: compiling hardly pays, as JAX runs single operations compiled."""
 
 
 class OtherSettings(Exception):
-    """A call would be compiled anew: JAX's settings are others, or it has dropped what it compiled."""
+    """Error: a call would compile again, as JAX's settings differ or its cache was cleared."""
 
 
 def compiled_copy(
@@ -76,17 +88,17 @@ def compiled_copy(
     origin: Origin = _UNKNOWN,
     approve: Callable[[int], object] = int,
 ) -> tuple[Guards, Compiled]:
-    """The guards, and a `jax.jit` function of the arrays that were read and those of the arguments.
+    """Return the guards and a compiled function of (arrays read, arrays of the arguments).
 
-    The function is traced with the arrays that it reads as constants; where these come out in its jaxpr, they are known
-    by being the same objects, and inputs take their place. So a loop that puts new weights under the old name compiles
-    once. It is compiled here; a call that JAX would compile for raises `OtherSettings`.
+    The function is traced with the arrays that it reads as constants, which are recognized in the jaxpr by identity and
+    replaced by inputs. So a loop that rebinds its weights compiles once. A call that JAX would compile again for raises
+    `OtherSettings`.
 
     Raises:
-        NotCompiled: It has effects, warns, gives something other than arrays, or what it reads changes meanwhile.
+        NotCompiled: The function has effects, warns or returns something other than arrays, or a read changes.
     """
     arrays, begun = call.arrays, perf_counter()
-    with suppress_recording():  # the copy's own trace, which comes after it, stands for both
+    with suppress_recording():  # the copy's own trace, recorded later, represents both
         closed, structure = traced(call, arrays)
     took = perf_counter() - begun
     approve(len(closed.jaxpr.eqns))
@@ -107,7 +119,7 @@ def compiled_copy(
 
 
 def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """A call's jaxpr, with all that it reads as constants, and the structure of its result."""
+    """Return a call's jaxpr, with all reads as constants, and the structure of its result."""
     with warnings_held() as warned:
         closed, shape = jax.make_jaxpr(call, return_shape=True)(*arrays)
     if warned:
@@ -121,14 +133,14 @@ def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Maker]:
-    """Those that compile, compiled: not every set of options does on every machine."""
+    """Compile and return the makers that compile: some options fail on some machines."""
     compiled: list[_Maker] = []
     failure: Exception | None = None
     for maker in makers:
-        # Further options are tried, which is no recompile.
+        # Trying further options must not be recorded as a recompile.
         with suppress_recording() if maker is not makers[0] else nullcontext():
             try:
-                maker[0].lower(read, arrays).compile()  # which a call of the same finds
+                maker[0].lower(read, arrays).compile()  # JAX caches it for the call
             except Exception as error:
                 failure = failure or error
                 continue
@@ -139,7 +151,7 @@ def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Mak
 
 
 def _jitted(copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions) -> _Maker:
-    """A `jax.jit` function of a jaxpr, and what says that it has been traced for the last time."""
+    """Return a `jax.jit` function of a jaxpr, and a function that forbids further traces."""
     closed = traced
 
     def run(read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
@@ -161,7 +173,7 @@ def _jitted(copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, 
 
 
 def _fastest(makers: list[_Maker], read: Any, arrays: list[Any]) -> _Maker:
-    """The one whose runs take least, measured in turns, so that a machine that slows down slows all of them."""
+    """Return the fastest maker, measured alternately so that a slowdown of the machine affects all."""
     seconds: dict[int, list[float]] = {at: [] for at in range(len(makers))}
     for turn in range(_ROUNDS + 1):
         for at, (jitted, _) in enumerate(makers):
@@ -171,56 +183,49 @@ def _fastest(makers: list[_Maker], read: Any, arrays: list[Any]) -> _Maker:
     return makers[min(seconds, key=lambda at: min(seconds[at]))]
 
 
-_trees: Any = tree_util  # its annotations are partial
-_PRINTED = frozenset((bool, int, float, complex, str, bytes, type(None)))  # whose repr runs nothing of the user's
+_PRINTED = frozenset((bool, int, float, complex, str, bytes, type(None)))  # their repr runs no user code
 _NAMED = (FunctionType, BuiltinFunctionType, type)
 
 
 def call_stack(owner: object) -> tuple[Place, ...]:
-    """The user's frames below the hot function whose call asks `owner`, innermost first."""
+    """Return the user's frames below the hot function that calls `owner`, innermost first."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, for debuggers
     innermost = frame
     while frame is not None:
         if entered_by(frame.f_code) is owner:
             return user_places(frame.f_back)
         frame = frame.f_back
-    return user_places(innermost)  # the statements of a cell, which stand in no function
+    return user_places(innermost)  # statements of a cell, outside of functions
 
 
 def hot_copy(call: Call, guards: Guards, origin: Origin, trace_seconds: float) -> HotCopy:
     held = weakref.ref(call)
-    return HotCopy(
-        _written(call, guards), _changed(guards, origin.missed), origin.stack, trace_seconds, lambda: _capture(held())
-    )
 
+    def capture() -> Capture | None:
+        call = held()
+        return None if call is None else capture_of(cast(FunctionType, call.function), call, call.arrays)
 
-def _capture(call: Call | None) -> Capture | None:
-    return None if call is None else capture_of(cast(FunctionType, call.function), call, call.arrays)
+    return HotCopy(_written(call, guards), _changed(guards, origin.missed), origin.stack, trace_seconds, capture)
 
 
 def _written(call: Call, guards: Guards) -> WrittenCall:
-    """The call with the names of parameters, and what is read after them, as if it were given."""
+    """Return the call with parameter names; arrays that are read follow as if they were arguments."""
     names, places = call.paths, call.places
     read = guards.array_names
     given = [path for at, path in enumerate(names) if at in places]
     leaves = [0 if at in places else None for at in range(len(names))]
-    values: tuple[Any, ...] = _trees.tree_unflatten(call.structure, leaves)
+    values: tuple[Any, ...] = _jax.tree.unflatten(call.structure, leaves)
     count = len(read)
     return WrittenCall(
         call.function,
         (*read, *given),
         (*range(count, count + len(given)), *range(count)),
-        _trees.tree_structure(((*values, *[0] * count), {})),
-        tuple((path, value) for path, value in call.others() if _is_printable(value)),
+        _jax.tree.structure(((*values, *[0] * count), {})),
+        tuple((path, v) for path, v in call.others() if type(v) in _PRINTED or isinstance(v, _NAMED)),
     )
 
 
-def _is_printable(value: Any) -> bool:
-    return type(value) in _PRINTED or isinstance(value, _NAMED)
-
-
 def _changed(guards: Guards, missed: Read | None) -> tuple[str, ...]:
-    """The name of what a guard saw changed, what it was and what it is now."""
     if missed is None:
         return ()
     now = next((read for read in guards.reads if (read.where, read.name) == (missed.where, missed.name)), None)
@@ -237,17 +242,14 @@ def _described(read: Read) -> str:
     if read.where == "contents":
         is_mapping = isinstance(read.holder, Mapping)
         return f"{kind_of(read.holder).__name__} of {len(read.value) // (1 + is_mapping)}"
-    return cut_middle(repr(read.value)) if type(read.value) in _PRINTED else _kind_text(read.value)
-
-
-def _kind_text(value: Any) -> str:
-    if isinstance(value, _NAMED):
-        return f"{'class' if isinstance(value, type) else 'function'} {value.__name__}"
-    return kind_of(value).__name__
+    if type(read.value) in _PRINTED:
+        return cut_middle(repr(read.value))
+    if isinstance(read.value, _NAMED):
+        return f"{'class' if isinstance(read.value, type) else 'function'} {read.value.__name__}"
+    return kind_of(read.value).__name__
 
 
 def capture_of(function: FunctionType, call: Call, arrays: Sequence[jax.ShapeDtypeStruct]) -> Capture:
-    """The capture of a function for calls of one kind: as it was written, with its name and its lines."""
     args, kwargs = call.arguments(arrays)
     positions = tuple(i for i, value in enumerate(args) if _is_static(value))
     names = tuple(name for name, value in kwargs.items() if _is_static(value))
@@ -270,11 +272,11 @@ _warn: Any = warnings.warn
 
 @contextmanager
 def warnings_held() -> Generator[list[str]]:
-    """Within, this thread's warnings go to a list; those of other threads go where they always do."""
+    """Collect this thread's warnings in a list; those of other threads are shown as usual."""
     global _warn
     here, outer = get_ident(), _noted.get(get_ident())
     held: list[str] = []
-    try:  # around all of it: an interrupt may come anywhere
+    try:  # around everything, as an interrupt may come anywhere
         with _lock:
             if not _noted:
                 _warn, warnings.warn = warnings.warn, _warn_or_note
@@ -298,7 +300,7 @@ def _warn_or_note(message: Any, category: Any = None, stacklevel: int = 1, *args
         held.append(str(message))
 
 
-_AGAIN = 0.001  # seconds, until it is looked whether the last work is done
+_POLL = 0.001  # seconds
 
 
 class _Worker:
@@ -314,16 +316,16 @@ class _Worker:
     def _run(self) -> None:
         while True:
             work = self._works.get()
-            self._is_working = True  # before it is seen whether it is over: `_end` looks in the other order
+            self._is_working = True  # before `is_over` is read; `_end` writes and reads in the other order
             if not self.is_over:
                 work()
             self._is_working = False
 
     def _end(self) -> None:
-        """The program is over: what was begun ends, as a compile can't be cut off; nothing else is needed any more."""
+        """Wait at exit for the running work, as a compile can't be interrupted; drop the rest."""
         self.is_over = True
         while self._is_working:
-            sleep(_AGAIN)
+            sleep(_POLL)
 
 
 @cache
@@ -331,16 +333,16 @@ def _worker() -> _Worker:
     return _Worker()
 
 
-os.register_at_fork(after_in_child=_worker.cache_clear)  # where the thread is not
+os.register_at_fork(after_in_child=_worker.cache_clear)  # threads don't survive a fork
 
 
-def beside(work: Callable[[], None]) -> None:
-    """Have something done beside the program; it must not raise."""
+def in_background(work: Callable[[], None]) -> None:
+    """Run `work`, which must not raise, on the background thread."""
     _worker().add(work)
 
 
 def at_once(work: Callable[[], None]) -> None:
-    """Have something done, and wait. An interrupt ends the waiting; the work goes on, and leaves nothing half done."""
+    """Run `work` on the background thread and wait. An interrupt ends only the wait."""
     worker, done = _worker(), SimpleQueue[None]()
 
     def work_then_notify() -> None:

@@ -1,4 +1,4 @@
-"""Who is called often: every function of the user's, at next to no cost, until it has been called a few times."""
+"""Counters of calls that find functions called often, at almost no cost."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from explorer.model.stage import is_library_file
 from explorer.runtime.generated import GENERATED
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
-_TOOLS = (4, 3, 1)  # numbers that no tool of Python's own has
+_TOOLS = (4, 3, 1)  # numbers that Python reserves for no tool
 _NAME = "explorer hot paths"
-_MOST = 20_000  # codes that are counted: some 5 MB
+_MAX_CODES = 20_000  # about 5 MB
 _monitoring: Any = getattr(sys, "monitoring", None)
 _frame: Callable[[int], FrameType] = getattr(sys, "_getframe")  # noqa: B009 - documented, for debuggers
 _frames: Callable[[], dict[int, FrameType]] = getattr(sys, "_current_frames")  # noqa: B009 - documented, for debuggers
 
 
 class _Counts:
-    """How often each code was seen.
+    """Number of times that each code was seen.
 
-    By identity, with the code kept beside: codes of one text are equal, as those of a cell that is run again, and to
-    hash one takes as long as its constants do. A program that makes codes all the time has them counted anew at times.
+    Codes are compared by identity and kept alive: codes of equal text are equal, such as those of a cell that runs
+    again, and hashing a code hashes its constants. At the limit all counts restart.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class _Counts:
     def add(self, code: CodeType) -> int:
         entry = self._counts.get(id(code))
         if entry is None:
-            if len(self._counts) >= _MOST:
+            if len(self._counts) >= _MAX_CODES:
                 self._counts = {}
             entry = self._counts[id(code)] = [code, 0]
         entry[1] += 1
@@ -47,7 +47,7 @@ class _Counts:
 
 
 def may_be_hot(code: CodeType) -> bool:
-    """Whether a code is a function of the user's that runs from a call to its return, and isn't looked at yet."""
+    """Return True for the code of a user's ordinary function that has no entrance yet."""
     is_named = not code.co_name.startswith("<") or code.co_name == "<lambda>"
     return (
         is_named
@@ -59,7 +59,7 @@ def may_be_hot(code: CodeType) -> bool:
 
 
 class MonitoredCalls:
-    """Counts calls by `sys.monitoring`, from Python 3.12 on; each function's count ends once it is nominated."""
+    """Counter by `sys.monitoring`, from Python 3.12 on; a nominated function is no longer counted."""
 
     def __init__(self, calls: int, nominate: Callable[[FunctionType], None]) -> None:
         self._calls, self._nominate = calls, nominate
@@ -68,7 +68,7 @@ class MonitoredCalls:
 
     @staticmethod
     def is_possible() -> bool:
-        """Whether Python has this, and a number for it that no other tool has taken."""
+        """Return True if Python has `sys.monitoring` and a free tool number."""
         return _monitoring is not None and any(_monitoring.get_tool(tool) is None for tool in _TOOLS)
 
     def start(self) -> None:
@@ -76,32 +76,29 @@ class MonitoredCalls:
         _monitoring.use_tool_id(self._tool, _NAME)
         _monitoring.register_callback(self._tool, _monitoring.events.PY_START, self._started)
         _monitoring.set_events(self._tool, _monitoring.events.PY_START)
-        _monitoring.restart_events()  # whatever an earlier counter of this number had enough of counts again
+        _monitoring.restart_events()  # undo the DISABLE of earlier counters
 
     def stop(self) -> None:
         tool = self._tool
-        if tool >= 0 and _monitoring.get_tool(tool) == _NAME:  # else somebody took it from us
+        if tool >= 0 and _monitoring.get_tool(tool) == _NAME:  # otherwise another tool has taken the number
             _monitoring.set_events(tool, 0)
             _monitoring.register_callback(tool, _monitoring.events.PY_START, None)
             _monitoring.free_tool_id(tool)
-        self._tool = -1  # last: whoever is interrupted stops again
+        self._tool = -1  # last, so that an interrupted stop can be repeated
 
     def _started(self, code: CodeType, offset: int) -> Any:
-        if not may_be_hot(code):  # each time: any tool may restart the events of all
+        if not may_be_hot(code):  # checked again, as any tool may restart all events
             return _monitoring.DISABLE
         if self._counts.add(code) < self._calls:
             return None
-        with suppress(Exception):  # a fault of ours is none of the user's, whose call this is in
+        with suppress(Exception):  # our own fault must not reach the user's call
             for function in functions_of(code, _frame(1)):
                 self._nominate(function)
         return _monitoring.DISABLE
 
 
 class SampledCalls:
-    """Sees who is called often by looking at the stacks of all threads now and then: Python 3.11 has nothing better.
-
-    What takes long is seen soon, however it was defined. A look takes some 10 µs, 200 times a second.
-    """
+    """Counter by sampling all threads' stacks, for Python 3.11. A sample takes 10 µs, 200 times a second."""
 
     _EVERY = 0.005  # seconds
 
@@ -111,11 +108,11 @@ class SampledCalls:
         self._ended, self._is_looking = Event(), False
 
     def start(self) -> None:
-        start_new_thread(self._watch, ())  # in one step: a `Thread` whose start is interrupted is neither on nor off
+        start_new_thread(self._watch, ())  # atomic: an interrupted `Thread.start` leaves an undefined state
 
     def stop(self) -> None:
         self._ended.set()
-        while self._is_looking:  # one that begins only now sees that it ended
+        while self._is_looking:  # a thread that starts later sees that it ended
             sleep(self._EVERY / 10)
 
     def _watch(self) -> None:
@@ -127,7 +124,7 @@ class SampledCalls:
             self._is_looking = False
 
     def _look_at_all(self) -> None:
-        # No frame may be held while nobody looks: what lies in a call's frame would outlive the call.
+        # Hold no frame between samples: its local variables would outlive the call.
         for thread, frame in _frames().items():
             if thread != get_ident():
                 self._look(frame)
@@ -136,28 +133,25 @@ class SampledCalls:
         while frame is not None:
             code = frame.f_code
             if self._counts.add(code) == self._calls and may_be_hot(code):
-                with suppress(Exception):  # the next function may be looked at
+                with suppress(Exception):  # continue with the next function
                     for function in functions_of(code, frame):
                         self._nominate(function)
             frame = frame.f_back
 
 
 def functions_of(code: CodeType, frame: FrameType | None = None) -> list[FunctionType]:
-    """The functions that run a code now.
-
-    By its qualified name where that leads there from the frame's globals: to search the heap takes some 20 ms for each
-    million objects, while the program waits.
+    """Return the functions that run a code. Its qualified name is tried first: the heap takes 20 ms per million
+    objects.
     """
     named = _named(code, frame) if frame is not None else None
     if named is not None:
         return [named]
-    # Without our copies: each would get a copy too, and the next hot paths would find twice as many.
+    # Without our own copies, or each hot path would copy copies.
     users = gc.get_referrers(code)
     return [one for one in users if type(one) is FunctionType and one.__code__ is code and not is_copy(one)]
 
 
 def _named(code: CodeType, frame: FrameType) -> FunctionType | None:
-    """The function under a code's qualified name, or that which it wraps; None where there is none."""
     first, *rest = code.co_qualname.split(".")
     value: Any = frame.f_globals.get(first)
     for name in rest:

@@ -1,8 +1,7 @@
-"""Whether everything that a proof read is as it was: one function, made for one proof.
+"""Check that everything a proof read is unchanged: one generated function for each proof.
 
-Arrays that were read may be others by now, as the weights of a loop are: they are given to the program at each call.
-All else must be the very object. The checks are written out as Python and compiled, some 30 ns each; a loop over them
-would take three times as long.
+Arrays may be replaced, such as the weights of a training loop: they are passed to the program at each call. All else
+must be the same object. The checks are compiled Python source and take 30 ns each, a third of an interpreting loop.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, cast
 import jax
 
 from explorer.hotpath.arguments import ARRAYS, may_be_replaced
-from explorer.hotpath.proof.values import Read, buffer, cell_value, contents
+from explorer.hotpath.proof.values import Read, buffer, contents
 from explorer.hotpath.swap import code_of
 from explorer.runtime.generated import compiled
 
@@ -24,23 +23,20 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    # gives the arrays that were read, as they are now, as a tuple; None where anything else has changed
-    check: Callable[[], tuple[jax.Array, ...] | None]
-    arrays: tuple[jax.Array, ...]  # those at the time of the proof, in the same order
-    reads: tuple[Read, ...]  # what is checked
+    check: Callable[[], tuple[jax.Array, ...] | None]  # returns the present arrays; None if anything else has changed
+    arrays: tuple[jax.Array, ...]  # at the time of the proof, in the same order
+    reads: tuple[Read, ...]
 
     def changed(self) -> Read | None:
-        """The first read that isn't as it was, for people; None where there is none."""
         return next((read for read in self.reads if not is_unchanged(read)), None)
 
     @property
     def array_names(self) -> list[str]:
-        """What the source calls each of the arrays."""
         named = [pair for read in self.reads for pair in _named_values(read)]
         return [next((name for name, held in named if held is value), "an array that is read") for value in self.arrays]
 
     def retyped(self) -> str | None:
-        """The name of the first array that is of another shape, dtype or place now; None where there is none."""
+        """Return the name of the first array with another shape, dtype or placement."""
         pairs = zip(self.array_names, self.arrays, self.check() or self.arrays, strict=True)
         return next((name for name, before, now in pairs if _kind(before) != _kind(now)), None)
 
@@ -50,7 +46,6 @@ def _kind(array: jax.Array) -> tuple[Any, Any]:
 
 
 def _named_values(read: Read) -> Iterator[tuple[str, Any]]:
-    """What a read gave, by the name of each; of dicts with keys that are plain texts or numbers."""
     if read.where != "contents":
         yield read.name, read.value
         return
@@ -60,7 +55,7 @@ def _named_values(read: Read) -> Iterator[tuple[str, Any]]:
 
 
 def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
-    """The checks for what a proof read; arrays whose address isn't `used` by the program must stay the same."""
+    """Return the guards of reads. Arrays whose id isn't in `used`, those of the program, must stay the same objects."""
     writer = _Writer(used)
     for number, read in enumerate(reads):
         writer.add(number, read)
@@ -76,20 +71,13 @@ def is_unchanged(read: Read) -> bool:
 class _Writer:
     def __init__(self, used: Container[int]) -> None:
         self._used = used
-        self.values: dict[str, Any] = {
-            "ARRAYS": ARRAYS,
-            "absent": _ABSENT,
-            "contents": contents,
-            "cell_value": cell_value,
-            "buffer": buffer,
-        }
+        self.values: dict[str, Any] = {"ARRAYS": ARRAYS, "absent": _ABSENT, "contents": contents, "buffer": buffer}
         self.conditions: list[str] = []
         self.fetched: list[str] = []
         self.arrays: list[jax.Array] = []
         self._names_of: dict[int, str] = {}
 
     def is_input(self, value: Any) -> bool:
-        """Whether a value is an array that the program takes anew at each call."""
         return type(value) in ARRAYS and id(value) in self._used and may_be_replaced(value)
 
     def add(self, number: int, read: Read) -> None:
@@ -123,7 +111,7 @@ class _Writer:
 
     def _attribute(self, holder: str, key: str, read: Read) -> str:
         own = getattr(read.holder, "__dict__", None)
-        if own is None or (read.where == "attribute" and read.key not in own):  # a slot, or what a class computes
+        if own is None or (read.where == "attribute" and read.key not in own):  # a slot, or an attribute of the class
             return f"getattr({holder}, {key}, absent)"
         if not isinstance(read.holder, type):
             self.values[holder] = own
@@ -131,7 +119,7 @@ class _Writer:
         return f"{holder}.__dict__.get({key}, absent)"
 
     def _array(self, name: str, current: str, value: jax.Array) -> None:
-        """An array that may be another one; two names of one array must be of one still."""
+        """Fetch an array that may have been replaced; two names of one array must still be the same."""
         self.conditions.append(f"type({name} := {current}) in ARRAYS")
         before = self._names_of.setdefault(id(value), name)
         if before != name:
@@ -141,7 +129,6 @@ class _Writer:
             self.arrays.append(value)
 
     def _code(self, number: int, read: Read) -> None:
-        """A function is the one that was read: its code, and what its parameters are where they aren't given."""
         function: FunctionType = read.holder
         code, defaults, by_name = read.value
         self.values |= {

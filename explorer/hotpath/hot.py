@@ -1,19 +1,18 @@
-"""One function's way from eager to compiled: counted, proven, compiled beside the program, compared, and measured on.
+"""One function's path from eager to compiled: counted, proven, compiled, compared, measured.
 
-    counting ── often and long enough ─▶ compiling ─▶ comparing ── three calls agree, 1.2 × faster ─▶ compiled
-        └──────────── not proven, not the same, not faster, or it raised: eager, with the reason ◀──────────┘
+    counting ── called often and long ─▶ compiling ─▶ comparing ── 3 calls agree, 1.2 × faster ─▶ compiled
+        └──────── not proven, other results, not faster, or an error: eager, with the reason ◀──────────┘
 
-Whatever happens, a call gives the user what the function as it was written gives. What isn't compiled runs in the
-user's own frames (`swap`), so nothing here stands in a traceback; and whatever fails here, the call goes on.
+A call always returns what the function as written returns. Eager calls run in the user's own frame (`swap`), so
+tracebacks don't show Explorer, and a fault of this module lets the call continue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from time import perf_counter
 from types import FunctionType
-from typing import Any, Literal
+from typing import Any
 
 import jax
 
@@ -24,10 +23,10 @@ from explorer.hotpath.arguments import Call, parameters_of, unfollowed
 from explorer.hotpath.comparison import Comparison, Kinds, NoTree, Variant
 from explorer.hotpath.compiled import (
     NotCompiled,
+    Options,
     Origin,
     OtherSettings,
     TooSmall,
-    XlaOptions,
     call_stack,
     capture_of,
     compiled_copy,
@@ -36,45 +35,28 @@ from explorer.hotpath.padded import PaddedCopies
 from explorer.hotpath.proof import Proof, Refusal, check_of, prove
 from explorer.hotpath.proof.values import Read, refusal_of
 from explorer.hotpath.swap import NotSwappable, entered_by, original_of, restore, swap
-from explorer.hotpath.timing import Clock, Journal, Times, Trigger
+from explorer.hotpath.timing import Clock, Times, Trigger
 from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
 from explorer.model.units import count_text
 
-Mode = Literal["default", "reduce-overhead", "max-autotune"]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    calls: int  # so many, and
-    seconds: float  # so long in all, before
-    submit: Callable[[Callable[[], None]], object]  # what runs a compile: beside the program, or at once
-    journal: Journal = field(default_factory=Journal)  # keeps each step
-    is_background: bool = False  # whether compiles run beside the program
-    is_forced: bool = False  # whether a copy serves though it isn't faster, as long as it gives the same
-    mode: Mode = "default"  # how much is done for a function: `default`, `reduce-overhead`, `max-autotune`
-    # Sets of XLA's options, of which the fastest is kept; none for XLA's own. Arguments are never donated: that nobody
-    # else holds an array can't be proven in Python, where a count of references counts borrowed ones too.
-    xla: Sequence[XlaOptions] = ()
-
-
-_jax: Any = jax  # for what has no types
-_VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled; more run eagerly
-_OTHERS = 64  # eager calls, after as many kinds of calls were compiled as may be
-_CHECKED = 8 * 17  # of so many compiled calls, one is waited for and timed
-_TIMED = 17  # of so many calls of a quick function, one is timed; JAX runs ahead by 32, of which it is no part
+_jax: Any = jax  # untyped parts
+_VARIANTS = 8  # compiled kinds of calls of one function; more run eagerly
+_OTHERS = 64  # eager calls of further kinds before the function is given up
+_CHECKED = 8 * 17  # one of so many compiled calls is waited for and timed
+_TIMED = 17  # one of so many calls of a quick function is timed; coprime to the 32 that JAX runs ahead
 _SETTLED = 8 * _CHECKED  # eager calls of a quick function, after which one of `_CHECKED` is timed
-# Seconds of a call: to look at it and time it takes 5 µs, and XLA's threads fall asleep meanwhile, which after single
-# operations of some 100 µs makes the next one half as long again.
+# Seconds of a quick call. Timing costs 5 µs, in which XLA's threads fall asleep; after single operations of 100 µs that
+# makes the next one 1.5 times as long.
 _QUICK = 1e-3
-_PATIENT = 30  # times as long a single operation waits: it costs 40 ms to compile, and mostly gains nothing
+_PATIENT = 30  # a single operation waits so many times longer: its compile takes 40 ms and rarely gains anything
 _SETTINGS = "a setting of JAX's"
-_GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you were written
+_OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
+_WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
+_CONTINUE: tuple[Any, Any] = (None, None)  # the call runs as written
 
 
 class HotFunction:
-    """A function that is called often."""
-
     def __init__(self, function: FunctionType, options: Options) -> None:
         self.function = function
         self.original = original_of(function)
@@ -91,18 +73,17 @@ class HotFunction:
         self._padded = PaddedCopies(self, options, self._parameters)
         self._comparison = Comparison(self.original, self._parameters, options.is_forced)
         self._pending: set[Any] = set()
-        self._changes: dict[Any, Read] = {}  # what a guard saw changed, by kinds of calls that aren't compiled now
-        # Of eager calls those too that will go on unseen before the next one that is looked at.
+        self._changes: dict[Any, Read] = {}  # changed reads by kind of call, until it is compiled again
+        # Eager calls include the skipped ones that are still to come.
         self._calls = {"eager": 0, "compiled": 0}
         self._skip, self._stands_for = [0], 1
 
     def ran_before(self, calls: int, seconds: float) -> None:
-        """It ran so often, and so long, before it was a function: as statements of a loop."""
+        """Add calls and seconds from before this was a function, as statements of a loop."""
         self._calls["eager"] += calls
         self.clock.eager_seconds += seconds
 
     def watch(self) -> None:
-        """From now on it is asked at its calls."""
         try:
             swap(self.function, self.entrance(), self)
         except NotSwappable as error:
@@ -110,7 +91,6 @@ class HotFunction:
 
     @property
     def calls(self) -> dict[str, int]:
-        """How often it was called at top level, by how."""
         return {"eager": self._calls["eager"] - self._skip[0], "compiled": self._calls["compiled"]}
 
     @property
@@ -127,10 +107,10 @@ class HotFunction:
         return self.clock.times
 
     def leave(self, refusal: Refusal) -> None:
-        """It runs as it was written, from now on."""
+        """Stay eager for good, with the reason."""
         if self.state == "eager":
             return
-        self._restore()  # first: an interrupt may come after any line
+        self._restore()  # first, as an interrupt may come after any line
         self.state, self.refusal = "eager", refusal
         for variant in list(self.variants.values()):
             variant.is_trusted = False
@@ -139,12 +119,11 @@ class HotFunction:
         self._options.journal.add("eager", self, refusal.reason)
 
     def release(self) -> None:
-        """It runs as it was written; what was learned stays, and serves again once it is watched again."""
+        """Remove the entrance; what was learned is kept for the next `watch`."""
         if self._restore():
             self._options.journal.add("restored", self)
 
     def _restore(self) -> bool:
-        """Whether it was watched; it isn't any more."""
         code = self.function.__code__
         is_watched = entered_by(code) is self
         if is_watched:
@@ -152,11 +131,11 @@ class HotFunction:
         return is_watched
 
     def capture(self) -> Capture:
-        """What the compiler made of it, for the calls that it was compiled for last.
+        """Return the capture of the latest compiled kind of calls.
 
         Raises:
-            NotRecordedError: It isn't compiled, or not any more.
-            ExploreError: It compiles no more.
+            NotRecordedError: The function isn't compiled, or no longer.
+            ExploreError: It no longer compiles.
         """
         variants = list(self.variants.values())
         if not variants:
@@ -166,25 +145,25 @@ class HotFunction:
             return capture_of(self.original, variants[-1].call, variants[-1].call.arrays)
 
     def entrance(self) -> Callable[..., tuple[Any, Any]]:
-        """What is asked at each call, with the values of all parameters. A closure: its names are found fast.
+        """Return the target of the entrance, a closure because its names resolve fast.
 
-        It gives the result and None; or None, and what must live as long as the call does, which runs as it was
-        written.
+        It takes the values of all parameters. It returns (result, None), or (None, object that must live as long as the
+        call) to let the call run as written.
         """
         calls, skip = self._calls, self._skip
         find, handed = self._kinds.finder(), self._parameters.handed
 
         def enter(*values: Any) -> tuple[Any, Any]:
-            if skip[0] > 0:  # first: quick calls that stay as they are take no notice of anything
+            if skip[0] > 0:  # first, for the sake of quick calls
                 skip[0] -= 1
-                return _GO_ON
+                return _CONTINUE
             if not is_top_level() or shows_compiled():
-                return _GO_ON
+                return _CONTINUE
             try:
                 arrays, key, variant = find(values)
             except NoTree as error:
                 self.leave(Refusal(f"its arguments are no tree for JAX: {error}"))
-                return _GO_ON
+                return _CONTINUE
             if variant is None or not variant.is_trusted:
                 return self._eager(values, arrays, key)
             read = variant.guards.check()
@@ -197,14 +176,13 @@ class HotFunction:
                 return variant.run(read, arrays), None
             except Exception as error:
                 failure = error
-            return self._failed(failure, key)  # not in the handler: the user's error would have ours as its context
+            return self._failed(failure, key)  # outside of the handler, or it would be the context of the user's error
 
         return enter
 
     # Calls that aren't compiled yet -----------------------------------------------------------------------------------
 
     def _eager(self, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
-        """A call of a kind that isn't compiled, or not trusted yet."""
         begun = perf_counter()
         if not any(self._calls.values()):
             self._options.journal.add("detected", self)
@@ -216,10 +194,10 @@ class HotFunction:
             elif len(self.variants) >= _VARIANTS and key not in self.variants and self.state != "eager":
                 self._padded.serve(values, arrays, key)
             variant = self.variants.get(key)
-            if variant is not None and variant.is_trusted:  # it is padded, and these sizes are new
+            if variant is not None and variant.is_trusted:  # padded, and these sizes are new
                 return self._served(variant, values, arrays, key)
             result = self._compared(variant, values, arrays, key) if variant is not None else None
-        except Exception as error:  # a fault of ours is none of the user's
+        except Exception as error:  # our own fault must not reach the user's call
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
             result = None
         if result is None:
@@ -229,7 +207,6 @@ class HotFunction:
         return result, None
 
     def _served(self, variant: Variant, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
-        """The first call at some sizes that a trusted copy serves."""
         read = variant.guards.check()
         if read is None or not variant.is_for(*self._parameters.handed(values)):
             self._note_miss(variant, key)
@@ -243,7 +220,7 @@ class HotFunction:
         return self._failed(failure, key)
 
     def _stood_for(self) -> int:
-        """For how many calls the one that is timed now stands; and whether the next ones go on unseen."""
+        """Return the number of calls that this timed call represents; decide whether the next ones are skipped."""
         stands_for, self._stands_for = self._stands_for, 1
         calls = self.calls["eager"]
         if calls > _CHECKED and not self.variants and self.clock.eager_seconds < _QUICK * calls:
@@ -254,11 +231,9 @@ class HotFunction:
 
     def _is_time(self, key: Any) -> bool:
         before = sum(self.calls.values()) - 1
-        if (
-            self.state == "eager"
-            or key in self.variants
-            or not self.trigger.is_time(hash(key), before, self.clock.eager_seconds)
-        ):
+        if self.state == "eager" or key in self.variants:
+            return False
+        if not self.trigger.is_time(hash(key), before, self.clock.eager_seconds):
             return False
         if len(self.variants) + len(self._pending) >= _VARIANTS:
             self._are_too_many()
@@ -266,7 +241,6 @@ class HotFunction:
         return key not in self._pending and not self.trigger.must_wait(self, before)
 
     def _are_too_many(self) -> None:
-        """Calls of so many kinds are compiled that others aren't. It ends where those are most."""
         if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"] and not self._padded.is_any:
             why = f", and can't be padded: {self._padded.why_not}" if self._padded.why_not else ""
             self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
@@ -277,7 +251,7 @@ class HotFunction:
         proof = refusal or prove(self.original, args, kwargs)
         if isinstance(proof, Refusal):
             return self.leave(proof)
-        if not self.variants and jax.device_count() > 1:  # where arrays lie is told apart as well
+        if not self.variants and jax.device_count() > 1:
             self._kinds.separate_devices()
         calls = count_text(sum(self.calls.values()) - 1, "call")
         self._options.journal.add("trigger", self, calls, self.clock.eager_seconds)
@@ -288,7 +262,7 @@ class HotFunction:
             if self.state == "counting":
                 self.state = "compiling"
             self._options.submit(lambda: self._compile(proof, key, call, settings, origin))
-        except BaseException:  # interrupted before it was handed over, or while waiting
+        except BaseException:  # interrupted while submitting or waiting
             self._end_pending(key)
             raise
         return None
@@ -299,7 +273,6 @@ class HotFunction:
             self.state = "comparing" if self.variants else "counting"
 
     def _compile(self, proof: Proof, key: Any, call: Call, settings: Any, origin: Origin) -> None:
-        """Make the compiled copy, for the settings of the thread that the call was in."""
         begun = perf_counter()
         try:
             with with_settings(settings):
@@ -308,9 +281,8 @@ class HotFunction:
             self.compile_seconds += took
             if self.state != "eager":
                 call.forget()
-                self.variants[key] = Variant(
-                    guards, run, took, call, self.clock.costs_of(hash(key)), call.unpacker(), check_of(proof.facts)
-                )
+                costs = self.clock.costs_of(hash(key))
+                self.variants[key] = Variant(guards, run, call, costs, call.unpacker(), check_of(proof.facts))
                 self._options.journal.add("compiled", self, seconds=took)
         except TooSmall:
             self.trigger.wait(_PATIENT * self._options.seconds)
@@ -322,17 +294,13 @@ class HotFunction:
             self._end_pending(key)
 
     def _approve(self, operations: int) -> None:
-        """Its copy is about to be compiled, of so many operations."""
-        if (
-            operations <= 1
-            and not self._options.is_forced
-            and self.clock.eager_seconds < _PATIENT * self._options.seconds
-        ):
+        is_early = self.clock.eager_seconds < _PATIENT * self._options.seconds
+        if operations <= 1 and is_early and not self._options.is_forced:
             raise TooSmall
         self._options.journal.add("compile", self)
 
     def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
-        """A call both ways: what the function as it was written gives; None where it is to run by itself."""
+        """Run a call both ways; return the eager result, or None to let the call run as written."""
         compared = self._comparison.compare(variant, values, arrays)
         if compared.outcome == "missed":
             self._note_miss(variant, key)
@@ -350,7 +318,7 @@ class HotFunction:
     # Calls that compiled code serves, or did until now ----------------------------------------------------------------
 
     def _timed(self, variant: Variant, read: Any, arrays: list[jax.Array], is_checked: bool) -> Any:
-        """A compiled call that is timed; one that is checked is waited for, with nothing before it in the queue."""
+        """Run and time a compiled call. If it is checked, wait for pending work before and for its result."""
         if is_checked:
             _jax.block_until_ready((read, arrays))
         begun = perf_counter()
@@ -373,14 +341,14 @@ class HotFunction:
         self._calls["eager"] += 1
         try:
             self._note_miss(variant, key)
-        except Exception as error:  # a fault of ours is none of the user's
+        except Exception as error:  # our own fault must not reach the user's call
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
         return None, self.clock.begin("missed")
 
     def _note_miss(self, variant: Variant, key: Any) -> None:
         changed = variant.guards.changed()
-        if changed is None:  # the copy is as good as before for arguments like those that it was made for
-            return self._hold_back(_OTHER_ARGUMENTS, None, key)
+        if changed is None:
+            return self._hold_back(_OTHER_ARGUMENTS, None, key)  # the copy stays valid for its own arguments
         self._changes[key] = changed
         return self._hold_back(changed.name, variant, key)
 
@@ -391,14 +359,13 @@ class HotFunction:
             return
         variant.is_trusted = False
         if not self._padded.give_up(variant) and self.variants.get(key) is variant:
-            self.variants.pop(key, None)  # it may be compiled anew, for the world as it is now
+            self.variants.pop(key, None)  # it may be compiled again with the present reads
         if count > _VARIANTS and name == _SETTINGS:
             self.leave(Refusal(f"{name} is another at each call"))
         elif count > _VARIANTS:
             self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
 
     def _failed(self, error: Exception, key: Any) -> tuple[Any, Any]:
-        """A compiled call raised: the function is what it was, and says what it has to say itself."""
         self._calls["compiled"] -= 1
         self._calls["eager"] += 1
         variant = self.variants.get(key)
@@ -407,7 +374,3 @@ class HotFunction:
         elif variant is None or not self._padded.give_up(variant, f"{error!r:.100}"):
             self.leave(refusal_of(error))
         return None, self.clock.begin("eager")
-
-
-_OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
-_WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"

@@ -1,7 +1,7 @@
-"""Calls of a hot function at more sizes than are compiled: one padded copy serves the rest, where that is proven.
+"""Padded copy of a hot function that is called at more sizes than are compiled, if padding is proven exact.
 
-It is made as any other copy is, beside the program, from a trace with symbols for the sizes that vary; its first calls
-run both ways and are compared. A size that no bucket holds runs eagerly until a larger bucket is compiled.
+It is made like other copies: in the background, from a trace with symbols for the sizes that vary, and compared over
+its first calls. A size above all buckets runs eagerly until a larger bucket is compiled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import local
 from time import perf_counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import ref
 
 import jax
@@ -20,25 +20,30 @@ from explorer._jax import at_sizes, local_settings, undecided_equalities, with_s
 from explorer._jax.calls import suppress_recording
 from explorer.hotpath.arguments import Call, Parameters, assembly_of, struct_of, unfollowed
 from explorer.hotpath.comparison import Variant
-from explorer.hotpath.compiled import NotCompiled, Origin, OtherSettings, hot_copy, traced
+from explorer.hotpath.compiled import NotCompiled, Options, Origin, OtherSettings, hot_copy, traced
 from explorer.hotpath.guards import guards_of
 from explorer.hotpath.proof import Proof, Refusal, check_of, prove
-from explorer.hotpath.timing import CallCosts
+from explorer.hotpath.timing import CallCosts, Clock, Function
 from explorer.model.events.event import mark_hot_copy
 from explorer.padding import padded
 from explorer.padding import prove as prove_padded
 from explorer.padding.growing import GrowingProgram, Pattern, Shapes, patterns
 from explorer.runtime.traces import disagreement
 
-if TYPE_CHECKING:
-    from explorer.hotpath.hot import HotFunction, Options
+_ALIASES = 512  # sizes known to be served by padded copies
+_HISTORY = 8  # calls whose shapes show which sizes vary
 
-_ALIASES = 512  # sizes that are known to be served by padded copies
-_HISTORY = 8  # calls whose shapes say what varies
+
+class Hot(Function, Protocol):
+    clock: Clock
+    compile_seconds: float
+
+    @property
+    def variants(self) -> dict[Any, Variant]: ...
 
 
 class _Making(local):
-    """Whether this thread compiles a bucket; a call that would is one under other settings."""
+    """Flag of threads that compile a bucket; a compile in any other call means changed settings."""
 
     is_on = False
 
@@ -48,16 +53,15 @@ _making = _Making()
 
 @dataclass(eq=False)
 class PaddedCopy:
-    variant: Variant  # it, as any other
-    program: GrowingProgram  # its buckets
-    pattern: Pattern  # the sizes that vary
+    variant: Variant
+    program: GrowingProgram
+    pattern: Pattern
 
     def is_ready(self, shapes: Shapes) -> bool:
         sizes = self.pattern.sizes(shapes)
         return sizes is not None and self.program.is_ready(sizes)
 
     def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], read: tuple[Any, ...]) -> None:
-        """Compile the bucket for calls of these sizes, of which there is one."""
         _making.is_on = True
         try:
             self.program.prepare(sizes, arrays, read)
@@ -66,16 +70,13 @@ class PaddedCopy:
 
     @property
     def largest_text(self) -> str:
-        """The shapes of the bucket that was compiled last: `(64, 8)`."""
         bucket = self.program.buckets[-1][0]
         shapes = [tuple(bucket.get(str(size), size) for size in shape) for shape in self.pattern.shapes]
         return ", ".join(map(str, shapes))
 
 
 class PaddedCopies:
-    """Those of one function, by kinds of calls that differ in sizes alone."""
-
-    def __init__(self, hot: HotFunction, options: Options, parameters: Parameters) -> None:
+    def __init__(self, hot: Hot, options: Options, parameters: Parameters) -> None:
         self._hot, self._options, self._parameters = ref(hot), options, parameters
         self._copies: dict[Any, PaddedCopy | None] = {}
         self._is_pending = False
@@ -83,11 +84,10 @@ class PaddedCopies:
 
     @property
     def is_any(self) -> bool:
-        """Whether there is one, or it is being made."""
         return self._is_pending or any(copy is not None for copy in self._copies.values())
 
     def serve(self, values: tuple[Any, ...], arrays: Sequence[Any], key: Any) -> None:
-        """See to it that calls of a kind are served by a padded copy: this one, or later ones."""
+        """Let a padded copy serve calls of this kind, now or once its bucket is compiled."""
         hot, family = self._hot(), _family(key)
         if hot is None or family is None or self._is_pending:
             return
@@ -100,7 +100,7 @@ class PaddedCopies:
             self._submit(hot, values, family, copy)
 
     def give_up(self, variant: Variant, why: str = "") -> bool:
-        """Let go of a copy: what it read has changed, or with a reason for good. Whether it was a padded one."""
+        """Drop the copy, for good if there is a reason; return True if the variant was a padded copy."""
         hot = self._hot()
         for family, copy in list(self._copies.items()):
             if hot is not None and copy is not None and copy.variant is variant:
@@ -121,8 +121,7 @@ class PaddedCopies:
         for key in [key for key, variant in list(variants.items()) if id(variant) in padded]:
             variants.pop(key, None)
 
-    def _submit(self, hot: HotFunction, values: tuple[Any, ...], family: Any, copy: PaddedCopy | None) -> None:
-        """Have a copy made, or a larger bucket of one."""
+    def _submit(self, hot: Hot, values: tuple[Any, ...], family: Any, copy: PaddedCopy | None) -> None:
         call, settings = Call(hot.original, self._parameters, values), local_settings()
         alike = [variant.call for key, variant in list(hot.variants.items()) if _family(key) == family]
         history = [[tuple(array.shape) for array in each.arrays] for each in (*alike, call)][-_HISTORY:]
@@ -143,7 +142,7 @@ class PaddedCopies:
                 hot.compile_seconds += took
                 self._copies[family] = made
                 self._options.journal.add("compiled", hot, f"padded: {made.largest_text}, and all below", seconds=took)
-            except Exception as error:  # it stays as it was: eager past the bound
+            except Exception as error:  # calls beyond the limit stay eager
                 self._copies[family] = copy
                 self.why_not = str(error).strip().partition("\n")[0] or type(error).__name__
             finally:
@@ -159,7 +158,7 @@ class PaddedCopies:
 
 
 def _family(key: Any) -> Any:
-    """A kind of calls without its sizes; None where arrays lie on one of several devices."""
+    """Return a kind of calls without its sizes; None if arrays are on one of several devices."""
     if key is None:
         return None
     structure, types, *others = key
@@ -170,10 +169,10 @@ def _family(key: Any) -> Any:
 
 
 def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts) -> PaddedCopy:
-    """A padded copy, without a bucket yet.
+    """Return a padded copy without buckets.
 
     Raises:
-        NotCompiled: It isn't proven to be exact.
+        NotCompiled: It isn't proven exact.
     """
     begun = perf_counter()
     with suppress_recording():
@@ -205,13 +204,12 @@ def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts)
         outputs = program.call(sizes or {}, arrays, read)
         return assembly.assembled([outputs[at] for at in assembly.computed], read, arrays)
 
-    took = perf_counter() - begun
-    variant = Variant(guards, serve, took, call, costs, call.unpacker(), check_of(proof.facts))
+    variant = Variant(guards, serve, call, costs, call.unpacker(), check_of(proof.facts))
     return PaddedCopy(variant, program, pattern)
 
 
 def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]:
-    """A trace for all sizes that vary, held against one at the sizes of the last call."""
+    """Return a trace with symbolic sizes, checked against one at the sizes of the last call."""
     reason = "its sizes don't vary"
     structs = [struct_of(array) for array in call.arrays]
     for pattern in patterns(history):
@@ -230,7 +228,7 @@ def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]
         if undecided:
             reason = f"`{undecided[0].text}` holds for some sizes only"
         elif structure != of_single or disagreement(given, single):
-            reason = "a size is asked for in a way that can't be seen"
+            reason = "a size is used in a way that the trace doesn't show"
         else:
             return pattern, closed, structure
     raise NotCompiled(reason)

@@ -1,7 +1,7 @@
-"""What happened to hot functions: as values when somebody looks, and line by line while it happens.
+"""Reports about hot functions: as values, and as lines while a program runs.
 
-The values are `explorer/model/results/hot_paths.py`, which views and files know. `EXPLORER_DEBUG_COMPILE=1` and
-`EXPLORER_INSTRUCTION_LOG=path` turn the lines on: on stderr for a person, and in the instruction log.
+Values are defined in `explorer/model/results/hot_paths.py`. `EXPLORER_DEBUG_COMPILE=1` prints lines to stderr,
+`EXPLORER_INSTRUCTION_LOG=path` writes them to the instruction log.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from explorer.hotpath.timing import Estimate, FunctionCosts, together
 from explorer.model.results.hot_paths import HeldValue, HotEvent, HotRow, Step
 from explorer.model.units import duration_text
 
-_OURS = 3  # references to a function: its HotFunction's, the table's, and that of who counts them
+_OURS = 3  # references to a function: HotFunction, table, and getrefcount's argument
 
 
 def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
-    code, refusal = hot.original.__code__, hot.refusal
+    code, refusal = hot.original.__code__, hot.refusal or Refusal("")
     variants = {id(variant) for variant in list(hot.variants.values())}  # a padded one serves many sizes
     costs = _costs_of(hot)
     return HotRow(
@@ -40,10 +40,10 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
         code.co_filename,
         code.co_firstlineno,
         hot.state,
-        refusal.reason if refusal is not None else "",
-        refusal.file if refusal is not None else "",
-        refusal.line if refusal is not None else 0,
-        refusal.cure if refusal is not None else "",
+        refusal.reason,
+        refusal.file,
+        refusal.line,
+        refusal.cure,
         hot.calls["eager"],
         hot.calls["compiled"],
         costs.eager.seconds,
@@ -64,7 +64,7 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
 
 
 def _costs_of(hot: HotFunction) -> FunctionCosts:
-    """What its calls take; of a function that was never compiled it is known only when they returned."""
+    """Return the cost of a function's calls; if it was never compiled, eager calls until they returned."""
     costs = together(hot.clock.costs)
     if costs is not None:
         return costs
@@ -73,12 +73,11 @@ def _costs_of(hot: HotFunction) -> FunctionCosts:
 
 
 def by_time(row: HotRow) -> float:
-    """For sorting: what takes most of the program's time, as it is or would be, comes first."""
+    """Return a sort key that puts functions with the most eager time first."""
     return -row.calls * row.eager_seconds if isfinite(row.eager_seconds) else 0.0
 
 
 def callers(hots: Iterable[HotFunction]) -> dict[int, str]:
-    """By the address of a function the name of one that runs compiled and has the call of it in its program."""
     return {
         id(read.holder): hot.name
         for hot in hots
@@ -90,10 +89,9 @@ def callers(hots: Iterable[HotFunction]) -> dict[int, str]:
 
 
 def note_dropped(hots: Collection[HotFunction]) -> None:
-    """Functions that were called and then dropped, as those are that a call defines for itself, stay eager: say why.
+    """Leave functions eager that only Explorer still holds, such as those that a call defines for itself.
 
-    Who holds them but their `HotFunction` and the table of all is the user. One whose like is called on isn't made anew
-    at each call: it was there from before.
+    A function whose code another called one shares was defined before and is not reported.
     """
     called = {hot.original.__code__ for hot in hots if hot.times.count}
     for hot in hots:
@@ -101,20 +99,18 @@ def note_dropped(hots: Collection[HotFunction]) -> None:
         if not outer or hot.state != "counting" or hot.original.__code__ in called:
             continue
         if getrefcount(hot.function) <= _OURS:
-            made = f"`{outer}` defines it anew at each call, and drops it"
+            made = f"`{outer}` defines it again at each call, and drops it"
             line = hot.original.__code__.co_firstlineno
             cure = f"define it once, outside of `{outer}`, and pass what it reads from there"
             hot.leave(Refusal(made, hot.original.__code__.co_filename, line, cure))
 
 
 def labels_of(rows: Iterable[HotRow], others: Iterable[str] = ()) -> dict[str, str]:
-    """What a person calls the files of some functions, and others."""
     files = {file for row in rows for file in (row.file, row.reason_file)}.union(others) - {""}
     return {file: label(file) for file in sorted(files)}
 
 
 def _held(hot: HotFunction) -> tuple[HeldValue, ...]:
-    """What the guards of all variants hold, each once."""
     held = {
         HeldValue(read.name, read.where, type(read.value) in ARRAYS and may_be_replaced(read.value)): None
         for variant in list(hot.variants.values())
@@ -125,11 +121,11 @@ def _held(hot: HotFunction) -> tuple[HeldValue, ...]:
 
 LOG, DEBUG = "EXPLORER_INSTRUCTION_LOG", "EXPLORER_DEBUG_COMPILE"
 _OFF = ("", "0", "false", "no", "off")
-_MOST = 1_000_000  # lines of operations: some 100 MB
+_MAX_LINES = 1_000_000  # of operations, about 100 MB
 
 
 def debug_line(event: HotEvent, is_background: bool) -> str:
-    """What a person is told of an event; empty where it isn't worth a line.
+    """Return the line about an event for stderr; empty for minor events.
 
     Example:
         >>> debug_line(HotEvent(0.5, "step", "speedup", "3.2× as fast: 3 ms → 940 µs"), True)
@@ -142,8 +138,8 @@ def debug_line(event: HotEvent, is_background: bool) -> str:
             return f"Detected hot function: {event.function}{where}"
         case "trigger":
             eager = f", {duration_text(event.seconds)} in all" if isfinite(event.seconds) else ""
-            beside = "beside the program" if is_background else "while the program waits"
-            return f"Compiling hot function {event.function} {beside} ({event.text}{eager})"
+            when = "in the background" if is_background else "while the program waits"
+            return f"Compiling hot function {event.function} {when} ({event.text}{eager})"
         case "compiled":
             return f"Compilation of hot function {event.function} complete{took}"
         case "speedup":
@@ -157,10 +153,9 @@ def debug_line(event: HotEvent, is_background: bool) -> str:
 
 
 def _print_line(event: HotEvent, is_background: bool) -> None:
-    """Print `[COMPILE] Detected hot function: step (train.py, line 12)` and so on to stderr."""
     line = debug_line(event, is_background)
     if line:
-        with suppress(OSError, ValueError):  # nobody reads it
+        with suppress(OSError, ValueError):  # stderr may be closed
             print(f"[COMPILE] {line}", file=sys.stderr, flush=True)
 
 
@@ -169,11 +164,11 @@ _LOGGED = {"detected": "Detected", "compile": "Starting", "compiled": "Complete"
 
 
 class LogListener:
-    """Writes events of hot functions and the operations that run one by one to an instruction log.
+    """Writer of hot functions' events and of single operations to an instruction log.
 
     Args:
-        log: Where to.
-        seconds: For how long, from the first operation on.
+        log: The log.
+        seconds: Duration from the first operation on.
     """
 
     def __init__(self, log: LogFile, seconds: float = inf) -> None:
@@ -184,7 +179,7 @@ class LogListener:
         self._written = 0
 
     def __call__(self, event: HotEvent) -> None:
-        if event.kind == "compile":  # before it serves, it is run beside the function to be compared
+        if event.kind == "compile":  # from here on, as comparisons already run the copy
             self._compiled.add(event.function.rpartition(".")[2])
         elif event.kind in ("eager", "restored"):
             self._compiled.discard(event.function.rpartition(".")[2])
@@ -200,15 +195,15 @@ class LogListener:
         self._log.write(time(), "COMPILE", current_thread().name, _LOGGED[event.kind], details)
 
     def start(self) -> None:
-        """Write each operation from now on; nothing happens once the time is over."""
+        """Write operations from now on, unless the time is over."""
         if self._recorder is None and not self._is_over:
-            self._recorder = Recorder(self._ran)  # before it is on: an interrupt may come then
+            self._recorder = Recorder(self._ran)  # assigned before it is on, as an interrupt may come in between
             self._recorder.__enter__()
 
     def stop(self) -> None:
         self._is_over = self._until < inf and self._seconds < inf
         if self._recorder is not None:
-            self._recorder.__exit__(None, None, None)
+            self._recorder.__exit__()
             self._recorder = None
 
     def _ran(self, step: Step) -> None:
@@ -218,16 +213,16 @@ class LogListener:
         if step.seconds > self._until:
             self.stop()
             return
-        if self._written > _MOST:
-            if self._written == _MOST + 1:
-                self._log.write(time(), "RUN", step.thread, "Stopped", {"lines": f"{_MOST}"})
+        if self._written > _MAX_LINES:
+            if self._written == _MAX_LINES + 1:
+                self._log.write(time(), "RUN", step.thread, "Stopped", {"lines": f"{_MAX_LINES}"})
             return
         at = {"at": _at(step.file, step.line)} if step.file and step.line else {}
         operation = step.operation
         if operation is None:
             self._log.write(time(), "OBSERVE", step.thread, step.observed, at)
             return
-        # A compiled copy has the function's name; where jnp has a function of that name, nobody can tell them apart.
+        # A copy has the function's name, which may also be that of a jnp function.
         is_copy = not operation.is_primitive and operation.name in self._compiled and not hasattr(jnp, operation.name)
         details = {"inputs": ",".join(operation.inputs), "outputs": ",".join(operation.outputs), **at}
         if operation.parameters:
@@ -240,7 +235,7 @@ def _at(file: str, line: int) -> str:
 
 
 def requested_listeners(is_background: bool) -> list[Callable[[HotEvent], None]]:
-    """What the environment asks for; a log that can't be written is reported on stderr."""
+    """Return the listeners that the environment requests; an unwritable log is reported on stderr."""
     listeners: list[Callable[[HotEvent], None]] = []
     if os.environ.get(DEBUG, "").lower() not in _OFF:
         listeners.append(partial(_print_line, is_background=is_background))

@@ -1,4 +1,4 @@
-"""`ex.signal`: parts of a program with a name, and what a file says is done with the functions that they call."""
+"""`ex.signal`: named parts of a program, and what a file configures for the functions that they call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache, wraps
-from types import CodeType, FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import jax
@@ -28,12 +28,12 @@ from explorer.model.results.hot_paths import HotRow, Shard, SignalSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_NEAR = 0.75  # how alike two names are of which one may be a slip: `foward` and `forward` 0.92, `loss` and `loss2` 0.89
-_QUIET = 3  # entries of a signal without a new function, after which nobody looks for more
+_SIMILAR = 0.75  # similarity of names that may be a typo: `foward`/`forward` 0.92, `loss`/`loss2` 0.89
+_QUIET = 3  # entries of a signal without a new function, after which calls are no longer observed
 
 
 class CallsOfThread:
-    """Sees each function of the user's that one thread calls, at its first call; what runs often is known soon."""
+    """Observer of one thread's calls that nominates each user's function at its first call."""
 
     def __init__(self, nominate: Callable[[FunctionType], None], looks: bool) -> None:
         self._nominate, self._looks = nominate, looks
@@ -41,7 +41,7 @@ class CallsOfThread:
         self._quiet, self._is_on, self._is_new = 0, False, False
 
     def start(self) -> None:
-        if self._looks and self._quiet < _QUIET and sys.getprofile() is None:  # a profiler that is on keeps its place
+        if self._looks and self._quiet < _QUIET and sys.getprofile() is None:  # never replace a running profiler
             self._is_on, self._is_new = True, False
             sys.setprofile(self._called)
 
@@ -57,14 +57,14 @@ class CallsOfThread:
             sys.setprofile(None)
         elif event == "call" and (code := own_code(frame.f_code)) not in self._seen:
             self._seen.add(code)
-            if code is frame.f_code and may_be_hot(code):  # else somebody looks at it already
+            if code is frame.f_code and may_be_hot(code):  # otherwise it has an entrance already
                 self._is_new = True
                 for function in functions_of(code):
                     self._nominate(function)
 
 
 class SignalPaths(AutoCompile):
-    """Hot paths of the functions that a signal calls; with `compile: false` there are none, nor those around."""
+    """Hot paths of the functions that a signal calls; `compile: false` turns off these and outer ones."""
 
     def __init__(self, settings: SignalSettings) -> None:
         xla = LazyOptions(lambda: [level_options(settings.optimization_level)])
@@ -76,10 +76,10 @@ class SignalPaths(AutoCompile):
 
 
 class Signal:
-    """A part of a program with a name; `signal` gives the one of a name.
+    """Named part of a program; `signal` returns it by name.
 
     Args:
-        settings: What is done with its functions.
+        settings: Settings of its functions, from the file.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -103,16 +103,16 @@ class Signal:
 
     @property
     def functions(self) -> tuple[HotRow, ...]:
-        """The functions that it called, as `AutoCompile.functions`; none where it isn't compiled."""
+        """The functions that it called, as `AutoCompile.functions`; empty unless it is compiled."""
         return self._paths.functions if self._paths is not None else ()
 
     def place(self, *trees: Any) -> Any:
-        """Arrays split over the signal's devices, those in containers on each of them; of one argument it itself.
+        """Return arrays split over the signal's devices; arrays in containers are copied to each device.
 
-        Without a `shard` they are what they were.
+        A single argument returns alone. Without `shard` in the settings all are returned unchanged.
 
         Raises:
-            SignalsError: An array can't be split evenly, or there are fewer devices.
+            SignalsError: An array can't be split evenly, or there are too few devices.
         """
         placed = trees if self._placement is None else self._placement.arguments(trees, {})[0]
         return placed[0] if len(placed) == 1 else placed
@@ -128,21 +128,19 @@ class Signal:
             if self._depth == 1 and self._paths is not None:
                 try:
                     self._paths.start()
-                except BaseException:  # nobody leaves what wasn't entered
+                except BaseException:  # `__exit__` won't run
                     self._depth -= 1
                     raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0 and self._paths is not None:
                 self._paths.stop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a function: each of its calls is in the signal, its arguments split as the file says."""
+        """Decorate a function: each call is in the signal, with its arguments split as the file configures."""
         if not callable(function):
             raise NotCallableError(f"signal({self.name!r}) decorates functions; it got {function!r:.80}.")
 
@@ -169,33 +167,34 @@ def signal(name: str) -> Signal: ...
 @overload
 def signal(name: Callable[P, R]) -> Callable[P, R]: ...
 def signal(name: Any) -> Any:
-    """A part of the program with a name, for which a file says what is done: compile it, leave it, split its arrays.
+    """Name a part of the program, for which a file configures whether to compile it and how to split its arrays.
 
-    As a context manager for a block, or as a decorator: `@ex.signal("forward")`, or `@ex.signal` by the function's own
-    name. The file is YAML, named by `EXPLORER_CONFIG=signals.yaml`:
+    Use it as a context manager for a block, or as a decorator: `@ex.signal("forward")`, or `@ex.signal` with the
+    function's own name. `EXPLORER_CONFIG=signals.yaml` names the YAML file:
 
         forward:
-          compile: true               # at the first call; false leaves its functions alone, also under auto_compile
-          optimization_level: 4       # 0 to 4, as of explorer.compile
+          compile: true               # at the first call; false keeps its functions eager, also under auto_compile
+          optimization_level: 4       # 0 to 4, as in explorer.compile
           shard: {axis: 0, workers: 4}    # or a list of devices
 
-    Functions that the block calls are compiled under the rules of `auto_compile` (proven, guarded, compared), though
-    not for being faster. While a block runs, its settings hold for the process. A decorated function's arrays are split
-    along the axis over the devices, those in containers (weights) are copied to each; results stay where they come out.
-    In a block, `place` does that. Without a file a signal is a name, or with `EXPLORER_COMPILE=1` compiled.
+    Functions that the block calls are compiled under the rules of `auto_compile` (proven, guarded, compared), except
+    that they need not be faster. While a block runs, its settings hold for the process. A decorated function's arrays
+    are split along the axis over the devices, and arrays in containers (weights) are copied to each; results stay where
+    they are computed. In a block, `place` does that. Without a file a signal only has a name; with
+    `EXPLORER_COMPILE=1` it is compiled.
 
     Args:
-        name: The signal's; or a function.
+        name: Name of the signal, or a function.
 
     Returns:
-        The `Signal`, the same for the same name; of a function, one that calls it in the signal.
+        The `Signal` of that name; for a function, the decorated function.
 
     Raises:
         SignalsError: The file has a mistake, or there are fewer devices than it splits over.
-        OptionError: The name is no text, or empty.
+        OptionError: The name isn't a string, or is empty.
 
     Warns:
-        UnknownSignalWarning: The file has no such signal, but one of nearly that name.
+        UnknownSignalWarning: The file has no such signal, but one with a similar name.
 
     Example:
         >>> import explorer as ex, jax.numpy as jnp
@@ -212,8 +211,8 @@ def signal(name: Any) -> Any:
 
 
 def _absent(name: str) -> SignalSettings:
-    """A signal that the file says nothing of: maybe one of the two has a slip in it."""
-    (near, *_) = (*get_close_matches(name, configured(), 1, _NEAR), "")
+    """Return settings for a signal that isn't in the file; warn if a similar name is."""
+    (near, *_) = (*get_close_matches(name, configured(), 1, _SIMILAR), "")
     if near:
         entry = configured()[near]
         warnings.warn(
@@ -233,14 +232,18 @@ def _named(name: str) -> Signal:
     return Signal(settings)
 
 
-AXIS = "workers"  # the name of the mesh's one axis
+AXIS = "workers"  # of the mesh
+
+
+def _put(array: Any, sharding: NamedSharding) -> jax.Array:
+    return array if array.sharding == sharding else jax.device_put(array, sharding)
 
 
 class Placement:
-    """Where a signal's arrays go.
+    """Sharding of a signal's arrays.
 
     Raises:
-        SignalsError: There are fewer devices.
+        SignalsError: There are too few devices.
     """
 
     def __init__(self, settings: SignalSettings, shard: Shard) -> None:
@@ -261,9 +264,9 @@ class Placement:
         return f"{self._settings.file}, line {self._shard.line}"
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call: arrays that stand for themselves are split, those in containers are on each device.
+        """Return a call's arguments with direct arrays split, and arrays in containers copied to each device.
 
-        Under a trace they are what they were.
+        Inside a trace they are returned unchanged.
 
         Raises:
             SignalsError: An array can't be split evenly.
@@ -275,16 +278,12 @@ class Placement:
         return tuple(placed[: len(args)]), dict(zip(kwargs, placed[len(args) :], strict=True))
 
     def placed(self, value: Any, name: str) -> Any:
-        """An argument in its place: what is no array stays what it is."""
         if type(value) in ARRAYS and value.ndim > self._shard.axis:
-            return self._device_put(value, self._sharding_of(value, name))
+            return _put(value, self._sharding_of(value, name))
         return jax.tree.map(self._copied, value)
 
     def _copied(self, leaf: Any) -> Any:
-        return self._device_put(leaf, self._whole) if type(leaf) in ARRAYS else leaf
-
-    def _device_put(self, array: jax.Array, sharding: NamedSharding) -> jax.Array:
-        return array if array.sharding == sharding else jax.device_put(array, sharding)
+        return _put(leaf, self._whole) if type(leaf) in ARRAYS else leaf
 
     def _sharding_of(self, array: jax.Array, name: str) -> NamedSharding:
         size, workers = array.shape[self._shard.axis], len(self._shard.workers)

@@ -1,10 +1,9 @@
-"""Times of a hot function's calls: when they say that it is time to compile, and what a call takes each way.
+"""Times of a hot function's calls: decide when to compile, and estimate the cost of a call each way.
 
-Nothing runs to be measured alone. Of eager calls there are two kinds of figures: those before the function was
-compiled, timed until they returned; and those that ran both ways, which waited for their results. Each errs to one side
-only: whatever else the machine did made it longer. (Calls both ways come right after a compile, while others may go on:
-some took twice as long as the program's own calls did.) So the lower of the two is the estimate, and never the mean.
-Eager calls while a compile of their own ran beside them are in neither.
+Nothing runs only to be measured. Eager calls give two kinds of samples: calls before the compile, timed until they
+returned, and calls that ran both ways, timed until their results were ready. Disturbances only make samples longer
+(calls both ways follow a compile, while others may still run: some took twice as long), so the lower estimate of the
+two is used, never the mean. Eager calls during a compile of their own kind are ignored.
 """
 
 from __future__ import annotations
@@ -28,23 +27,20 @@ from explorer.hotpath.swap import entered_by
 from explorer.model.results.hot_paths import Basis, CallTimes, HotEvent, HotEventKind, Way
 from explorer.model.results.statistics import interval_of_median
 
-_OFTEN = 3  # calls of one kind, of a function that is hot already: of sizes that come once there may be thousands
-_WAITS = 3  # times that a function waits for one that calls it
+_OFTEN = 3  # calls of one kind before it is compiled: thousands of sizes may occur once
+_MAX_WAITS = 3  # times that a function waits for its caller
 _frame: Callable[[int], FrameType] = getattr(sys, "_getframe")  # noqa: B009 - documented, for debuggers
 
 
 class Trigger:
-    """Says of one function when it is called often and long enough."""
-
     def __init__(self, calls: int, seconds: float) -> None:
         self.is_wanted = False
         self._calls, self._seconds = calls, seconds
         self._counts: dict[int, int] = {}
-        self.is_waiting = False  # whether it was tried, and put off
+        self.is_waiting = False  # postponed
         self._waits, self._wait_until = 0, 0
 
     def is_time(self, kind: int, before: int, seconds: float) -> bool:
-        """Whether a call is the one."""
         if len(self._counts) > _KINDS:
             self._counts.clear()
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -54,12 +50,11 @@ class Trigger:
         return is_often and seconds >= self._seconds
 
     def wait(self, seconds: float) -> None:
-        """It isn't time before calls took so long in all."""
         self._seconds, self.is_waiting, self.is_wanted = max(self._seconds, seconds), True, False
 
     def must_wait(self, owner: object, before: int) -> bool:
-        """Whether a function that may be compiled calls this one just now: compiled, it would do without this one."""
-        if self._waits >= _WAITS:
+        """Return True if a caller up the stack may still be compiled, which would include this function."""
+        if self._waits >= _MAX_WAITS:
             return False
         frame: FrameType | None = _frame(1)
         while frame is not None:
@@ -73,31 +68,29 @@ class Trigger:
         return False
 
 
-_KINDS = 64  # of calls whose times and counts are kept apart
-_MOST = 64  # calls at once: of threads, and inside each other
+_KINDS = 64  # kinds of calls with separate samples
+_MAX_RUNNING = 64  # calls at once, in threads or nested
 
 
 class _Held:
-    """Lies in a call's frame, and ends with it."""
+    """Object in a call's frame that is deleted when the call ends."""
 
     __slots__ = ("__weakref__",)
 
 
 class Clock:
-    """How long the calls of one function take, however they run; and what a call of each kind takes."""
-
     def __init__(self) -> None:
         self.eager_seconds = 0.0
         self.times = Times()
-        self._running: deque[list[Any]] = deque(maxlen=_MOST)
+        self._running: deque[list[Any]] = deque(maxlen=_MAX_RUNNING)
         self._lock = RLock()
         self._costs: dict[int, CallCosts] = {}
 
     def begin(self, way: Way, begun: float = 0.0, stands_for: int = 1, kind: int | None = None) -> object:
-        """A call begins that runs in the user's own frame, in which what this gives must lie.
+        """Start timing an eager call; the caller must keep the returned object in the call's frame.
 
-        The end is noted in a weak reference's callback that is C all through: in Python code that runs where an object
-        is freed, a KeyboardInterrupt would be lost.
+        A weak reference's callback notes the end. It runs only C code, as a KeyboardInterrupt would be lost in Python
+        code run by a deletion.
         """
         held = _Held()
         call: list[Any] = [(way, stands_for, kind), begun or perf_counter()]
@@ -105,16 +98,12 @@ class Clock:
         self._running.append(call)
         return held
 
-    def _ended(self) -> list[tuple[Any, float, float]]:
-        ended: list[tuple[Any, float, float]] = []
+    def settle(self) -> None:
+        calls: list[Any] = []
         with self._lock:
             while self._running and len(self._running[0]) > 3:
-                call, begun, _, end = self._running.popleft()
-                ended.append((call, begun, end))
-        return ended
-
-    def settle(self) -> None:
-        for (way, stands_for, kind), begun, ended in self._ended():
+                calls.append(self._running.popleft())
+        for (way, stands_for, kind), begun, _, ended in calls:
             if kind is not None:
                 self.costs_of(kind).note_before(ended - begun)
             self.eager_seconds += stands_for * (ended - begun)
@@ -122,7 +111,6 @@ class Clock:
             self.times.add(begun, ended, way)
 
     def costs_of(self, kind: int) -> CallCosts:
-        """What calls of a kind took; of kinds that come once, there may be thousands."""
         costs = self._costs.get(kind)
         if costs is None:
             if len(self._costs) >= _KINDS:
@@ -136,35 +124,29 @@ class Clock:
         return list(self._costs.values())
 
 
-_KEPT = 64  # seconds of each sort
+_KEPT = 64  # samples of each sort
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     seconds: float = nan  # the median
-    low: float = nan  # the ends of its interval, as far as the samples say
+    low: float = nan  # ends of its interval
     high: float = nan
-    count: int = 0  # of how many samples
+    count: int = 0  # samples
 
 
 class CallCosts:
-    """What calls of one kind took: bounded, whatever the program does."""
-
     __slots__ = ("_before", "_both", "_compiled", "_left", "calls")
 
     def __init__(self) -> None:
         self.calls = 0
-        self._before: deque[float] = deque(maxlen=_KEPT)
-        self._both: deque[float] = deque(maxlen=_KEPT)
-        self._left: deque[float] = deque(maxlen=_KEPT)
-        self._compiled: deque[float] = deque(maxlen=_KEPT)
+        self._before, self._both, self._left, self._compiled = (deque[float](maxlen=_KEPT) for _ in range(4))
 
     def note_before(self, seconds: float) -> None:
-        """An eager call, before anything was compiled for its kind, returned after so many seconds."""
         self._before.append(seconds)
 
     def note_both(self, eager: float, left: float, compiled: float) -> None:
-        """A call ran both ways, and took so many seconds each; eagerly it had returned when `left` were left."""
+        """Add a call that ran both ways; `left` is the time from the eager return to its results."""
         self._both.append(eager)
         self._left.append(left)
         self._compiled.append(compiled)
@@ -173,22 +155,21 @@ class CallCosts:
         self._compiled.append(seconds)
 
     def eager_seconds(self) -> float:
-        """What a call takes as it was written, without how sure that is; NaN where none was measured."""
         return min((median(samples) for samples in self._eager().values()), default=nan)
 
     def eager(self) -> tuple[Estimate, Basis]:
-        """What a call takes as it was written, with the results there; and which calls say so."""
+        """Return the estimate of an eager call until its results are ready, and the samples it rests on."""
         estimates: dict[Basis, Estimate] = {basis: _estimate(samples) for basis, samples in self._eager().items()}
         if not estimates:
             return Estimate(), ""
         lowest: Basis = min(estimates, key=lambda basis: estimates[basis].seconds)
-        # No estimate is above the upper end of another one's interval: what it says beyond is a disturbance.
+        # Disturbances only lengthen samples, so both ends are the lowest of all intervals.
         low, high = (min(getattr(one, end) for one in estimates.values()) for end in ("low", "high"))
         return Estimate(estimates[lowest].seconds, low, high, estimates[lowest].count), lowest
 
     def _eager(self) -> dict[Basis, Sequence[float]]:
-        # A call that returns hasn't got its results yet where JAX runs ahead; how much is left then, those show that
-        # were waited for. The least of them: a thread that waits is given the interpreter late on a busy machine.
+        # JAX runs ahead: add the time from return to results, measured on calls both ways. The minimum, as a busy
+        # machine wakes a waiting thread late.
         left = min(self._left.copy(), default=0.0)
         samples: list[tuple[Basis, Sequence[float]]] = [
             ("both ways", self._both.copy()),
@@ -202,15 +183,13 @@ class CallCosts:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCosts:
-    """What a call of a function takes, the kinds of its calls together, as often as each ran compiled."""
-
-    eager: Estimate  # (eager, compiled) each way
+    eager: Estimate
     compiled: Estimate
-    basis: Basis  # what says so of eager calls
+    basis: Basis  # samples of the eager estimate
 
 
 def together(kinds: Sequence[CallCosts]) -> FunctionCosts | None:
-    """What a call takes, over the kinds of calls that were compiled; None where there is none."""
+    """Return the costs averaged over the kinds that were measured both ways; None without such kinds."""
     measured = [(kind, *kind.eager(), kind.compiled()) for kind in kinds]
     measured = [entry for entry in measured if entry[1].count and entry[3].count]
     if not measured:
@@ -233,20 +212,20 @@ def _mean(estimates: Sequence[Estimate], weights: Sequence[float]) -> Estimate:
     return Estimate(of("seconds"), of("low"), of("high"), sum(estimate.count for estimate in estimates))
 
 
-_FIRST, _LAST = 256, 256  # calls of a function whose times are kept
-_EVENTS = 4096  # that are kept
+_FIRST, _LAST = 256, 256  # calls of a function that are kept
+_EVENTS = 4096
 Listener = Callable[[HotEvent], None]
 
 
 class Function(Protocol):
     name: str
-    original: FunctionType
     refusal: Refusal | None
+
+    @property
+    def original(self) -> FunctionType: ...
 
 
 class Times:
-    """The times of one function's calls, as they come: bounded, whatever the program does."""
-
     __slots__ = ("_first", "_last", "count")
 
     def __init__(self) -> None:
@@ -259,7 +238,6 @@ class Times:
         (self._first if count <= _FIRST else self._last).append((count, start, end - start, way))
 
     def columns(self, began: float) -> CallTimes:
-        """What is kept, with seconds since `began`."""
         rows = [*self._first, *self._last.copy()]
         if not rows:
             return CallTimes()
@@ -267,18 +245,15 @@ class Times:
         return CallTimes(numbers, tuple(start - began for start in starts), seconds, ways)
 
     def median(self, *ways: Way) -> tuple[float, int]:
-        """The median of calls that ran one of these ways, and of how many; NaN and 0 where there were none."""
         seconds = [seconds for _, _, seconds, way in [*self._first, *self._last.copy()] if way in ways]
         return (median(seconds), len(seconds)) if seconds else (nan, 0)
 
 
 class Journal:
-    """The steps of all functions, the last few thousand, given to listeners as they come."""
-
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
         self.began = perf_counter()
         self.listeners = list(listeners)
-        # Numbered, without a lock: a thread that an interrupt ends could keep it.
+        # Numbered instead of locked: an interrupted thread could keep a lock.
         self._events: deque[tuple[int, HotEvent]] = deque(maxlen=_EVENTS)
         self._numbers = count(1)
 
@@ -304,5 +279,5 @@ class Journal:
         for listener in self.listeners:
             try:
                 listener(event)
-            except Exception:  # a log that can't be written is no fault of the user's call
+            except Exception:  # a listener's fault must not reach the user's call
                 continue

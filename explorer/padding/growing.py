@@ -1,11 +1,11 @@
-"""Padded programs where nobody says how large sizes get: a bucket more whenever a larger size comes.
+"""Padded programs without declared bounds: a larger size compiles another bucket.
 
-Which dimensions of a function's arrays may be symbols is told by what calls had, the most general first:
+`patterns` proposes symbolic dimensions from the shapes of earlier calls, the most general pattern first:
 
 1. each dimension is a symbol of its own;
-2. dimensions of size 1, which broadcast, stay 1, and every other is at least 2;
-3. besides, dimensions that were of one size in every call are one symbol: `x + y` wants that;
-4. besides, only what was of several sizes is a symbol, from the second call.
+2. dimensions of size 1 stay 1 (they broadcast), every other is at least 2;
+3. in addition, dimensions that had equal sizes in every call share one symbol, as `x + y` requires;
+4. in addition, only dimensions whose size varied are symbols.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
+from operator import ge
 from threading import Lock
 from time import perf_counter
 from typing import Any
@@ -22,23 +23,21 @@ import jax
 import numpy as np
 from jax import export
 
+from explorer.padding.interpreter import Fill
 from explorer.padding.sizes import Sizes
 from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
-from explorer.padding.values import Fill
 
-# What a bucket may have more elements than the power of two that a call needs: past it a smaller one is compiled.
-_WASTE = 4
-_KEPT = 1024  # sizes of which it is known how they are padded
-_JAX: Any = jax  # whose trees have no types
+# A bucket may have this many times the elements of the power of two that a call needs; else a smaller one is compiled.
+_MAX_WASTE = 4
+_MAX_SERVED = 1024  # sizes whose padding is cached
+_JAX: Any = jax  # untyped parts
 
 Run = Callable[..., Sequence[Any]]
-Key = tuple[int, ...]  # of each symbol its size, in the order of the symbols
+Key = tuple[int, ...]  # sizes of the symbols, in their order
 
 
 @dataclass(eq=False)
 class _Bucket:
-    """A compiled bucket: what it is, what runs it, what its compile took."""
-
     sizes: Key
     run: Run
     seconds: float = 0.0
@@ -46,7 +45,7 @@ class _Bucket:
 
 @dataclass(eq=False)
 class _Served:
-    """How calls of some sizes are padded, and what padding has cost them so far."""
+    """Bucket and resizing of calls at one set of sizes, with the seconds that padding has cost them."""
 
     by: _Bucket
     pad: Resize
@@ -56,14 +55,14 @@ class _Served:
 
 
 class GrowingProgram:
-    """One proven program for every size, in buckets of powers of two that are compiled when they are needed.
+    """One proven program for all sizes, compiled on demand for buckets of powers of two.
 
     Args:
-        closed: A closed jaxpr of symbolic sizes, whose proof is exact.
-        symbols: The names of those, each with the smallest size that it stands for.
-        make: Of a bucket, by name, what runs it: a function of the true sizes by name, the arrays in the bucket's
-            shapes, and whatever else `call` is given. It compiles when it is called first.
-        fills: Of each array what its padding is to hold.
+        closed: Closed jaxpr with symbolic sizes, proven exact.
+        symbols: Name and smallest size of each symbol.
+        make: Return the program of a bucket, given its sizes by name: a function of the true sizes by name, the arrays
+            in the bucket's shapes, and the further arguments of `call`. It compiles at its first call.
+        fills: Padding value of each array.
     """
 
     def __init__(
@@ -84,18 +83,17 @@ class GrowingProgram:
 
     @property
     def buckets(self) -> list[tuple[dict[str, int], float]]:
-        """The buckets that are compiled, with the seconds that each took, the latest last."""
         return [(self._named(each.sizes), each.seconds) for each in list(self._buckets.values())]
 
     def call(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> list[Any]:
-        """The results at the call's own sizes, of arrays on one device, or NumPy's."""
-        key = tuple([sizes[symbol] for symbol in self._symbols])
+        """Return the results at the call's own sizes; arrays are on one device or from NumPy."""
+        key = self._key(sizes)
         served = self._served.get(key) or self._serve(key)
         begun = perf_counter()
         on_host, device = _device(arrays)
         padded = served.pad.pad(arrays, on_host)
         called = perf_counter()
-        # What NumPy padded was on the device all along, to a user who gave no NumPy array.
+        # A user who passed no NumPy array sees no transfer: NumPy's padding is an implementation detail.
         with nullcontext() if any(isinstance(array, np.ndarray) for array in arrays) else unguarded():
             outputs = list(served.by.run(served.true, padded, *others))
         if not served.by.seconds:
@@ -106,30 +104,29 @@ class GrowingProgram:
             _JAX.block_until_ready(outputs)
         ran = perf_counter()
         with unguarded():
-            outputs = _on(device, served.cut.cut(outputs, on_host))
+            outputs = served.cut.cut(outputs, on_host)
+            if device is not None:
+                outputs = [jax.device_put(array, device) for array in outputs]
         wasted = (ran - called) * (1 - self._work(key) / self._work(served.by.sizes)) if is_waited else 0.0
         served.spent += (called - begun) + (perf_counter() - ran) + wasted
         return outputs
 
     def is_worth_its_own(self, sizes: Mapping[str, int]) -> bool:
-        """Whether calls of these sizes spent as much on padding as a compile for them alone takes."""
-        key = tuple(sizes[symbol] for symbol in self._symbols)
+        """Return True if padding at these sizes has cost as much as a compile for them alone."""
+        key = self._key(sizes)
         served = self._served.get(key)
         return key in self._alone or (served is not None and served.spent >= served.by.seconds > 0)
 
     def give_up(self, sizes: Mapping[str, int]) -> None:
-        """From now on calls of these sizes are worth a binary of their own, whatever they spent."""
-        key = tuple(sizes[symbol] for symbol in self._symbols)
         with self._lock:
-            self._alone.add(key)
+            self._alone.add(self._key(sizes))
 
     def is_ready(self, sizes: Mapping[str, int]) -> bool:
-        """Whether there is a bucket for calls of these sizes."""
-        return self._fitting(tuple(sizes[symbol] for symbol in self._symbols)) is not None
+        return self._fitting(self._key(sizes)) is not None
 
     def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> None:
-        """Compile the bucket for calls of these sizes, of which there is one, without running it; `make` is jax.jit."""
-        key = tuple(sizes[symbol] for symbol in self._symbols)
+        """Compile a bucket for these sizes without running it; `make` must return a jax.jit function."""
+        key = self._key(sizes)
         if self._fitting(key) is not None:
             return
         own, begun = self._own(key), perf_counter()
@@ -137,7 +134,7 @@ class GrowingProgram:
         run: Any = self._make(self._named(own))
         with unguarded():
             padded = pad.pad(arrays, _device(arrays)[0])
-            run.lower(sizes_as_arrays(self._symbols, key), padded, *others).compile()  # which a call of the same finds
+            run.lower(sizes_as_arrays(self._symbols, key), padded, *others).compile()  # JAX caches it for the call
         bucket = _Bucket(own, run, perf_counter() - begun)
         with self._lock:
             self._buckets[own] = bucket
@@ -150,7 +147,7 @@ class GrowingProgram:
         with unguarded():
             served = _Served(bucket, pad, cut, sizes_as_arrays(self._symbols, key))
         with self._lock:
-            if len(self._served) >= _KEPT:
+            if len(self._served) >= _MAX_SERVED:
                 self._served.clear()
             return self._served.setdefault(key, served)
 
@@ -158,7 +155,7 @@ class GrowingProgram:
         return Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)], fills=self._fills)
 
     def _bucket(self, key: Key) -> _Bucket:
-        """The smallest bucket that there is, or a new one where that is far too large."""
+        """Return the smallest fitting bucket, or a new one if that is far too large."""
         with self._lock:
             best = self._fitting(key)
             if best is None:
@@ -170,14 +167,17 @@ class GrowingProgram:
         return tuple([max(least, _power(size)) for least, size in zip(self._least, key, strict=True)])
 
     def _fitting(self, key: Key) -> _Bucket | None:
-        fitting = [each for each in list(self._buckets.values()) if all(map(_holds, each.sizes, key))]
+        fitting = [each for each in list(self._buckets.values()) if all(map(ge, each.sizes, key))]
         best = min(fitting, key=lambda each: self._work(each.sizes), default=None)
-        return None if best is None or self._work(best.sizes) > _WASTE * self._work(self._own(key)) else best
+        return None if best is None or self._work(best.sizes) > _MAX_WASTE * self._work(self._own(key)) else best
 
     def _work(self, key: Key) -> float:
-        """How many numbers go in and come out: what a program's work is taken to grow with."""
+        """Return the number of elements of inputs and outputs, the estimate of a program's work."""
         at = Sizes(self._named(key), {})
         return float(sum(prod(at.shape(shape)) for shape in (*self._inputs, *self._outputs))) or 1.0
+
+    def _key(self, sizes: Mapping[str, int]) -> Key:
+        return tuple([sizes[symbol] for symbol in self._symbols])
 
     def _named(self, key: Key) -> dict[str, int]:
         return dict(zip(self._symbols, key, strict=True))
@@ -187,16 +187,8 @@ def _power(size: int) -> int:
     return 1 << max(0, size - 1).bit_length()
 
 
-def _holds(bucket: int, size: int) -> bool:
-    return size <= bucket
-
-
-def _on(device: Any, arrays: list[Any]) -> list[Any]:
-    return arrays if device is None else [jax.device_put(array, device) for array in arrays]
-
-
 def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
-    """Whether arrays are in the host's memory; and the device that they are bound to, if any is."""
+    """Return whether the arrays are in host memory, and the device to which one is committed, if any."""
     platform, device = jax.default_backend(), None
     for array in arrays:
         if isinstance(array, jax.Array):
@@ -211,18 +203,15 @@ Shapes = Sequence[tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Pattern:
-    """Of each array its dimensions, a number or a symbol's name."""
-
-    shapes: tuple[tuple[int | str, ...], ...]  # of each array
-    least: int  # the smallest size that a symbol stands for
+    shapes: tuple[tuple[int | str, ...], ...]
+    least: int  # smallest size of a symbol
 
     @property
     def names(self) -> list[str]:
-        """Of its symbols, in order."""
         return list(dict.fromkeys(d for shape in self.shapes for d in shape if isinstance(d, str)))
 
     def sizes(self, shapes: Shapes) -> dict[str, int] | None:
-        """What the symbols are for these shapes; None if it doesn't cover them."""
+        """Return the sizes of the symbols for these shapes; None if the pattern doesn't match."""
         sizes: dict[str, int] = {}
         for mine, theirs in zip(self.shapes, shapes, strict=True):
             for dimension, size in zip(mine, theirs, strict=True):
@@ -232,17 +221,16 @@ class Pattern:
         return sizes
 
     def symbolic(self) -> list[tuple[Any, ...]]:
-        """The shapes, with JAX's symbols."""
         limits = [f"{name} >= {self.least}" for name in self.names]
         symbols = dict(zip(self.names, export.symbolic_shape(", ".join(self.names), constraints=limits), strict=True))
         return [tuple(symbols[d] if isinstance(d, str) else d for d in shape) for shape in self.shapes]
 
 
 def patterns(history: Sequence[Shapes]) -> Iterator[Pattern]:
-    """Which dimensions may be symbols, the most general first; an empty one is never one.
+    """Yield patterns of symbolic dimensions, the most general first; an empty dimension is never a symbol.
 
     Args:
-        history: The shapes of several calls, the last of which is to be traced.
+        history: Shapes of several calls; the last one is to be traced.
 
     Example:
         >>> [pattern.shapes for pattern in patterns([[(2, 3), (3,)]])][-1]
@@ -266,7 +254,7 @@ def patterns(history: Sequence[Shapes]) -> Iterator[Pattern]:
 
 
 def varies(history: Sequence[Shapes]) -> bool:
-    """Whether the last call has a size that could be a symbol and was another before: one call tells of none."""
+    """Return True if a dimension above 1 of the last call had another size before."""
     return any(
         size > 1 and any(shapes[i][j] != size for shapes in history)
         for i, shape in enumerate(history[-1])

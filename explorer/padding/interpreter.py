@@ -1,13 +1,14 @@
-"""One walk over a symbolic jaxpr that is both the proof and the program."""
+"""Values of a padded program, the registry of rules, and the walk that is both the proof and the program."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,19 +19,102 @@ from jax.extend.core import Literal
 
 from explorer._jax.resharded import at_equation, bind_with, variable_of
 from explorer._jax.symbolic import read_dimension
-from explorer.padding.sizes import Factors, Refused, Sizes, at_bucket, grows, mentions_symbols, symbols_of
-from explorer.padding.values import RULES, UNIFORM, Fill, Layout, Value, check_parameters, make_value
+from explorer.padding.sizes import Factors, Refused, Sizes, at_bucket, grows, is_symbolic, mentions_symbols, symbols_of
+
+# The factors of each axis: (b, s) for a merged axis whose valid positions are at i_b * bucket(s) + i_s. An axis that
+# was never merged has one factor, and its valid positions come first. UNIFORM: all elements are equal.
+Layout = tuple[Factors, ...]
+UNIFORM: Factors = ()
+
+# The number at all padded positions of an axis; None if it is unknown, which includes NaN and infinities.
+Fill = complex | float | int | bool | None
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    array: Any  # equal to the unpadded function's array at valid positions
+    aval: Any  # the symbolic type
+    layout: Layout
+    fills: tuple[Fill, ...]  # by axis
+    bare: tuple[Any, tuple[Fill, ...]] | None = None  # array and fills before the first mask
+    filled: dict[Any, Any] = field(default_factory=dict[Any, Any])  # masked arrays, by fill and axes
+    # For a maximum: the reduced array and the reduced axes, along which the maximum is uniform once it is broadcast.
+    greatest_of: tuple[Any, frozenset[int]] | None = None
+    # By axis, the fill unless all valid elements of the same reduction are NaN, as in softmax.
+    or_nan: dict[int, Fill] = field(default_factory=dict[int, Fill])
+    mask_fill: Fill = None  # fill of the first mask
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return getattr(self.aval, "shape", ())
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def padded_axes(self) -> list[int]:
+        return [axis for axis, size in enumerate(self.shape) if is_symbolic(size)]
+
+    def is_padded(self, axis: int) -> bool:
+        return is_symbolic(self.shape[axis])
+
+    def fills_without(self, axes: Sequence[int]) -> list[Fill]:
+        return [None if axis in axes else fill for axis, fill in enumerate(self.fills)]
+
+    def settled(self) -> Value:
+        """Return the value without uniform axes, so that it can be written to."""
+        layout = tuple(factors or (size,) for factors, size in zip(self.layout, self.shape, strict=True))
+        return Value(self.array, self.aval, layout, self.fills)
+
+    def copy(self, array: Any) -> Value:
+        return Value(array, self.aval, self.layout, self.fills)
+
+
+def make_value(array: Any, aval: Any, layout: Layout | None = None, fills: Sequence[Fill] | None = None) -> Value:
+    """Return a value; by default each axis is in one piece and its padding unknown."""
+    shape = getattr(aval, "shape", ())
+    return Value(
+        array,
+        aval,
+        tuple((size,) for size in shape) if layout is None else layout,
+        tuple(fills or (None,) * len(shape)),
+    )
+
+
+def identity(kind: str, dtype: Any) -> Fill:
+    """Return the neutral element of a reduction: 0 for a sum, the lowest number for a maximum.
+
+    Args:
+        kind: `sum`, `prod`, `max`, `min`, `and`, `or` or `xor`.
+        dtype: Type of the elements.
+    """
+    if kind in ("sum", "or", "xor", "prod"):
+        return bool(kind == "prod") if dtype == np.bool_ else int(kind == "prod")
+    if dtype == np.bool_:
+        return kind in ("min", "and")
+    if kind == "and":
+        return -1 if jnp.issubdtype(dtype, jnp.signedinteger) else int(jnp.iinfo(dtype).max)
+    sign = -1 if kind == "max" else 1
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        return complex(sign * np.inf, sign * np.inf)
+    if jnp.issubdtype(dtype, jnp.floating):
+        # Some types of 8 bits have no infinity.
+        has_infinity = bool(np.isinf(np.asarray(np.inf, dtype)))
+        return sign * (np.inf if has_infinity else float(cast(Any, jnp.finfo(dtype).max)))
+    return int(jnp.iinfo(dtype).min if kind == "max" else jnp.iinfo(dtype).max)
+
 
 Notes = dict[Any, dict[str, str]]
-# Those that have 0, 1, -1 and the infinities, as not all of 8 bits and fewer do.
+# Types with 0, 1, -1 and the infinities; some types of 8 bits and fewer lack them.
 _FLOATS = frozenset(map(np.dtype, (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16)))
-# Between a maximum and what it is subtracted from: of those rules too that have no padded axis left.
+# Operations between a maximum and its subtraction in softmax. Their rules run even if no padded axis is left.
 _OF_MAXIMUM = frozenset(("broadcast_in_dim", "max", "stop_gradient"))
 HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of the compiled function'
 
 
 class Tally:
-    """What a walk did, shared by all of its loops and branches."""
+    """Record of a walk, shared by its loops and branches."""
 
     def __init__(self, *, collects: bool, notes: Notes | None = None) -> None:
         self.collects = collects
@@ -38,13 +122,11 @@ class Tally:
         self.rules: Counter[str] = Counter()
         self.masks = 0
         self.relayouts = 0
-        # The equations that are being walked, each within the one before.
-        self.path: list[Any] = []
-        # By the path to an equation, whose equations are kept: a loop's body is walked more than once.
+        self.path: list[Any] = []  # the current equation, inside the loops and calls around it
+        # By ids of the path, which is kept alive with it. A loop's body is walked more than once, but refused once.
         self.refused: dict[tuple[int, ...], tuple[list[Any], Refused]] = {}
 
     def note(self, value: Value) -> Value:
-        """Remember which axes of a value are padded, with what."""
         if value.padded_axes:
             axes, fills = value.padded_axes, value.fills
             self._note(value.array, "padded", [f"{axis}={value.shape[axis]}" for axis in axes])
@@ -52,7 +134,6 @@ class Tally:
         return value
 
     def note_mask(self, array: Any, fill: Fill, axes: Sequence[int]) -> Any:
-        """Remember that an array is masked."""
         self.masks += 1
         self._note(array, "mask", [f"{axis}={_fill_text(fill)}" for axis in axes])
         return array
@@ -68,21 +149,19 @@ def _fill_text(fill: Fill) -> str:
 
 
 class Interpreter:
-    """Runs symbolic jaxprs on arrays of a bucket's size."""
-
     def __init__(self, sizes: Sizes, tally: Tally) -> None:
         self.sizes = sizes
         self.tally = tally
 
     def inner(self) -> Interpreter:
-        """For the body of a loop or a branch, which is a trace of its own."""
+        """Return an interpreter for the body of a loop or branch, which is a separate trace."""
         return Interpreter(self.sizes.inner(), self.tally)
 
     def run(self, closed: Any, operands: Sequence[Value]) -> list[Value]:
-        """The results of a jaxpr, closed or not.
+        """Return the results of a jaxpr, closed or not.
 
         Raises:
-            Refused: An equation can't be computed exactly, and the walk doesn't collect.
+            Refused: An equation isn't exact and the tally doesn't collect refusals.
         """
         jaxpr = getattr(closed, "jaxpr", closed)
         environment: dict[Any, Value] = {}
@@ -143,7 +222,7 @@ class Interpreter:
     # Layouts -----------------------------------------------------------------------------------------------------
 
     def in_layout(self, value: Value, layout: Layout) -> Value:
-        """The same value with its positions laid out otherwise, by a gather where they must move."""
+        """Return the value in another layout, gathering the axes whose positions move."""
         array, fills = value.array, list(value.fills)
         for axis, (old, new) in enumerate(zip(value.layout, layout, strict=True)):
             if old not in (new, UNIFORM) and new != UNIFORM:
@@ -153,16 +232,15 @@ class Interpreter:
         return Value(array, value.aval, layout, tuple(fills))
 
     def unmerged(self, value: Value, axes: Sequence[int] | None = None) -> Value:
-        """The value with the valid positions of `axes`, or of all, in one piece."""
         axes = range(value.rank) if axes is None else axes
         layout = tuple((value.shape[a],) if a in axes else factors for a, factors in enumerate(value.layout))
         return value if layout == value.layout else self.in_layout(value, layout)
 
     def aligned(self, values: Sequence[Value], axes: Sequence[Sequence[int]]) -> list[Value]:
-        """Values whose given axes, pair by pair of the same size, have one layout."""
+        """Return the values with one layout along the given axes, which correspond one to one."""
         layouts: list[list[Factors]] = [list(value.layout) for value in values]
         for together in cast(Iterable[tuple[int, ...]], zip(*axes, strict=True)):
-            # A merged layout is one that a later reshape takes apart for nothing.
+            # Prefer the merged layout: a later reshape can split it without moving elements.
             chosen: Factors = max((layout[axis] for layout, axis in zip(layouts, together, strict=True)), key=len)
             for layout, axis in zip(layouts, together, strict=True):
                 layout[axis] = chosen
@@ -189,13 +267,12 @@ def _check_sizes(avals: Sequence[Any]) -> None:
 
 
 class Call:
-    """One equation and its operands, as its rule sees it."""
-
     def __init__(self, equation: Any, interpreter: Interpreter, inputs: list[Value]) -> None:
         self.equation = equation
         self.interpreter = interpreter
         self.inputs = inputs
         self.sizes = interpreter.sizes
+        self.in_layout, self.unmerged, self.aligned = interpreter.in_layout, interpreter.unmerged, interpreter.aligned
 
     @property
     def name(self) -> str:
@@ -203,80 +280,66 @@ class Call:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Its parameters, whose sizes are symbolic."""
         return self.equation.params
 
     @property
     def avals(self) -> list[Any]:
-        """The symbolic types of its results."""
         return [variable.aval for variable in self.equation.outvars]
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The symbolic shape of its first result."""
         return self.avals[0].shape
 
     def bind(self, *arrays: Any, **changed: Any) -> Any:
-        """What the primitive gives for these arrays at the bucket's sizes, with some parameters changed."""
+        """Return the primitive's results for arrays of the bucket's shapes, with some parameters changed."""
         results = bind_with(self.equation, {**at_bucket(self.params, self.sizes), **changed}, arrays)
         return results if self.equation.primitive.multiple_results else results[0]
 
     def value(
         self, array: Any, layout: Layout | None = None, fills: Sequence[Fill] | None = None, at: int = 0
     ) -> Value:
-        """A result of the equation."""
         return make_value(array, self.avals[at], layout, fills)
 
     def in_one_piece(self, value: Value, axes: Sequence[int]) -> Layout:
-        """The layout of an operand for the first result, whose `axes` have another size, in one piece."""
+        """Return an operand's layout for the first result, whose `axes` have other sizes and are in one piece."""
         return tuple((self.shape[axis],) if axis in axes else factors for axis, factors in enumerate(value.layout))
 
     def values(self, arrays: Sequence[Any], layout: Layout | None = None) -> list[Value]:
-        """Its results, all of one layout."""
         return [make_value(a, aval, layout) for a, aval in zip(arrays, self.avals, strict=True)]
 
-    def in_layout(self, value: Value, layout: Layout) -> Value:
-        return self.interpreter.in_layout(value, layout)
-
-    def unmerged(self, value: Value, axes: Sequence[int] | None = None) -> Value:
-        return self.interpreter.unmerged(value, axes)
-
-    def aligned(self, values: Sequence[Value], axes: Sequence[Sequence[int]]) -> list[Value]:
-        return self.interpreter.aligned(values, axes)
-
     def masked(self, value: Value, fill: Fill, axes: Sequence[int] | None = None) -> Any:
-        """The array with its padded positions along `axes` filled.
+        """Return the array with its padded positions along `axes` filled.
 
-        The value is filled from then on, for who reads it later too: an array that is written twice, with and without a
-        mask, would cost its computation twice.
+        The value keeps the masked array, so that later readers don't compute the array once with and once without mask.
         """
         axes = [axis for axis in value.padded_axes if axes is None or axis in axes]
-        if axes and value.wished is None:
-            value.wished = fill
+        if axes and value.mask_fill is None:
+            value.mask_fill = fill
         if all(_same(value.fills[axis], fill) for axis in axes):
             return value.array
-        if any(value.layout[axis] == UNIFORM for axis in axes):  # which it wouldn't be any more
+        if any(value.layout[axis] == UNIFORM for axis in axes):  # don't cache: a masked axis isn't uniform
             return self._select(value, (value.array, value.fills), fill, axes)
         return self._filled(value, fill, axes)
 
     def _filled(self, value: Value, fill: Fill, axes: Sequence[int]) -> Any:
-        # From the bare array: of one mask over another XLA would compute both.
+        # Mask the bare array: XLA would compute both masks if one were applied to the other.
         bare, fills = value.bare = value.bare or (value.array, value.fills)
         missing = tuple(axis for axis in axes if not _same(fills[axis], fill))
         if (fill, missing) not in value.filled:
             value.filled[fill, missing] = self._select(value, (bare, fills), fill, missing) if missing else bare
         value.array = value.filled[fill, missing]
         value.fills = tuple(_after_mask(old, fill, axis, missing) for axis, old in enumerate(fills))
-        value.or_nan = {}  # was true of the array before
+        value.or_nan = {}  # held for the array before the mask only
         return self.interpreter.tally.note(value).array
 
     def _select(self, value: Value, filled: tuple[Any, Sequence[Fill]], fill: Fill, axes: Sequence[int]) -> Any:
         array, fills = filled
         shape, dtype = self.sizes.shape(value.shape), value.aval.dtype
         masks = [(axis, self.sizes.mask(value.layout[axis] or (value.shape[axis],))) for axis in axes]
-        if _is_infinite(fill, dtype) and all(_is_finite(fills[axis]) for axis in axes):
-            # XLA's library for CPUs, which has a softmax in one pass, takes sums in but no select: 1.1× instead of 1.7×
-            # (2048², jax 0.10.2). What is added to the valid is -0.0, which alone changes no number, 0.0 neither.
+        is_infinite = jnp.issubdtype(dtype, jnp.floating) and fill in (np.inf, -np.inf)
+        if is_infinite and all(fills[axis] is not None and np.isfinite(cast(Any, fills[axis])) for axis in axes):
+            # XLA's CPU library fuses sums into its one-pass softmax, but no select: 1.1× instead of 1.7× (2048²,
+            # jax 0.10.2). Valid positions get -0.0 added, which changes no number; 0.0 would turn -0.0 into 0.0.
             for axis, mask in masks:
                 kept, gone = (lax.full(mask.shape, number, dtype) for number in (-0.0, cast(float, fill)))
                 row = lax.select(mask, kept, gone)
@@ -288,18 +351,10 @@ class Call:
 
 
 def _after_mask(old: Fill, fill: Fill, axis: int, masked: Sequence[int]) -> Fill:
-    """What an axis is filled with: at a corner, padded along two, a mask writes over what the other was filled with."""
+    """Return the fill of `axis` after a mask along other axes, which overwrites its corners."""
     if axis in masked:
         return fill
     return old if not masked or _same(old, fill) else None
-
-
-def _is_infinite(fill: Fill, dtype: Any) -> bool:
-    return jnp.issubdtype(dtype, jnp.floating) and fill in (np.inf, -np.inf)
-
-
-def _is_finite(fill: Fill) -> bool:
-    return fill is not None and bool(np.isfinite(fill))
 
 
 def _same(one: Fill, other: Fill) -> bool:
@@ -307,7 +362,7 @@ def _same(one: Fill, other: Fill) -> bool:
 
 
 def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
-    """A number in another dtype, as `jnp.where` and `jnp.pad` first make of what fills: it stays one that is known."""
+    """Return a known scalar in its new dtype, as in `jnp.where` and `jnp.pad`, so that it stays known; or nothing."""
     if equation.primitive.name != "convert_element_type":
         return []
     (value,), dtype = inputs, equation.outvars[0].aval.dtype
@@ -315,17 +370,55 @@ def _converted(equation: Any, inputs: Sequence[Value]) -> list[Any]:
 
 
 def _is_exact(number: Fill, dtype: Any) -> bool:
-    """Whether a dtype has exactly this number, so that NumPy and any compiler convert it alike."""
     if dtype in _FLOATS:
         return number in (0, 1, -1, np.inf, -np.inf)
     return number in (0, 1) and (dtype == np.bool_ or jnp.issubdtype(dtype, jnp.integer))
 
 
 def scalar_fill(value: Value) -> Fill:
-    """The number that a value is, if it is a known scalar."""
     number: Any = value.array
     if value.rank or isinstance(number, Tracer):
         return None
     with suppress(TypeError, ValueError):
         return cast(Fill, number.item() if hasattr(number, "item") else number)
     return None
+
+
+class Rule(NamedTuple):
+    apply: Callable[[Call], Sequence[Value]]
+    parameters: frozenset[str]  # parameters with any value
+    absent: frozenset[str]  # parameters that must be None, False or empty
+    # True if it supports sizes that shrink as a dimension grows. The maximum of such a size isn't reached at the
+    # bucket's sizes, and the maximum of a sum may be smaller than the sum of the maxima.
+    shrinks: bool
+
+
+RULES: dict[str, Rule] = {}
+
+Apply = Callable[[Call], Value | Sequence[Value]]
+
+
+def rule(names: str, parameters: str = "", absent: str = "", *, shrinks: bool = False) -> Callable[[Apply], Apply]:
+    """Register a rule for primitives; equations with other parameters are refused."""
+
+    def register(apply: Apply) -> Apply:
+        def results(call: Call) -> Sequence[Value]:
+            result = apply(call)
+            return result if isinstance(result, (list, tuple)) else [result]  # pyright: ignore[reportReturnType]
+
+        for name in names.split():
+            RULES[name] = Rule(results, frozenset(parameters.split()), frozenset(absent.split()), shrinks)
+        return apply
+
+    return register
+
+
+def check_parameters(name: str, rule: Rule, params: dict[str, Any]) -> None:
+    """Raise `Refused` if the equation has a parameter, or a parameter's value, that the rule doesn't support."""
+    for key, value in params.items():
+        if key in rule.absent:
+            # The sharding of an unsharded array may be that of a mesh without axes.
+            if value not in (None, False, ()) and not getattr(getattr(value, "mesh", None), "empty", False):
+                raise Refused(f"`{name}` with {key}={value} isn't known to be exact")
+        elif key not in rule.parameters:
+            raise Refused(f"`{name}` has a parameter `{key}` that isn't known here")

@@ -1,4 +1,4 @@
-"""A function of symbolic sizes as one program for every size of a bucket, with the proof that it is exact."""
+"""Program of symbolic sizes for all sizes up to a bucket's, with the proof that it is exact."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from explorer._jax import inner_jaxprs, user_stack
 from explorer._jax.symbolic import bounds_of
 from explorer.capture.sources import place
 from explorer.padding import rules
-from explorer.padding.interpreter import Interpreter, Notes, Tally
+from explorer.padding.interpreter import Fill, Interpreter, Notes, Tally, Value, make_value
 from explorer.padding.sizes import Refused, Sizes, is_symbolic
-from explorer.padding.values import Fill, Value, make_value
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An equation that can't be computed exactly on padded arrays."""
+    """Equation that can't be computed exactly on padded arrays."""
 
     equation: str  # as text: `f32[b] = cumsum[axis=0] f32[b]`
-    primitive: str  # its name
-    file: str  # of the user's line that made it; empty if it isn't known
-    line: int  # of that file, from 1; 0 if it isn't known
-    reason: str  # why it can't
-    hint: str  # what would help; empty if nothing is known to
+    primitive: str
+    file: str  # of the user's line; empty if unknown
+    line: int  # from 1; 0 if unknown
+    reason: str
+    hint: str  # may be empty
 
     def __str__(self) -> str:
         where = f"\n  at  {place(self.file, self.line)}" if self.file else ""
@@ -38,45 +37,42 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Proof:
-    """Whether one program for arrays of a bucket's size gives what the function gives at every smaller size."""
+    """Verdict on whether one padded program gives the function's results at every size up to the bucket's."""
 
-    refusals: tuple[Refusal, ...]  # every equation that prevents it
-    rules: Mapping[str, int]  # by primitive, how many equations of padded axes it has
-    masks: int  # how many arrays are masked
-    relayouts: int  # how many arrays are gathered into other places, which costs most
+    refusals: tuple[Refusal, ...]
+    rules: Mapping[str, int]  # number of equations with padded axes, by primitive
+    masks: int  # number of masked arrays
+    relayouts: int  # number of gathers into another layout, the most expensive operation of padding
     axes: tuple[str, ...]  # the named dimensions
-    # of each array that goes in what is best put in its padding, for it needs no mask then; None where that may be
-    # anything
-    fills: tuple[Fill, ...] = ()
+    fills: tuple[Fill, ...] = ()  # best padding value of each input, which saves a mask; None for any
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing prevents it: results are those of the unpadded function up to the order of sums."""
+        """True if no equation is refused; results then differ at most by the order of sums."""
         return not self.refusals
 
 
-REGISTERED = rules  # which is imported for that
+REGISTERED = rules  # importing the package registers the rules
 
 
 def padded(
     closed: Any, bucket: Mapping[str, int], notes: Notes | None = None, fills: Sequence[Fill] = ()
 ) -> Callable[..., list[Any]]:
-    """The program of a symbolic jaxpr for every size up to a bucket's.
+    """Return the program of a symbolic jaxpr for every size up to a bucket's.
 
     Args:
-        closed: A closed jaxpr whose sizes are symbolic.
-        bucket: By name of a dimension, its largest size.
-        notes: When it is traced, gets by variable of the new jaxpr which axes are padded, and what masks fill.
-        fills: Of each array what its padding will hold, such as `Proof.fills`: it is relied upon.
+        closed: Closed jaxpr with symbolic sizes.
+        bucket: Largest size of each dimension, by name.
+        notes: Filled during the trace with the padded axes and masks of each variable of the new jaxpr.
+        fills: Padding value of each array, such as `Proof.fills`, on which the program relies.
 
     Returns:
-        A function of the true sizes by name, int32 scalars of at least 1 and at most the bucket's, and the arrays, in
-        the bucket's shapes; in padding whose fill isn't given there may be anything at all. It gives the results in the
-        bucket's shapes, whose valid part is the unpadded function's. It is to be compiled by `jax.jit`, and isn't to be
-        differentiated.
+        A function of the true sizes (int32 scalars from 1 to the bucket's, by name) and of the arrays in the bucket's
+        shapes. Padding without a fill may hold anything. It returns results in the bucket's shapes, whose valid part is
+        the unpadded function's. Compile it with `jax.jit`; don't differentiate it.
 
     Raises:
-        Refused: When it is traced, of what `prove` says isn't exact.
+        Refused: During the trace, if `prove` refuses an equation.
     """
 
     def run(sizes: Mapping[str, Any], *arrays: Any) -> list[Any]:
@@ -86,31 +82,31 @@ def padded(
 
 
 def prove(closed: Any, names: Iterable[str]) -> Proof:
-    """Whether a symbolic jaxpr can be computed exactly on padded arrays, and every equation that can't be.
+    """Return whether a symbolic jaxpr is exact on padded arrays, with every equation that isn't.
 
     Args:
-        closed: A closed jaxpr whose sizes are symbolic.
-        names: Of its dimensions.
+        closed: Closed jaxpr with symbolic sizes.
+        names: Names of its dimensions.
 
-    It raises for nothing that is in the jaxpr.
+    No content of the jaxpr makes it raise.
     """
     names = tuple(names)
     fills = [_zero(v.aval) for v in getattr(closed, "jaxpr", closed).invars]
-    proof, wished = _prove(closed, names, fills)
-    if proof.refusals or all(wish in (None, 0) for wish in wished):
+    proof, mask_fills = _prove(closed, names, fills)
+    if proof.refusals or all(fill in (None, 0) for fill in mask_fills):
         return proof
-    # What its first mask writes is written where an array is padded, which copies it anyway.
-    return _prove(closed, names, [fill if wish is None else wish for fill, wish in zip(fills, wished, strict=True)])[0]
+    # Pad with the fill of the first mask: padding copies the array anyway, and the mask is saved.
+    best = [fill if of_mask is None else of_mask for fill, of_mask in zip(fills, mask_fills, strict=True)]
+    return _prove(closed, names, best)[0]
 
 
 def _zero(aval: Any) -> Fill:
-    """What padding holds by itself; of a key of random numbers nothing that is known, nor where there is none."""
     is_padded = any(map(is_symbolic, getattr(aval, "shape", ())))
     return None if not is_padded or jnp.issubdtype(aval.dtype, jax.dtypes.extended) else 0
 
 
 def _prove(closed: Any, names: Sequence[str], fills: Sequence[Fill]) -> tuple[Proof, list[Fill]]:
-    """The proof where the padding of each array is filled so, and with what it is masked first."""
+    """Return the proof for these fills, and the fill of each array's first mask."""
     tally = Tally(collects=True)
     bucket = _any_bucket(closed, names)
     sizes = {name: jax.ShapeDtypeStruct((), jnp.int32) for name in bucket}
@@ -122,25 +118,21 @@ def _prove(closed: Any, names: Sequence[str], fills: Sequence[Fill]) -> tuple[Pr
         inputs.extend(values)
         return results
 
-    structs = [
-        jax.ShapeDtypeStruct(shapes.shape(v.aval.shape), v.aval.dtype) for v in getattr(closed, "jaxpr", closed).invars
-    ]
+    avals = [v.aval for v in getattr(closed, "jaxpr", closed).invars]
+    structs = [jax.ShapeDtypeStruct(shapes.shape(aval.shape), aval.dtype) for aval in avals]
     refusals: list[Refusal] = []
     try:
         jax.eval_shape(walk, sizes, *structs)
-    except Exception as fault:  # of what isn't about one equation
+    except Exception as fault:  # not tied to one equation
         text = str(fault).strip().partition("\n")[0]
         refusals.append(Refusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}", ""))
     refusals = [_refusal(path, refused) for path, refused in tally.refused.values()] + refusals
     proof = Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket), tuple(fills))
-    return proof, [value.wished for value in inputs]
+    return proof, [value.mask_fill for value in inputs]
 
 
 def _any_bucket(closed: Any, names: Iterable[str]) -> dict[str, int]:
-    """A size for each dimension, within its bounds: no rule looks at it.
-
-    Where the bounds let them they differ, which shows a rule that mixes up two of them.
-    """
+    """Return a size within bounds for each dimension; different ones expose a rule that confuses two dimensions."""
     sizes = (size for v in getattr(closed, "jaxpr", closed).invars for size in getattr(v.aval, "shape", ()))
     scope = next((size.scope for size in sizes if is_symbolic(size)), None)
     bucket: dict[str, int] = {}
@@ -159,7 +151,6 @@ def _walk(
     tally: Tally,
     fills: Sequence[Fill],
 ) -> tuple[list[Any], list[Value]]:
-    """The results, and what went in."""
     true = {name: jnp.asarray(size, jnp.int32) for name, size in sizes.items()}
     inputs = getattr(closed, "jaxpr", closed).invars
     given = fills or (None,) * len(inputs)
@@ -173,26 +164,22 @@ def _walk(
 
 
 def _refusal(path: Sequence[Any], refused: Refused) -> Refusal:
-    # JAX traces its own functions once for all who call them: what they do is where they are called.
+    # JAX traces its own functions once for all callers, so the place is that of the innermost call with a user's line.
     stacks = (user_stack(equation.source_info.traceback) for equation in reversed(path))
     stack = next(filter(None, stacks), ())
     file, line = (stack[0].file, stack[0].line) if stack else ("", 0)
-    equation = path[-1]
-    return Refusal(_text(equation), equation.primitive.name, file, line, refused.reason, refused.hint)
-
-
-def _text(equation: Any) -> str:
+    equation, name = path[-1], path[-1].primitive.name
     results, operands = (
         " ".join(str(v.aval.str_short(short_dtypes=True)) for v in part) for part in (equation.outvars, equation.invars)
     )
-    return f"{results} = {equation.primitive.name} {operands}"
+    return Refusal(f"{results} = {name} {operands}", name, file, line, refused.reason, refused.hint)
 
 
 def count_flops(closed: Any, sizes: Mapping[str, int]) -> float:
-    """Multiplications and additions of products, and one for each element of any other result.
+    """Return multiplications and additions of products, plus one for each element of any other result.
 
-    A scan counts as often as it is long, another loop once, of a branch the longest: it is for comparing the same
-    program at two sizes.
+    Scans count their length, other loops one iteration, and a `cond` its most expensive branch. The figure only
+    compares the same program at two sizes.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -213,17 +200,13 @@ def _flops(equation: Any, at: Sizes, sizes: Mapping[str, int]) -> float:
     return elements * _per_element(equation, at)
 
 
-def _shape_of(variable: Any, at: Sizes) -> tuple[int, ...]:
-    return at.shape(variable.aval.shape)
-
-
 def _per_element(equation: Any, at: Sizes) -> float:
     if equation.primitive.name == "dot_general":
         (contracted, _), _ = equation.params["dimension_numbers"]
-        shape = _shape_of(equation.invars[0], at)
+        shape = at.shape(equation.invars[0].aval.shape)
         return 2.0 * prod(map(shape.__getitem__, contracted))
     if equation.primitive.name == "conv_general_dilated":
         kernel = equation.params["dimension_numbers"].rhs_spec
-        shape = _shape_of(equation.invars[1], at)
+        shape = at.shape(equation.invars[1].aval.shape)
         return 2.0 * prod(map(shape.__getitem__, kernel[1:]))
     return 1.0

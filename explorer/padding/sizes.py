@@ -1,4 +1,4 @@
-"""Sizes of dimensions: a bucket's, which are numbers, and the true ones, which the program is given when it runs."""
+"""Sizes of dimensions: the bucket's, which are numbers, and the true ones, which the program gets when it runs."""
 
 from __future__ import annotations
 
@@ -16,31 +16,29 @@ from explorer._jax.symbolic import Factor, Polynomial, read_dimension
 
 
 class Refused(Exception):
-    """An equation can't be computed exactly on padded values."""
+    """Error: an equation can't be computed exactly on padded values."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
         self.reason, self.hint = reason, hint
 
 
-# A size, or an axis that is made of several by merging them: the sizes of its factors, the outermost first.
+# The sizes of an axis's factors, the outermost first: one for a plain axis, several for merged axes.
 Factors = tuple[Any, ...]
 
-_LARGEST = 2**31 - 1
-_MOST_TRIED = 4_000_000  # sizes, of which the largest is looked for in a tenth of a second
+_MAX_INT32 = 2**31 - 1
+_MAX_TRIED = 4_000_000  # sizes evaluated to find the largest, in 0.1 s
 
 
-def is_symbolic(size: Any) -> bool:
-    """Whether a size depends on a named one."""
-    return export.is_symbolic_dim(size)
+is_symbolic: Callable[[Any], bool] = export.is_symbolic_dim
 
 
 class Sizes:
-    """The sizes of one bucket, and of one call.
+    """Sizes of one bucket and of one call.
 
     Args:
-        bucket: The largest size of each named dimension.
-        true: The sizes of the call, int32 scalars.
+        bucket: Largest size of each named dimension.
+        true: Sizes of the call, int32 scalars.
     """
 
     def __init__(self, bucket: Mapping[str, int], true: Mapping[str, Any]) -> None:
@@ -51,21 +49,21 @@ class Sizes:
         self._masks: dict[Factors, Any] = {}
 
     def inner(self) -> Sizes:
-        """The same sizes inside a loop or a branch, whose masks mustn't leave it."""
+        """Return the same sizes for a loop or branch, whose masks must not leave its trace."""
         return Sizes(self._bucket, self._true)
 
     def bucket(self, size: Any) -> int:
-        """The largest that a size can be in the bucket: where it grows with the named ones, its size there.
+        """Return the largest value of a size in the bucket.
 
         Raises:
-            Refused: It can't be worked out, or is more than an int32 counts, which indices are.
+            Refused: The value can't be computed, or exceeds int32, the type of indices.
         """
         if not is_symbolic(size):
             return int(size)
         if size not in self._largest:
             self._largest[size] = self._largest_of(size)
         number = int(self._largest[size])
-        if number > _LARGEST:
+        if number > _MAX_INT32:
             raise Refused(
                 f"the size `{size}` is {number} in the bucket, more than an int32 counts", "use smaller buckets"
             )
@@ -77,7 +75,7 @@ class Sizes:
             return max(0, evaluate(polynomial, self._bucket, _HOST))
         symbols = sorted(symbols_of(polynomial))
         lengths = [self._bucket[symbol] for symbol in symbols]
-        if math.prod(lengths) > _MOST_TRIED:
+        if math.prod(lengths) > _MAX_TRIED:
             raise Refused(
                 f"the largest `{size}` of a bucket is one of too many", "declare it as a dimension of its own"
             )
@@ -85,11 +83,9 @@ class Sizes:
         return max(0, int(np.max(evaluate(polynomial, dict(zip(symbols, grid, strict=True)), _HOST))))
 
     def shape(self, shape: Sequence[Any]) -> tuple[int, ...]:
-        """The shape in the bucket."""
         return tuple(map(self.bucket, shape))
 
     def true(self, size: Any) -> Any:
-        """The size in this call: an int32 scalar, or an int where it depends on nothing."""
         if not is_symbolic(size):
             return int(size)
         if size not in self._scalars:
@@ -97,7 +93,6 @@ class Sizes:
         return self._scalars[size]
 
     def mask(self, factors: Factors) -> Any:
-        """By position on an axis, whether it is valid: a vector of the bucket's length, made once."""
         if factors not in self._masks:
             mask: Any = None
             for factor in factors:
@@ -108,7 +103,7 @@ class Sizes:
         return self._masks[factors]
 
     def digits(self, index: Any, factors: Factors, size: Callable[[Any], Any]) -> list[Any]:
-        """An index on an axis as one index on each of its factors, whose lengths `size` gives."""
+        """Split an index on an axis into one index for each factor, whose lengths `size` returns."""
         digits: list[Any] = []
         for factor in reversed(factors[1:]):
             length = jnp.asarray(size(factor), index.dtype)
@@ -117,27 +112,26 @@ class Sizes:
         return [index, *reversed(digits)]
 
     def number(self, digits: Sequence[Any], factors: Factors, size: Callable[[Any], Any]) -> Any:
-        """The inverse of `digits`."""
         return reduce(lambda index, pair: index * size(pair[1]) + pair[0], zip(digits, factors, strict=True), 0)
 
     def positions(self, new: Factors, old: Factors) -> Any:
-        """For each position of an axis in a new layout, the one in an old layout with the same valid element.
+        """Return, for each position of an axis in a new layout, the position of the same element in an old layout.
 
         Raises:
-            Refused: There are more than an int32 counts.
+            Refused: There are more elements than int32 counts.
         """
         length = math.prod(map(self.bucket, new))
-        if length > _LARGEST:
+        if length > _MAX_INT32:
             raise Refused("more elements are moved than an int32 counts", "use smaller buckets")
         index = self.number(self.digits(lax.iota(jnp.int32, length), new, self.bucket), new, self.true)
         return self.number(self.digits(index, old, self.true), old, self.bucket)
 
 
 def evaluate(polynomial: Polynomial, sizes: Mapping[str, Any], operations: Mapping[str, Callable[..., Any]]) -> Any:
-    """A dimension at given sizes, numbers or traced.
+    """Return a dimension's value at given sizes, numbers or traced.
 
     Raises:
-        KeyError: It depends on a dimension that has no size.
+        KeyError: It depends on a dimension without a size.
     """
 
     def factor(factor: Factor) -> Any:
@@ -174,7 +168,6 @@ _DEVICE: dict[str, Callable[..., Any]] = {
 
 
 def symbols_of(polynomial: Polynomial) -> set[str]:
-    """The named dimensions that a dimension depends on."""
     symbols: set[str] = set()
     for term in polynomial:
         for factor in term.factors:
@@ -185,15 +178,14 @@ def symbols_of(polynomial: Polynomial) -> set[str]:
 
 # Growth -----------------------------------------------------------------------------------------------------------
 
-# An interval of values, ends included.
-Interval = tuple[float, float]
+Interval = tuple[float, float]  # both ends included
 
 
 @cache
 def grows(size: Any) -> bool:
-    """Whether a size never gets smaller while a named one gets larger, so that what is valid fits in the bucket.
+    """Return True if a size never shrinks while a named dimension grows, so that valid elements fit in the bucket.
 
-    It is worked out with intervals, from what one step of one symbol adds at least and at most; a No may be wrong.
+    Interval arithmetic bounds the gain of one step of each symbol; False may be wrong, True never is.
     """
     if not is_symbolic(size):
         return True
@@ -206,12 +198,13 @@ def _add(one: Interval, other: Interval) -> Interval:
 
 
 def _multiply(one: Interval, other: Interval) -> Interval:
-    products = [0.0 if 0 in (a, b) else a * b for a in one for b in other]  # 0 · inf: the end is never reached
+    products = [
+        0.0 if 0 in (a, b) else a * b for a in one for b in other
+    ]  # 0 · inf is 0: the infinite end is never reached
     return min(products), max(products)
 
 
 def _range(polynomial: Polynomial) -> Interval:
-    """The values a dimension can have, where each symbol is 1 or more."""
     total: Interval = (0, 0)
     for term in polynomial:
         total = _add(total, reduce(_multiply, map(_factor_range, term.factors), (term.coefficient, term.coefficient)))
@@ -226,7 +219,7 @@ def _factor_range(factor: Factor) -> Interval:
 
 
 def _step(polynomial: Polynomial, symbol: str) -> Interval:
-    """What a dimension gains when one symbol grows by 1."""
+    """Return the interval of a dimension's gain when one symbol grows by 1."""
     total: Interval = (0, 0)
     for term in polynomial:
         step: Interval = (0, 0)
@@ -260,10 +253,6 @@ def _floor(end: float) -> float:
     return math.floor(end) if math.isfinite(end) else end
 
 
-def _mod_range(value: Interval, divisor: Interval) -> Interval:
-    return (0, divisor[1] - 1) if divisor[0] > 0 else (-math.inf, math.inf)
-
-
 def _floordiv_range(value: Interval, divisor: Interval) -> Interval:
     low, high = divisor
     return (_floor(value[0] / low), _floor(value[1] / low)) if low == high > 0 else (-math.inf, math.inf)
@@ -272,13 +261,13 @@ def _floordiv_range(value: Interval, divisor: Interval) -> Interval:
 _OF_RANGES: dict[str, Callable[[Interval, Interval], Interval]] = {
     "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "mod": _mod_range,
+    "mod": lambda a, b: (0, b[1] - 1) if b[0] > 0 else (-math.inf, math.inf),
     "floordiv": _floordiv_range,
 }
 
 
 def at_bucket(params: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Parameters with numbers for sizes; jaxprs stay as they are, for those are walked."""
+    """Return parameters with numbers for sizes; jaxprs stay symbolic, as the walk enters them."""
     return {key: _at_bucket(value, sizes) for key, value in params.items()}
 
 
@@ -293,7 +282,7 @@ def _at_bucket(value: Any, sizes: Sizes) -> Any:
 
 
 def mentions_symbols(value: Any) -> bool:
-    """Whether a type, a parameter or a jaxpr has a size that isn't a number, however deep."""
+    """Return True if a type, a parameter or a jaxpr contains a symbolic size at any depth."""
     if is_symbolic(value):
         return True
     if isinstance(value, Mapping):
@@ -308,10 +297,5 @@ def mentions_symbols(value: Any) -> bool:
 
 
 def _jaxpr_mentions(jaxpr: Any) -> bool:
-    variables = (*jaxpr.invars, *jaxpr.outvars)
-    return any(mentions_symbols(variable.aval) for variable in variables) or any(map(_mentions, jaxpr.eqns))
-
-
-def _mentions(equation: Any) -> bool:
-    variables = (*equation.invars, *equation.outvars)
-    return any(mentions_symbols(variable.aval) for variable in variables) or mentions_symbols(equation.params)
+    variables = (v for part in (jaxpr, *jaxpr.eqns) for v in (*part.invars, *part.outvars))
+    return any(mentions_symbols(v.aval) for v in variables) or any(mentions_symbols(e.params) for e in jaxpr.eqns)

@@ -1,11 +1,10 @@
-"""Inputs into a bucket's shapes, and outputs out of them.
+"""Resizing of inputs to a bucket's shapes, and of outputs back.
 
-XLA's programs have static shapes, so what pads or cuts an array on a device is a program of its own for each size: it
-takes 40 ms to compile on a CPU, and 5 µs to be called. A copy by NumPy needs no compile: with what is on a CPU, or came
-from NumPy, it is 10 to 60 µs for small arrays and as fast as the program for large ones (8 MB: 230 µs, 306 µs for the
-program; jax 0.10.2, tests/benchmarks/bench_padding.py). So that is what is done there: a size that was never seen
-costs no compile, and one that is called often gets a binary of its own in the end, which pads nothing. Arrays on
-another device, or over several, stay there, and are padded and cut by programs.
+A compiled program that pads or cuts on a device takes 40 ms to compile for each size on a CPU, and 5 µs to call. NumPy
+copies without a compile: 10 to 60 µs for small arrays, and as fast as the program for large ones (8 MB: 230 µs against
+306 µs; jax 0.10.2, tests/benchmarks/bench_padding.py). So arrays in host memory are resized by NumPy, and a new size
+costs no compile; a size that is called often gets a binary of its own, which needs no padding. Arrays on another device
+or on several stay there and are resized by programs.
 """
 
 from __future__ import annotations
@@ -21,24 +20,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax.calls import suppress_recording
-from explorer.padding.values import Fill
+from explorer.padding.interpreter import Fill
 
 Shape = tuple[int, ...]
 
-# Bytes from which an array is handed over without a copy, which takes 30 µs of Python: 1 MB is copied in less.
+# Bytes. Sharing memory instead of copying takes 30 µs of Python, in which 1 MB is copied.
 _LARGE = 2 << 20
 _GUARDS = tuple(f"jax_transfer_guard_{way}" for way in ("host_to_device", "device_to_host", "device_to_device"))
-_ALIGNMENT = 64  # of XLA's buffers on a CPU
+_ALIGNMENT = 64  # bytes, of XLA's buffers on a CPU
 
 
 class Resize:
-    """Arrays from their own shapes to a bucket's, or back: those of one call's sizes.
+    """Resizing of the arrays of calls at one set of sizes, to a bucket's shapes or back.
 
     Args:
-        shapes, targets: Of each array the shape that it has, and that it shall have: not smaller in any dimension for
-            all of them, or not larger.
-        shardings: Of each target, where it is over several devices.
-        fills: Of each what comes behind what it holds; None is anything.
+        shapes, targets: Present and new shape of each array; no dimension shrinks, or none grows.
+        shardings: Sharding of each target, if they are on several devices.
+        fills: Padding value of each array; None for any.
     """
 
     def __init__(
@@ -55,17 +53,16 @@ class Resize:
         self._programs: dict[tuple[int, ...], Callable[..., list[Any]]] = {}
 
     def pad(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
-        """The arrays with their fills behind what they hold.
+        """Return the arrays padded with their fills.
 
         Args:
-            is_on_host: Whether the devices' memory is the host's.
+            is_on_host: The devices' memory is the host's.
         """
-        # Which type is weak was settled when the program was traced.
+        # Weak types don't matter here: they were settled when the program was traced.
         is_plain = [is_on_host and _is_plain(array) for array in arrays]
         return self._resize(arrays, is_plain, _padded_by_numpy)
 
     def cut(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
-        """The front of each array."""
         is_plain = [is_on_host and _is_plain(array) and not jax.typeof(array).weak_type for array in arrays]
         return self._resize(arrays, is_plain, _cut_by_numpy)
 
@@ -105,13 +102,12 @@ def _at_shape(array: Any, target: Shape, fill: Fill) -> Any:
         behind = [(0, wanted - size, 0) for size, wanted in zip(array.shape, target, strict=True)]
         return jax.lax.pad(array, np.asarray(fill, array.dtype), behind)
     for axis, (size, wanted) in enumerate(zip(array.shape, target, strict=True)):
-        if size < wanted:  # a key of random numbers can't be 0, nor padded by lax.pad: the last one is repeated
+        if size < wanted:  # random keys can't be 0 nor padded by lax.pad, so the last one is repeated
             array = array[(slice(None),) * axis + (jnp.minimum(jnp.arange(wanted), size - 1),)]
     return array
 
 
 def _is_plain(array: Any) -> bool:
-    """Whether NumPy sees all of it: no random key, not over several devices."""
     if not isinstance(array, jax.Array):
         return True
     sharding = cast("Any", array.sharding)
@@ -122,7 +118,7 @@ def _padded_by_numpy(array: Any, target: Shape, fill: Fill) -> Any:
     values = np.asarray(array)
     buffer = _empty(target, values.dtype)
     buffer[tuple(map(slice, values.shape))] = values
-    # What is there already would serve, but may be slow to compute with (denormal numbers), and different each time.
+    # Uninitialized memory would be correct, but denormal numbers are slow and results would vary.
     for axis, (size, wanted) in enumerate(zip(values.shape, target, strict=True)):
         if size < wanted:
             buffer[(*map(slice, values.shape[:axis]), slice(size, None))] = fill or 0
@@ -139,7 +135,7 @@ def _cut_by_numpy(array: Any, target: Shape, _: Fill) -> Any:
 
 
 def _empty(shape: Shape, dtype: np.dtype[Any]) -> Any:
-    """An array of NumPy's that XLA can take as it is."""
+    """Return an uninitialized NumPy array; a large one is aligned so that XLA can use its memory."""
     size = prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
@@ -149,17 +145,17 @@ def _empty(shape: Shape, dtype: np.dtype[Any]) -> Any:
 
 
 def _without_copy(buffer: Any) -> Any:
-    """The same memory as an array of JAX's, which nobody writes to any more."""
-    # Where there are several devices it would be bound to one of them; NumPy lends out its own types alone.
+    """Return a JAX array that shares the buffer's memory, which must not be written to any more."""
+    # With several devices, from_dlpack would commit the array to one. NumPy exports only its own dtypes.
     if buffer.dtype.kind not in "iufc" or len(cast("list[Any]", jax.devices())) > 1:
         return jax.device_put(buffer)
     return cast("Any", jax.dlpack.from_dlpack(buffer))
 
 
 def unguarded() -> AbstractContextManager[None]:
-    """While this lasts `jax.transfer_guard` has nothing to say: what is moved isn't the user's to move.
+    """Return a context in which `jax.transfer_guard` permits transfers, as these aren't the user's.
 
-    A guard takes 20 µs to be changed, a small call 50 in all: it is changed only where there is one.
+    Changing the guard takes 20 µs of a small call's 50, so this happens only if a guard is set.
     """
     config: Any = jax.config
     is_guarded = any(getattr(config, name, None) not in (None, "allow") for name in _GUARDS)
@@ -167,5 +163,4 @@ def unguarded() -> AbstractContextManager[None]:
 
 
 def sizes_as_arrays(symbols: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
-    """What a padded program takes its true sizes as."""
     return {symbol: jax.device_put(np.int32(size)) for symbol, size in zip(symbols, sizes, strict=True)}

@@ -24,10 +24,9 @@ from explorer.aot.program import Program, Traced
 from explorer.capture.sources import called_at, label, place
 from explorer.errors import ArchiveError, OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
-from explorer.padding.interpreter import Notes
+from explorer.padding.interpreter import Fill, Notes
 from explorer.padding.program import Proof, padded, prove
 from explorer.padding.sizes import Sizes as SymbolicSizes
-from explorer.padding.values import Fill
 
 _FEW = 4  # sizes in the whole range up to which `auto` compiles each: padding would gain nothing
 _MAX_PLACES = 8  # source lines that an error lists

@@ -51,8 +51,6 @@ _NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Assumption about later arguments, beyond their tree."""
-
     path: str  # as a Python expression: `args[0]['w']`
     expected: Any  # the keys of a dict in order, or a number
 
@@ -60,7 +58,6 @@ class Fact:
 def facts_of(
     args: Sequence[Any], kwargs: Mapping[str, Any], observed: Sequence[Observation], takes_any: bool
 ) -> list[Fact]:
-    """Return the facts about later arguments. `takes_any`: the function has `**kwargs`."""
     names: dict[int, list[str | None]] = {}
     for one in observed:
         names.setdefault(id(one.example), []).append(one.name)
@@ -88,7 +85,6 @@ def _facts_at(path: str, part: Any, names: list[str | None]) -> Iterator[Fact]:
 
 
 def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield all containers and objects in an argument, with their paths."""
     yield path, value
     if depth > 20:
         return
@@ -108,7 +104,7 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def check_of(facts: Sequence[Fact]) -> Callable[[Any, Any], bool] | None:
-    """Return a function of (args, kwargs) that checks all facts; None if there are none."""
+    """Return a function of (args, kwargs) that checks all facts; None without facts."""
     if not facts:
         return None
     values: dict[str, Any] = {}

@@ -65,7 +65,6 @@ def is_named_tuple(example: Any) -> bool:
 
 
 def as_data(value: Value) -> Value:
-    """Refuse arithmetic on a value unless JAX, NumPy or Python defines it; return DATA."""
     if isinstance(value, Either):
         for one in value.values:
             as_data(one)
@@ -192,7 +191,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
 
 
 def _is_plainly_read(value: Any, name: str) -> bool:
-    """Return True if no property or other data descriptor stands in front of the attribute."""
+    """Return True if no property or other data descriptor of the class overrides the attribute."""
     for base in mro(value):
         held = vars(base).get(name)
         if hasattr(kind_of(held), "__set__") and type(held) is not MemberDescriptorType:
@@ -211,7 +210,6 @@ def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value
 
 
 def read_value(value: Any, walker: Walker, text: str) -> Value:
-    """Return the abstract value of an object outside of the call."""
     if np.ndarray in mro(value):  # unlike isinstance, runs no code of the object
         note_buffer(value, walker.reads, text)
         return BUFFER
@@ -301,7 +299,7 @@ def read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
 
 
 def elements(value: Value, walker: Walker) -> Value | None:
-    """Return the join of what a loop over `value` yields; None if it is empty."""
+    """Return the join of the elements that a loop over `value` yields; None if it is empty."""
     match value:
         case Either(values):
             return join_all(one for each in values if (one := elements(each, walker)) is not None)
@@ -385,7 +383,6 @@ def truth(value: Value, walker: Walker) -> bool | None:
 
 
 def has_attribute(owner: Value, name: str, walker: Walker, text: str) -> bool:
-    """Return True if the attribute exists, False if not; guards check what decides it."""
     match owner:
         case Known(ModuleType() as module):
             held = member(module, name)

@@ -63,6 +63,8 @@ _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # their sources 
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # these may read an array's value
 _YOURSELF = "put `@jax.jit` on it yourself, if you know that it only computes"
 _BY_NNX = "pass the module as an argument and put `@nnx.jit` on it, which knows how flax.nnx changes modules in place"
+# Files of JAX's wrappers that only rename a call or filter its traceback.
+_TRANSPARENT = ("jax/_src/source_info_util.py", "jax/_src/traceback_util.py")
 _DEEP_READERS: tuple[Any, ...] = (any, all, max, min, sorted, filter)
 _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "remat", "named_call"))
 
@@ -105,7 +107,7 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
     if known.is_pure(value):
         return _pure(walker, value, given, text)
     if type(value) is FunctionType:
-        inner = value.__dict__.get("__wrapped__") if _adds_nothing(value) else None
+        inner = value.__dict__.get("__wrapped__") if value.__code__.co_filename.endswith(_TRANSPARENT) else None
         return _run_function(walker, value, given, text) if inner is None else call(walker, Known(inner), given, text)
     if isinstance(value, type):
         return _construct(walker, value, given, text)
@@ -115,11 +117,6 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
         walker.reads.add("attribute", kind, "__call__", method, text)
         return _run_function(walker, method, given.after((Known(value),)), text)
     raise _unknown(value, text)
-
-
-def _adds_nothing(function: FunctionType) -> bool:
-    """Return True for JAX's wrappers that only rename a call or filter its traceback."""
-    return function.__code__.co_filename.endswith(("jax/_src/source_info_util.py", "jax/_src/traceback_util.py"))
 
 
 def _known(values: Mapping[str, Any]) -> list[tuple[str, Value]]:
@@ -152,29 +149,25 @@ def _unknown(value: Any, text: str) -> NotProven:
     owner = getattr(value, "__self__", None)
     module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
     effect = known.effect_of(f"{module}.{getattr(value, '__qualname__', type(value).__name__)}")
-    return (
-        NotProven(f"`{text}`: {effect}") if effect else NotProven(f"what `{text}` does isn't known", _jit_for(module))
-    )
+    if effect:
+        return NotProven(f"`{text}`: {effect}")
+    return NotProven(f"what `{text}` does isn't known", _jit_for(module))
 
 
 def _run_function(walker: Walker, function: FunctionType, given: Arguments, text: str) -> Value:
-    node = node_of(function) if (function.__module__ or "").partition(".")[0] not in _OPAQUE else None
     effect = known.effect_of(f"{function.__module__}.{function.__qualname__}")
-    if node is None or effect:
-        raise NotProven(f"`{text}`: {effect}") if effect else _without_source(function, text)
+    if effect:
+        raise NotProven(f"`{text}`: {effect}")
+    if (function.__module__ or "").partition(".")[0] in _OPAQUE:
+        raise NotProven(f"what `{text}` does isn't known", _jit_for(function.__module__))
+    node = node_of(function)
+    if node is None:
+        raise NotProven(f"the source of `{text}` can't be had, or isn't what runs", _jit_for(function.__module__))
     what = code_of(function), function.__defaults__, function.__kwdefaults__
     walker.reads.add("code", function, None, what, text)
     signature = inspect.signature(function, follow_wrapped=False)
     defaults = {name: p.default for name, p in signature.parameters.items() if p.default is not p.empty}
     return walker.run_in(node, function, Scope(parameters(node, dict(_known(defaults)), given, text)))
-
-
-def _without_source(function: FunctionType, text: str) -> NotProven:
-    is_opaque = (function.__module__ or "").partition(".")[0] in _OPAQUE
-    return NotProven(
-        f"what `{text}` does isn't known" if is_opaque else f"the source of `{text}` can't be had, or isn't what runs",
-        _jit_for(function.__module__),
-    )
 
 
 def _jit_for(module: Any) -> str:
@@ -264,7 +257,6 @@ def users_functions(made: Any) -> list[FunctionType]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """Return the objects held by a function, a container or a library's object."""
     if isinstance(value, FunctionType):
         return [cell_value(cell) for cell in value.__closure__ or ()]
     if isinstance(value, (MethodType, functools.partial)):
@@ -282,7 +274,6 @@ def _is_array(value: Value) -> bool:
 
 
 def _with_data(walker: Walker, given: Arguments, text: str) -> Value:
-    """Return DATA for a call that only computes; callables among its arguments are followed with data."""
     for value in given.all:
         _go_through(walker, value, text)
     return DATA
@@ -322,10 +313,9 @@ def _wrap(wrapper: Any, given: Arguments, text: str) -> Value:
     if not given.positional:
         return Wrapped(functools.partial, Known(wrapper), (), given.named)
     function, *rest = given.positional
-    is_partial = wrapper is functools.partial or wrapper is jax.tree_util.Partial
-    return Wrapped(
-        functools.partial if is_partial else wrapper, function, tuple(rest if is_partial else ()), given.named
-    )
+    if wrapper is functools.partial or wrapper is jax.tree_util.Partial:
+        return Wrapped(functools.partial, function, tuple(rest), given.named)
+    return Wrapped(wrapper, function, (), given.named)
 
 
 def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str) -> Value:
@@ -439,11 +429,8 @@ def _sequence(given: Arguments, walker: Walker) -> Value:
 
 
 def _tuple(given: Arguments, walker: Walker) -> Value:
-    match given.positional:
-        case (Items() as items,):
-            return items
-        case _:
-            return _sequence(given, walker)
+    first = given.positional[0] if given.positional else None
+    return first if isinstance(first, Items) else _sequence(given, walker)
 
 
 def _zip(given: Arguments, walker: Walker) -> Value:
@@ -504,7 +491,7 @@ def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
     if jax.Array in classes:  # tracers are instances of it too
         return PLAIN
     if any(issubclass(kind, Tracer) or kind is Array for kind in classes):
-        raise NotProven("it asks for an array's class, and a trace's are others")
+        raise NotProven("it uses an array's class, which differs in a trace")
     return PLAIN
 
 
@@ -575,12 +562,12 @@ _SPECIALS: dict[int, Special] = {
     **{id(maker): _text for maker in (str, repr, format)},
     **{id(vars(jax)[name]): _vjp for name in ("vjp", "linearize")},
     id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),
-    id(input): _refused("it asks for input"),
+    id(input): _refused("it reads input"),
     id(open): _refused("it opens a file"),
-    id(type): _refused("it asks for a value's class, and a trace's are others"),
-    id(id): _refused("it asks for an object's address"),
-    id(hash): _refused("it asks for an object's hash"),
+    id(type): _refused("it uses a value's class, which differs in a trace"),
+    id(id): _refused("it uses an object's address"),
+    id(hash): _refused("it uses an object's hash"),
     id(setattr): _refused("it changes an attribute", "return the new value instead of changing the old one"),
-    id(next): _refused("it takes the next of what lives outside of the call"),
+    id(next): _refused("it advances an iterator from outside of the call"),
     id(jax.device_get): _refused("it reads a value", "read it outside of the function"),
 }

@@ -150,7 +150,6 @@ def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value
 
 
 def note_parts(value: Value, walker: Walker, text: str) -> None:
-    """Note as reads all objects from outside that are inside a value."""
     match value:
         case Known(held):
             note_all(held, walker.reads, text)
@@ -168,10 +167,9 @@ def may_change_in_place(value: Value) -> bool:
     if isinstance(value, Either):
         return any(map(may_change_in_place, value.values))
     example = getattr(value, "example", getattr(value, "value", None))
-    is_container = isinstance(example, (list, dict, set, np.ndarray))
-    return (
-        is_container or isinstance(value, (Made, Buffer)) or (isinstance(value, Fresh) and value.kind is not np.ndarray)
-    )
+    if isinstance(value, Fresh):
+        return value.kind is not np.ndarray
+    return isinstance(value, (Made, Buffer)) or isinstance(example, (list, dict, set, np.ndarray))
 
 
 def _folded(op: ast.AST, *operands: Value) -> Value:
@@ -198,7 +196,7 @@ def _identity(left: Value, right: Value, is_same_: bool) -> Value:
         if isinstance(other, (Either, Plain)):
             return PLAIN
         return Known(not is_same_)
-    raise NotProven("it asks whether two values are the same object, and a trace's are others")
+    raise NotProven("it compares the identity of two objects, which differs in a trace")
 
 
 def _is_single(value: Any) -> bool:
@@ -212,8 +210,6 @@ def is_sequence(value: Value) -> bool:
 
 
 class Frame:
-    """State of one call of a function during the proof."""
-
     def __init__(self, home: FunctionType, scope: Scope, function: Frame | None = None) -> None:
         self.home = home  # names are looked up in its globals
         self.function = function if function is not None else self  # of a comprehension: the enclosing frame

@@ -43,7 +43,7 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-# Every public function of these modules only computes, except those in _NOT_JAX.
+# Every public function of these modules only computes, except for _NOT_JAX.
 _JAX_MODULES = _words(
     """
 jax.numpy jax.numpy.linalg jax.numpy.fft jax.lax jax.lax.linalg jax.nn jax.nn.initializers jax.random jax.tree
@@ -120,7 +120,7 @@ isdigit isidentifier title capitalize
 # Side effects by prefix of a function's full name: a compiled copy would have them only while it is traced.
 _EFFECTS = {
     "builtins.print": "it prints",
-    "builtins.input": "it asks for input",
+    "builtins.input": "it reads input",
     "builtins.open": "it opens a file",
     "numpy.random": "it draws random numbers from NumPy's own state",
     "random": "it draws random numbers from Python's own state",
@@ -183,7 +183,6 @@ def is_pure_itself(value: Any) -> bool:
 
 
 def is_pure(value: Any) -> bool:
-    """Return True if calling the object with any data only computes."""
     if is_pure_itself(value) or isinstance(value, np.ufunc):
         return True
     is_number = isinstance(value, type) and issubclass(value, np.generic)
@@ -206,8 +205,10 @@ def home_of(value: Any) -> str:
 
 
 _MAX_COMPARED = 4096  # bytes of a NumPy array that a guard compares at each call, in 0.4 µs
-_CONSTANT = (*PLAIN_TYPES, type(None), type(...), slice, range, np.dtype)
-_CALLABLE = (FunctionType, MethodType, BuiltinFunctionType, type, ModuleType)
+_IMMUTABLE = (
+    *(*PLAIN_TYPES, type(None), type(...), slice, range, np.dtype, np.generic, jax.Array, Enum),
+    *(FunctionType, MethodType, BuiltinFunctionType, type, ModuleType),
+)
 _LIBRARIES = ("jax", "jaxlib", "numpy", "optax", "equinox", "chex", "flax", "haiku", "functools", "einops")
 # Methods that Python and JAX call implicitly on an argument.
 _PROTOCOLS = (
@@ -221,7 +222,7 @@ def note_all(held: Any, reads: Reads, text: str) -> None:
     waiting, seen = [held], set[int]()
     while waiting:
         value = waiting.pop()
-        if id(value) in seen or _never_changes(value):
+        if id(value) in seen or isinstance(value, _IMMUTABLE):
             continue
         seen.add(id(value))
         if isinstance(value, np.ndarray):
@@ -247,19 +248,14 @@ def note_buffer(array: Any, reads: Reads, text: str) -> None:
     reads.add("buffer", array, None, buffer(array), text)
 
 
-def _never_changes(value: Any) -> bool:
-    return isinstance(value, (*_CONSTANT, *_CALLABLE, jax.Array, np.generic, Enum))
-
-
 def is_of_library(value: Any) -> bool:
     return str(kind_of(value).__module__).partition(".")[0] in _LIBRARIES
 
 
 def _noted_fields(value: Any, reads: Reads, text: str) -> list[Any]:
-    """Note and return all attributes of an object that JAX knows as a tree."""
     if jax.tree_util.all_leaves([value]):
         raise NotProven(
-            f"`{text}` is given an object of `{kind_of(value).__name__}`, and what it asks of it isn't known"
+            f"`{text}` receives an object of `{kind_of(value).__name__}`, and how it uses the object isn't known"
         )
     refuse_protocols(kind_of(value), text)
     own = attributes(value)

@@ -55,7 +55,7 @@ class Interpreter(Expressions):
         if self._depth >= _MAX_DEPTH:
             raise NotProven("it calls itself, or goes too deep to follow")
         if isinstance(node, ast.FunctionDef) and _is_generator(node):
-            raise NotProven("it is a generator, whose steps run when somebody asks for them", "return a list")
+            raise NotProven("it is a generator, whose steps run on demand", "return a list")
         self._depth += 1
         frame = Frame(home, scope)
         try:
@@ -189,7 +189,9 @@ class Interpreter(Expressions):
             if self._block(body, frame):
                 ends.append(frame.scope.names)
             frame.scope.names = _joined([*ends, *frame.left])
-            if learned == self.learned and _is_same_names(before, frame.scope.names):
+            after = frame.scope.names
+            is_settled = before.keys() == after.keys() and all(_settled(before[name], after[name]) for name in after)
+            if learned == self.learned and is_settled:
                 frame.left = outer
                 return
         raise NotProven("its loop's values don't settle")
@@ -314,16 +316,11 @@ def _imported(name: str) -> ModuleType:
 
 
 def _joined(ends: Sequence[dict[str, Value]]) -> dict[str, Value]:
-    """Join the names at the ends of several branches, one of which ran."""
     result = dict(ends[0])
     for end in ends[1:]:
         for name, value in end.items():
             result[name] = join(result[name], value) if name in result else value
     return result
-
-
-def _is_same_names(first: dict[str, Value], second: dict[str, Value]) -> bool:
-    return first.keys() == second.keys() and all(_settled(first[name], second[name]) for name in first)
 
 
 def _settled(first: Value, second: Value) -> bool:
@@ -341,6 +338,5 @@ def _is_generator(node: ast.AST) -> bool:
 
 
 def _placed(refused: NotProven, node: ast.stmt | ast.FunctionDef | ast.Lambda, home: FunctionType) -> NotProven:
-    """Return the refusal with the line of `node`, unless it has a line."""
     own = refused.refusal
     return refused if own.line else NotProven(own.reason, own.cure, home.__code__.co_filename, node.lineno)

@@ -28,16 +28,12 @@ def set_piece(function: FunctionType, piece: Piece) -> None:
 
 
 def piece_of(function: FunctionType) -> Piece | None:
-    """Return the piece of a function; None if it was written as a function."""
     piece = function.__dict__.get(_KEY)
     return piece if isinstance(piece, Piece) else None
 
 
 def check_names(function: FunctionType, reads: Iterable[Read]) -> None:
-    """Refuse a read of a module's name that the piece itself assigns.
-
-    A function that the piece calls would read the value from before, as the piece's names are local.
-    """
+    """Refuse reads by called functions of module names that a piece assigns: they would see the value from before."""
     piece = piece_of(function)
     if piece is None:
         return
@@ -129,7 +125,6 @@ def _holds(node: FunctionNode, code: CodeType) -> bool:
 
 
 def _is_equal(first: CodeType, second: CodeType) -> bool:
-    """Return True if instructions, names and constants are equal, inner functions included."""
     same = (
         first.co_code == second.co_code
         and first.co_names == second.co_names

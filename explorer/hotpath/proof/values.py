@@ -48,8 +48,6 @@ Where = Literal["global", "cell", "attribute", "absent", "item", "contents", "co
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Value that was read from outside of the call."""
-
     where: Where  # kind of place; `absent` if the proof relies on an attribute that doesn't exist
     holder: Any  # the namespace, cell, object, container or function
     key: Any  # the name, index or key in it
@@ -80,8 +78,6 @@ class Observation:
 
 @dataclass(slots=True)
 class Reads:
-    """Reads of a proof, one for each place."""
-
     observed: list[Observation] = field(default_factory=list[Observation])
     _by_place: dict[tuple[str, int, Any], Read] = field(default_factory=dict[tuple[str, int, Any], Read])
 
@@ -208,8 +204,6 @@ class Either(Value):
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """Local names of a call, with the scopes around it."""
-
     names: dict[str, Value]
     outer: Scope | None = None  # of the enclosing function, if the proof has entered it
 
@@ -246,13 +240,19 @@ def join(first: Value, second: Value) -> Value:
     return Either(tuple(values))
 
 
+def _without_numbers(values: list[Value]) -> list[Value]:
+    # Several plain values are one plain value, and together with data they are data.
+    plain = [value for value in values if is_plain(value)]
+    rest = [value for value in values if not is_plain(value) and not isinstance(value, Data)]
+    return [*([DATA] if DATA in values else plain if len(plain) < 2 else [PLAIN]), *rest]
+
+
 class TooManyValues(NotProven):
     def __init__(self) -> None:
         super().__init__("a name stands for too many different things to follow")
 
 
 def join_all(values: Iterable[Value]) -> Value | None:
-    """Return the abstract value that covers all values; None if there are none."""
     joined: Value | None = None
     for value in values:
         joined = value if joined is None else join(joined, value)
@@ -263,16 +263,7 @@ def _parts(value: Value) -> tuple[Value, ...]:
     return value.values if isinstance(value, Either) else (value,)
 
 
-def _without_numbers(values: list[Value]) -> list[Value]:
-    """Merge all plain values and data among `values` into one value."""
-    plain = [value for value in values if is_plain(value)]
-    rest = [value for value in values if not is_plain(value) and not isinstance(value, Data)]
-    number = [DATA] if DATA in values else plain if len(plain) < 2 else [PLAIN]
-    return [*number, *rest]
-
-
 def is_plain(value: Value) -> bool:
-    """Return True for a Python number or text that a trace has too."""
     return isinstance(value, Plain) or (isinstance(value, Known) and type(value.value) in PLAIN_TYPES)
 
 
@@ -295,8 +286,6 @@ def is_same(first: Value, second: Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments of a call."""
-
     positional: tuple[Value, ...] = ()
     named: Mapping[str, Value] = field(default_factory=dict[str, Value])
     rest: Value | None = None  # join of the elements of `*rest`

@@ -1,1 +1,1 @@
-"""What repeats at the top level of a cell or script: recorded, found, and cut into functions that get compiled."""
+"""Sequences of single operations and statements: recorder, and loops of cells and scripts."""

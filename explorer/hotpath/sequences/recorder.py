@@ -1,4 +1,4 @@
-"""Operations that run one by one, recorded as they run: what, with which values, from which line; and what repeats."""
+"""Recorder of operations that run one by one: operation, arrays and source line of each, and which sequences repeat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from threading import Lock, current_thread, local
 from time import perf_counter
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, cast
 
 import jax
@@ -24,7 +24,7 @@ from explorer.model.stage import is_library_file
 
 
 class Identities:
-    """Numbers for objects; addresses are given out anew once an object is gone, so each is held by a weak reference.
+    """Numbers for objects. Each object is held by a weak reference, as addresses are reused after an object dies.
 
     Example:
         >>> numbers, thing = Identities(8), {1}
@@ -41,8 +41,9 @@ class Identities:
         entry = self._known.get(id(thing))
         if entry is not None and entry[0]() is thing:
             return entry[1]
-        if len(self._known) >= self._most:
-            self._forget()
+        if len(self._known) >= self._most:  # drop the dead ones, and half if more are alive
+            living = [(key, entry) for key, entry in tuple(self._known.items()) if entry[0]() is not None]
+            self._known = dict(living[-(self._most // 2) :])
         number = next(self._numbers)
         self._known[id(thing)] = weakref.ref(thing), number
         return number
@@ -50,43 +51,37 @@ class Identities:
     def clear(self) -> None:
         self._known.clear()
 
-    def _forget(self) -> None:
-        """Those that are gone; and of the others half, if they are more than that."""
-        living = [(key, entry) for key, entry in tuple(self._known.items()) if entry[0]() is not None]
-        self._known = dict(living[-(self._most // 2) :])
-
 
 _flatten: Callable[[Any], tuple[list[Any], Any]] = cast(Any, jax.tree).flatten
 _ShapedArray: Any = jax.core.ShapedArray
-_STEPS = 65_536  # that are kept of a thread: some minutes of a training loop
-_KEPT = 8_192  # operations and compiled functions that are known at a time
-_ARRAYS = 65_536  # likewise, living ones
-_THREADS = 64  # whose steps are kept
-_TEXT = 60  # characters of a parameter
-_DEEP = 200  # frames that are gone up to the top of the user's file
+_STEPS = 65_536  # kept for each thread: some minutes of a training loop
+_KEPT = 8_192  # operations and compiled functions known at a time
+_ARRAYS = 65_536  # living arrays known at a time
+_MAX_THREADS = 64
+_MAX_TEXT = 60  # characters of a parameter
+_MAX_FRAMES = 200  # examined on the way to the top level of the user's file
 _NUMBERS = (bool, int, float, complex)
 
 
 class _Thread:
     def __init__(self, name: str) -> None:
         self.name = name
-        self.steps: deque[tuple[Any, ...]] = deque(maxlen=_STEPS)  # fields of a Step, which takes a microsecond to make
+        self.steps: deque[tuple[Any, ...]] = deque(maxlen=_STEPS)  # fields of a Step, as creating one takes 1 µs
 
 
 class Recorder:
-    """Records the operations that run outside of traces, on all threads, while it is on.
+    """Recorder of the operations that run outside of traces, on all threads, while it is on.
 
-    A call that JAX has to compile first isn't among them, the next one is. What it keeps is bounded: the last steps of
-    each thread, the operations and arrays that were seen last. It keeps no array alive. A fault of its own ends it, and
-    is in `problem`.
+    A call that JAX has to compile first isn't recorded, the next one is. Steps, operations and arrays are kept up to a
+    limit, and no array is kept alive. A fault of the recorder ends the recording and sets `problem`.
 
     Args:
-        notify: Is given each step as it is recorded, on the thread that ran it.
-        most: After so many steps it has enough, and costs nothing any more; None for no end.
+        notify: Called with each step, on the thread that ran it.
+        most: Steps after which recording ends and costs nothing any more; None for no limit.
 
     Attributes:
-        problem: Why nothing, or not all, is recorded; empty where nothing is known to be missing.
-        seen: How many steps there were, those that aren't kept any more included.
+        problem: Reason why the recording may be incomplete; empty if none is known.
+        seen: Number of steps so far, including those no longer kept.
 
     Example:
         >>> import jax.numpy as jnp
@@ -101,13 +96,13 @@ class Recorder:
     """
 
     def __init__(self, notify: Callable[[Step], None] | None = None, most: int | None = None) -> None:
-        self.problem = "" if is_seen() else "this JAX doesn't tell which operations run"
+        self.problem = "" if is_seen() else "this JAX version doesn't report which operations run"
         self.seen = 0
         self._notify, self._most = notify, most
         self._begun = perf_counter()
         self._numbers, self._keys = count(1), count(1)
         self._local = local()
-        self._threads: deque[_Thread] = deque(maxlen=_THREADS)
+        self._threads: deque[_Thread] = deque(maxlen=_MAX_THREADS)
         self._arrays, self._functions = Identities(_ARRAYS), Identities(_KEPT)
         self._programs: dict[int, tuple[Described, Any]] = {}
         self._operations: dict[Any, Operation] = {}
@@ -117,9 +112,7 @@ class Recorder:
             eager_hooks.listen(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if not self.problem and not self._has_enough and not eager_hooks.is_active():
             self.problem = "JAX's check for NaNs was turned on or off, and took the recorder's place"
         eager_hooks.unlisten(self)
@@ -131,7 +124,7 @@ class Recorder:
         return self._most is not None and self.seen >= self._most
 
     def steps(self, thread: str | None = None) -> tuple[Step, ...]:
-        """The last steps of one thread, in order; of that which asks, where none is named."""
+        """Return the last steps of a thread, by default the current one, in order."""
         name = current_thread().name if thread is None else thread
         return tuple(Step(*fields) for one in tuple(self._threads) if one.name == name for fields in tuple(one.steps))
 
@@ -139,7 +132,7 @@ class Recorder:
     def threads(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(one.name for one in tuple(self._threads)))
 
-    # What the hooks tell ----------------------------------------------------------------------------------------------
+    # Called by the hooks ----------------------------------------------------------------------------------------------
 
     def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         results = (result,) if type(result) in ARRAYS else tuple(_flatten(result)[0])
@@ -150,33 +143,31 @@ class Recorder:
         static = what.static_positions
         for at, arg in enumerate(args):
             inputs.add(at, arg, at in static)
-        if kwargs:
-            for name, arg in kwargs.items():
-                inputs.add(name, arg, name in what.static_names)
+        for name, arg in kwargs.items():
+            inputs.add(name, arg, name in what.static_names)
         key = (identity, tuple(inputs.parts))
         operation = self._operations.get(key)
         if operation is None:
             if len(self._operations) >= _KEPT:
                 _drop_first(self._operations)
+            kinds, outputs = inputs.kinds(), [_kind_text(_kind(one)) for one in results]
+            text = inputs.text(what.parameters)
             operation = self._operations[key] = Operation(
-                next(self._keys), what.name, inputs.text(what.parameters), tuple(map(_kind_text, inputs.kinds())),
-                tuple(_kind_text(_kind(one)) for one in results), what.is_primitive,
-            )  # fmt: skip
+                next(self._keys), what.name, text, tuple(map(_kind_text, kinds)), tuple(outputs), what.is_primitive
+            )
         self._step(operation, "", tuple(inputs.numbers), tuple([self._number(one) for one in results]))
 
     def observed(self, array: Any, how: str) -> None:
-        """The program looks at a value, or waits for it."""
         steps, number = self._mine().steps, self._number(array)
         before = Step(*steps[-1]) if steps else None
-        if before is None or not before.observed or before.outputs != (number,):  # `float` goes by the value
+        if before is None or not before.observed or before.outputs != (number,):  # `float` is also reported as a read
             self._step(None, "value" if how in ("_value", "__array__") else how, (), (number,))
 
     def fault(self, error: Exception) -> None:
-        """Something here failed: nothing more is recorded, and the program goes on."""
         eager_hooks.unlisten(self)
         self.problem = f"recording ended: {error!r:.200}"
 
-    # What is known so far ---------------------------------------------------------------------------------------------
+    # Tables ---------------------------------------------------------------------------------------------
 
     def _mine(self) -> _Thread:
         mine: _Thread | None = getattr(self._local, "mine", None)
@@ -201,21 +192,22 @@ class Recorder:
         return self._arrays.of(value) if type(value) in ARRAYS else 0
 
     def _program(self, function: Any) -> tuple[Described, Any]:
-        """What a compiled function is, and what is equal for another of the same program."""
+        """Return a compiled function's description and a key shared by functions of the same program."""
         number = self._functions.of(identity_of(function))
         program = self._programs.get(number)
         if program is None:
             if len(self._programs) >= _KEPT:
                 _drop_first(self._programs)
             what = described(function)
-            # A primitive with its parameters may be compiled anew, after JAX has forgotten it.
-            same = (what.name, *_exact(what.parameters)) if what.is_primitive else number
+            # By name and parameters: JAX may forget a primitive's program and compile it again.
+            exact = tuple((name, *_exactly(value)) for name, value in sorted(what.parameters.items()))
+            same = (what.name, *exact) if what.is_primitive else number
             program = self._programs[number] = what, same
         return program
 
 
 class _Inputs:
-    """The arguments of one call: which arrays, and what of all of them is in the program."""
+    """Arguments of one call: the numbers of its arrays, and the properties compiled into the program."""
 
     def __init__(self, arrays: Identities) -> None:
         self.numbers: list[int] = []
@@ -240,19 +232,17 @@ class _Inputs:
         return [part for part in self.parts if isinstance(part, type) or len(part) == 3]
 
     def text(self, parameters: dict[str, Any]) -> str:
-        """What the program was made for, and these."""
         named = [*parameters.items(), *self._static]
         return ", ".join(f"{name}={_short(value)}" if isinstance(name, str) else _short(value) for name, value in named)
 
 
 def _drop_first(known: dict[Any, Any]) -> None:
-    """Forget a quarter, that which was learned first."""
     for key in tuple(known)[: len(known) // 4 + 1]:
         known.pop(key, None)
 
 
 def _kind(leaf: Any) -> type[Any] | tuple[Any, Any, Any]:
-    """What of an input is in the program: shape, dtype and whether that is weak; of a number of Python's, its class."""
+    """Return the properties of an input that the program depends on: shape, dtype and weak type, or a Python class."""
     if type(leaf) in ARRAYS:
         return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)
     for base in _NUMBERS:
@@ -270,7 +260,7 @@ def _kind_text(kind: Any) -> str:
 
 
 def _exactly(value: Any) -> tuple[Any, Any]:
-    """A value that a program was made for, to be compared: 1, 1.0 and True are equal by themselves."""
+    """Return a static value as a comparable key with its class: 1, 1.0 and True are equal without it."""
     try:
         hash(value)
     except TypeError:
@@ -278,23 +268,19 @@ def _exactly(value: Any) -> tuple[Any, Any]:
     return value, kind_of(value)
 
 
-def _exact(parameters: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple((name, *_exactly(value)) for name, value in sorted(parameters.items()))
-
-
 def _short(value: Any) -> str:
     text = " ".join(repr(value).split())
-    return text if len(text) <= _TEXT else f"{text[:_TEXT]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
 _is_users: dict[str, bool] = {}
 
 
 def _place() -> tuple[str, int, int]:
-    """The innermost line of the user's, and the line at the top of its file from which it came."""
-    frame: FrameType | None = sys._getframe(3)  # pyright: ignore[reportPrivateUsage] - each operation asks
+    """Return the innermost user line (file, line), and the line of the file's top level that led there."""
+    frame: FrameType | None = sys._getframe(3)  # pyright: ignore[reportPrivateUsage] - faster than `inspect`
     file, line = "", 0
-    for _ in range(_DEEP):
+    for _ in range(_MAX_FRAMES):
         if frame is None:
             break
         name = frame.f_code.co_filename
@@ -310,12 +296,12 @@ def _place() -> tuple[str, int, int]:
     return file, line, 0
 
 
-# Operations: some dozens of a training loop's turns, which are folded in 50 ms. To record one takes some 10 µs.
+# Operations: dozens of iterations of a training loop, folded in 50 ms. Recording takes 10 µs each.
 MOST = 2_048
 
 
 class Stream:
-    """Records what the thread that starts it runs, until something runs compiled, or there is enough to look at."""
+    """Recording of the thread that starts it, until something runs compiled or the limit is reached."""
 
     def __init__(self) -> None:
         self._recorder = Recorder(most=MOST)
@@ -331,14 +317,13 @@ class Stream:
 
     def stop(self) -> None:
         if not self._is_over:
-            self._recorder.__exit__(None, None, None)
+            self._recorder.__exit__()
 
     def end(self) -> None:
         self.stop()
         self._is_over = True
 
     def folded(self) -> tuple[int, tuple[RepeatedSequence, ...]]:
-        """How many operations were recorded, and what repeats in them."""
         with self._lock:
             steps = self._recorder.steps(self._thread)
             count = sum(step.operation is not None for step in steps)

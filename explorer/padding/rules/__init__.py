@@ -1,4 +1,4 @@
-"""The rules, by family; importing this registers them."""
+"""Padding rules by family; importing this package registers them."""
 
 from explorer.padding.rules import elementwise as elementwise
 from explorer.padding.rules import indexing as indexing

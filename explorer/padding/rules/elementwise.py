@@ -1,7 +1,7 @@
-"""Element-wise operations and random numbers.
+"""Rules for element-wise operations and random numbers.
 
-Each position is computed by itself, garbage of garbage; known fills stay known. A random bit depends on its key and its
-number in the array, of all axes but the first.
+Padded positions are computed from padding; known fills stay known. A random bit depends on its key and its position
+in memory, which depends on all axes but the first.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.padding.interpreter import Call, scalar_fill
+from explorer.padding.interpreter import UNIFORM, Call, Fill, Layout, Value, rule, scalar_fill
 from explorer.padding.sizes import Refused, is_symbolic
-from explorer.padding.values import UNIFORM, Fill, Layout, Value, rule
 
 _PLAIN = """
 abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex conj copy
@@ -35,24 +34,24 @@ tanh threefry2x32 xor zeta
     shrinks=True,
 )
 def elementwise(call: Call) -> Sequence[Value]:
-    results = apply_elementwise(call, call.bind)
+    results = apply_elementwise(call)
     if call.name in ("sub", "exp", "stop_gradient", "max"):
         _follow_softmax(call, results[0])
     return results
 
 
 def _follow_softmax(call: Call, result: Value) -> None:
-    """What padding holds in `exp(x - max(x))`, so that its sum needs no mask of its own, which takes as long again.
+    """Track the fill through `exp(x - max(x))`, whose sum then needs no mask: a mask doubles the time.
 
-    x is -inf there, for the maximum. Minus the maximum it is still -inf, and exp makes it 0; but NaN where the maximum
-    is NaN or -inf. Then all valid elements of which it is the maximum are NaN too: x - NaN, or -inf + inf.
+    x is -inf in the padding. Minus the maximum it stays -inf and exp makes it 0, unless the maximum is NaN or -inf.
+    Then it is NaN, but so are all valid elements of that maximum: x - NaN, or -inf + inf.
     """
     first, *others = call.inputs
     if call.name == "exp":
         result.or_nan = {axis: 0 for axis, fill in first.or_nan.items() if fill == -np.inf}
     elif call.name == "stop_gradient":
         result.greatest_of = first.greatest_of
-    elif call.name == "max":  # softmax takes the maximum with -inf
+    elif call.name == "max":  # jax.nn.softmax also takes the maximum with -inf
         (other,) = others
         pairs = ((first, other), (other, first))
         result.greatest_of = next((one.greatest_of for one, two in pairs if scalar_fill(two) == -np.inf), None)
@@ -62,45 +61,45 @@ def _follow_softmax(call: Call, result: Value) -> None:
 
 @rule("igamma igamma_grad_a igammac random_gamma_grad regularized_incomplete_beta")
 def iterative(call: Call) -> Sequence[Value]:
-    # A loop until all converge: of garbage it takes as long as it is given, of 1 a moment.
+    # XLA loops until all elements converge: garbage may take all iterations, 1 takes few.
     for value in call.inputs:
         call.masked(value, 1)
-    return apply_elementwise(call, call.bind)
+    return apply_elementwise(call)
 
 
 @rule("convert_element_type", "new_dtype weak_type", "sharding", shrinks=True)
-def convert(call: Call) -> Sequence[Value]:
-    return apply_elementwise(call, call.bind)
+@rule("random_fold_in random_clone")
+@rule("random_seed", "impl")
+def converted(call: Call) -> Sequence[Value]:
+    return apply_elementwise(call)
 
 
 @rule("bitcast_convert_type", parameters="new_dtype")
 def bitcast(call: Call) -> Sequence[Value]:
     (value,) = call.inputs
     if len(call.shape) == value.rank:
-        return apply_elementwise(call, call.bind)
-    # Bits of another width add a last axis, or take one.
+        return apply_elementwise(call)
+    # Another bit width adds or removes a last axis.
     rank = min(len(call.shape), value.rank)
     if any(value.is_padded(axis) for axis in range(rank, value.rank)):
-        raise Refused("bits that lie along a padded axis become one number")
+        raise Refused("bits along a padded axis become one number")
     layout = (*value.layout[:rank], *((size,) for size in call.shape[rank:]))
     return [call.value(call.bind(value.array), layout)]
 
 
-def apply_elementwise(call: Call, compute: Callable[..., Any]) -> Sequence[Value]:
-    """The results of an operation on operands of one shape, and scalars, in one layout."""
+def apply_elementwise(call: Call) -> Sequence[Value]:
     values = in_one_layout(call, call.inputs)
-    arrays = compute(*(value.array for value in values))
+    arrays = call.bind(*(value.array for value in values))
     layout = common_layout(values, len(call.shape))
     if not call.equation.primitive.multiple_results:
         return [call.value(arrays, layout, _fills(call, values, layout))]
-    if call.name == "optimization_barrier":  # one result for each operand, each of its own shape
+    if call.name == "optimization_barrier":  # one result per operand, of the operand's shape
         pairs = zip(arrays, call.avals, call.inputs, strict=True)
         return [Value(array, aval, value.layout, value.fills) for array, aval, value in pairs]
     return call.values(arrays, layout)
 
 
 def in_one_layout(call: Call, values: Sequence[Value]) -> list[Value]:
-    """The operands, those that aren't scalars laid out alike."""
     if call.name == "optimization_barrier":
         return list(values)
     arrays = [_stretched(value, call.shape) for value in values if value.rank]
@@ -109,7 +108,7 @@ def in_one_layout(call: Call, values: Sequence[Value]) -> list[Value]:
 
 
 def _stretched(value: Value, shape: Sequence[Any]) -> Value:
-    """An operand whose axes of size 1 meet longer ones, to which JAX lets it be stretched."""
+    """Return an operand whose axes of size 1 meet longer ones as uniform along these axes."""
     axes = [axis for axis, (one, other) in enumerate(zip(value.shape, shape, strict=True)) if one != other]
     if not axes:
         return value
@@ -118,22 +117,19 @@ def _stretched(value: Value, shape: Sequence[Any]) -> Value:
 
 
 def common_layout(values: Sequence[Value], rank: int) -> Layout | None:
-    """The layout of a result, whose operands are laid out alike but where they are the same all along."""
     layouts = [value.layout for value in values if value.rank == rank]
     return tuple(max(factors, key=len) for factors in zip(*layouts, strict=True)) if layouts else None
 
 
 # Fills ------------------------------------------------------------------------------------------------------------
 
-# Those whose value at the constants that fill is the same in NumPy and in any compiler. A fill only says what needn't
-# be masked again: to know less is never wrong.
+# Operations that NumPy and every compiler compute alike on fills. Missing entries are safe: an unknown fill only costs
+# a mask.
 _FOLDS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "add": np.add,
     "add_any": np.add,
     "and": np.bitwise_and,
-    "copy": np.positive,
-    "copy_p": np.positive,
     "eq": np.equal,
     "ge": np.greater_equal,
     "gt": np.greater,
@@ -142,14 +138,13 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "max": np.maximum,
     "min": np.minimum,
     "mul": np.multiply,
-    "name": np.positive,
     "ne": np.not_equal,
     "neg": np.negative,
     "not": np.invert,
     "or": np.bitwise_or,
     "square": np.square,
-    "stop_gradient": np.positive,
     "sub": np.subtract,
+    **dict.fromkeys(("copy", "copy_p", "name", "stop_gradient"), np.positive),
 }
 
 
@@ -157,18 +152,15 @@ def _fills(call: Call, values: Sequence[Value], layout: Layout | None) -> tuple[
     if layout is None or not any(fill is not None for value in values for fill in value.fills):
         return None
     return tuple(
-        _fill(call, [_fill_at(value, axis) for value in values]) if is_symbolic(size) else None
+        _fill(call, [v.fills[axis] if v.rank else scalar_fill(v) for v in values]) if is_symbolic(size) else None
         for axis, size in enumerate(call.shape)
     )
 
 
-def _fill_at(value: Value, axis: int) -> Fill:
-    return value.fills[axis] if value.rank else scalar_fill(value)
-
-
 def _fill(call: Call, fills: list[Fill]) -> Fill:
     if call.name == "select_n":
-        return _selected(fills)
+        which, *cases = fills
+        return cases[int(which.real)] if which is not None else cases[0] if len(set(cases)) == 1 else None
     if None in fills:
         return None
     if call.name == "convert_element_type":
@@ -181,68 +173,37 @@ def _fill(call: Call, fills: list[Fill]) -> Fill:
         return _exact(fold(*operands).item(), call.avals[0].dtype)
 
 
-def _selected(fills: list[Fill]) -> Fill:
-    which, *cases = fills
-    if which is None:
-        return cases[0] if all(case == cases[0] for case in cases) else None
-    return cases[int(which.real)]
-
-
 def _exact(number: Any, dtype: Any) -> Fill:
-    """A number that is surely what fills; None if rounding may tell otherwise."""
+    """Return a number if rounding can't change it; None otherwise."""
     if dtype == np.bool_:
         return bool(number)
     return number if number in (0, 1, -1, np.inf, -np.inf) else None
 
 
 @rule("random_bits", "bit_width shape")
-def bits(call: Call) -> Value:
-    return _drawn(call, call.params["shape"])
-
-
 @rule("random_split", "shape")
-def split(call: Call) -> Value:
-    return _drawn(call, call.params["shape"])
-
-
-def _drawn(call: Call, shape: Sequence[Any]) -> Value:
-    """What a generator gives for each key, whose position in memory is the unpadded array's."""
-    (keys,) = call.inputs
+def drawn(call: Call) -> Value:
+    (keys,), shape = call.inputs, call.params["shape"]
     layout = (*keys.layout, *((size,) for size in shape))
     _check_generator(keys, shape)
     if not any(map(is_symbolic, shape[1:])):
         return call.value(call.bind(keys.array), layout)
-    # Drawn in one row, and gathered from where each is without padding.
+    # Draw one row, and gather each number from its position in the unpadded array.
     bucket = call.sizes.shape(shape)
     row = call.bind(keys.array, shape=(math.prod(bucket),))
     positions = call.sizes.positions(tuple(shape), (math.prod(shape),))
     call.interpreter.tally.relayouts += 1
-    drawn = jnp.take(row, positions, axis=keys.rank, mode="clip")
-    return call.value(drawn.reshape(*drawn.shape[: keys.rank], *bucket), layout)
+    taken = jnp.take(row, positions, axis=keys.rank, mode="clip")
+    return call.value(taken.reshape(*taken.shape[: keys.rank], *bucket), layout)
 
 
 def _check_generator(keys: Value, shape: Sequence[Any]) -> None:
-    """Refuse numbers of a generator that counts otherwise than by position.
-
-    Raises:
-        Refused: It isn't known to.
-    """
     is_known = str(keys.aval.dtype) == "key<fry>" and jax.config.jax_threefry_partitionable  # pyright: ignore
     if any(map(is_symbolic, shape)) and not is_known:
         raise Refused(
             "random numbers of a padded array, of a generator that isn't known to count by position",
             "use threefry keys with jax_threefry_partitionable",
         )
-
-
-@rule("random_fold_in random_clone")
-def of_each_key(call: Call) -> Sequence[Value]:
-    return apply_elementwise(call, call.bind)
-
-
-@rule("random_seed", "impl")
-def seed(call: Call) -> Sequence[Value]:
-    return apply_elementwise(call, call.bind)
 
 
 @rule("random_wrap random_unwrap", "impl")
@@ -264,5 +225,5 @@ def gamma(call: Call) -> Value:
             "draw them with the padded axis first, or with a key for each row",
         )
     shape = call.unmerged(shape)
-    # A loop until each is accepted: of 1 it ends.
+    # XLA loops until each number is accepted, which garbage may prevent.
     return call.value(call.bind(keys.array, call.masked(shape, 1)))

@@ -1,4 +1,4 @@
-"""Gather, scatter and slices at run-time places: indices are held to the valid part of an axis, not to the bucket's.
+"""Rules for gather, scatter and dynamic slices: indices are clipped to the valid part of an axis, not to the bucket's.
 
 An index in the padding may be anything: a gather clips it or fills, a scatter drops it.
 """
@@ -12,14 +12,11 @@ import jax.numpy as jnp
 from jax import lax
 from jax.lax import GatherScatterMode
 
-from explorer.padding.interpreter import Call
+from explorer.padding.interpreter import Call, Layout, Value, identity, rule
 from explorer.padding.sizes import Refused, grows, is_symbolic
-from explorer.padding.values import Layout, Value, identity, rule
 
 
 class _Axis(NamedTuple):
-    """One axis of an operand, and the window that is read or written on it."""
-
     axis: int
     size: Any
     window: Any
@@ -30,12 +27,12 @@ class _Axis(NamedTuple):
 
     @property
     def overhang(self) -> Any:
-        """How far a window in the bucket may reach beyond the axis in the bucket, whose valid part doesn't."""
+        """Size by which a window in the bucket may exceed the axis in the bucket, though its valid part doesn't."""
         return self.window if is_symbolic(self.window) and not grows(self.size - self.window) else 0
 
 
 def _stretched(call: Call, array: Any, axes: Sequence[_Axis]) -> Any:
-    """An array with room behind for what windows in the bucket reach beyond it: else they would be moved to fit."""
+    """Return the array with room for overhanging windows, which XLA would otherwise move to fit."""
     widths = [(0, 0, 0)] * array.ndim
     for axis in axes:
         widths[axis.axis] = (0, call.sizes.bucket(axis.overhang), 0)
@@ -43,7 +40,6 @@ def _stretched(call: Call, array: Any, axes: Sequence[_Axis]) -> Any:
 
 
 def _limit(call: Call, axis: _Axis, dtype: Any) -> Any:
-    """The last place where a window is wholly on its axis."""
     return jnp.asarray(call.sizes.true(axis.size) - call.sizes.true(axis.window)).astype(dtype)
 
 
@@ -83,13 +79,13 @@ def _clipped(call: Call, axes: Sequence[_Axis], starts: Sequence[Value]) -> list
 
 
 def _wide(index: Any) -> Any:
-    """An index of a type that holds every place: of 8 bits, 200 as a limit would be another number."""
+    """Return an index of at least 32 bits: with 8, a limit of 200 would wrap."""
     index = jnp.asarray(index)
     return index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)
 
 
 def _written(call: Call, operand: Value, update: Value, axes: Sequence[_Axis], places: Sequence[Any]) -> Value:
-    """One window written over, but for its padding."""
+    """Return the operand with one window overwritten, except by the window's padding."""
     partial = [axis.axis for axis in axes if not axis.is_whole]
     operand, update = call.unmerged(operand.settled(), partial), call.unmerged(update, partial)
     whole = [axis.axis for axis in axes if axis.is_whole]
@@ -101,7 +97,7 @@ def _written(call: Call, operand: Value, update: Value, axes: Sequence[_Axis], p
             new = lax.select(lax.broadcast_in_dim(call.sizes.mask(update.layout[axis]), new.shape, (axis,)), new, old)
     written = lax.dynamic_update_slice(array, new, places)
     result = lax.slice(written, (0,) * written.ndim, call.sizes.shape(operand.shape))
-    # What is written lies in the valid part, unless it is all along the axis.
+    # The window is in the valid part, unless it covers the whole axis.
     return call.value(result, operand.layout, operand.fills_without(whole))
 
 
@@ -118,15 +114,9 @@ def gather(call: Call) -> Value:
     axes = [axis for axis in _windows(operand, windows) if axis.axis not in numbers.operand_batching_dims]
     cut = [axis.axis for axis in axes if not axis.is_whole and axis.window != 1]
     operand = call.unmerged(operand, cut)
-    places = _places(
-        call,
-        operand,
-        indices,
-        numbers.start_index_map,
-        {a.axis: a for a in axes},
-        mode == GatherScatterMode.FILL_OR_DROP,
-    )
-    # What is promised to be within is clipped by XLA, of a gather, and dropped, of a scatter.
+    drops = mode == GatherScatterMode.FILL_OR_DROP
+    places = _places(call, operand, indices, numbers.start_index_map, {a.axis: a for a in axes}, drops)
+    # XLA clips the indices of a gather with PROMISE_IN_BOUNDS, and drops those of a scatter.
     result = call.bind(
         _stretched(call, operand.array, axes),
         places,
@@ -138,7 +128,6 @@ def gather(call: Call) -> Value:
 
 
 def _gathered(call: Call, operand: Value, indices: Value, axes: Sequence[int]) -> Layout:
-    """The layout of a gather's result: the axes of the indices, and among them the windows'."""
     numbers, windows = call.params["dimension_numbers"], call.params["slice_sizes"]
     kept = [axis for axis in axes if axis not in numbers.collapsed_slice_dims]
     of_window = iter([operand.layout[a] if windows[a] == operand.shape[a] else (windows[a],) for a in kept])
@@ -152,7 +141,7 @@ _MODES = (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterM
 def _places(
     call: Call, operand: Value, indices: Value, index_map: Sequence[int], axes: dict[int, _Axis], drops: bool
 ) -> Any:
-    """The indices, those beyond the valid part clipped to it, or if it `drops`, put out of the bucket."""
+    """Return the indices clipped to the valid part, or if `drops` moved out of the bucket."""
     index = _wide(indices.array)
     far = jnp.asarray(jnp.iinfo(index.dtype).max, index.dtype)
     columns: list[Any] = []
@@ -188,7 +177,7 @@ def scatter(call: Call) -> Value:
     kind = _KINDS.get(call.name[len("scatter") :].strip("-_"))
     if ragged and kind is None:
         return _set_window(call, operand, indices, update, axes, mode)
-    # What a longer window writes beyond the valid part must change nothing there.
+    # A window's padding must not change what it overlaps.
     of_update = _window_axes(operand, numbers)
     neutral = identity(kind or "sum", update.aval.dtype)
     updates = call.masked(update, neutral, [of_update[axis.axis] for axis in ragged]) if ragged else update.array
@@ -213,7 +202,7 @@ def _bind_scatter(call: Call, array: Any, indices: Value, places: Any, updates: 
 
 
 def _window_axes(operand: Value, numbers: Any) -> dict[int, int]:
-    """By axis of the operand that windows have, their axis in the updates."""
+    """Map each operand axis that windows have to its axis in the updates."""
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     return dict(zip([a for a in range(operand.rank) if a not in gone], numbers.update_window_dims, strict=True))
 
@@ -230,7 +219,7 @@ def _scatter_windows(operand: Value, update: Value, numbers: Any) -> dict[int, _
 def _aligned_scatter(
     call: Call, operand: Value, indices: Value, update: Value, axes: dict[int, _Axis]
 ) -> tuple[Value, Value, Value]:
-    """The three with one layout wherever they share an axis."""
+    """Return operand, indices and update with one layout along each shared axis."""
     numbers = call.params["dimension_numbers"]
     windows = _window_axes(operand, numbers)
     whole, partial = ([a for a in windows if axes[a].is_whole == is_whole] for is_whole in (True, False))
@@ -247,7 +236,7 @@ def _aligned_scatter(
 
 
 def _dropped(call: Call, indices: Value, places: Any, axes: Sequence[int]) -> Any:
-    """The indices, those in the padding out of the bucket: what they would write is garbage."""
+    """Return the indices with those in the padding moved out of the bucket, so that they write nothing."""
     padded = [axis for axis in axes if indices.is_padded(axis)]
     if not padded:
         return places
@@ -255,15 +244,13 @@ def _dropped(call: Call, indices: Value, places: Any, axes: Sequence[int]) -> An
         raise Refused("a scatter whose updates have a padded axis, and no index that could drop them")
     far = lax.full(places.shape, jnp.iinfo(places.dtype).max, places.dtype)
     for axis in padded:
-        mask = lax.broadcast_in_dim(
-            call.sizes.mask(indices.layout[axis] or (indices.shape[axis],)), places.shape, (axis,)
-        )
-        places = lax.select(mask, places, far)
+        mask = call.sizes.mask(indices.layout[axis] or (indices.shape[axis],))
+        places = lax.select(lax.broadcast_in_dim(mask, places.shape, (axis,)), places, far)
     return places
 
 
 def _set_window(call: Call, operand: Value, indices: Value, update: Value, axes: dict[int, _Axis], mode: Any) -> Value:
-    """A window whose length depends on the sizes, written over: its padding mustn't be."""
+    """Return the result of writing one window whose length depends on the sizes, except by its padding."""
     numbers = call.params["dimension_numbers"]
     is_one = indices.rank == 1 and not numbers.inserted_window_dims and call.params["update_jaxpr"] is None
     if not is_one or tuple(numbers.update_window_dims) != tuple(range(operand.rank)):

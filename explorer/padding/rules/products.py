@@ -1,7 +1,7 @@
-"""Contractions, convolutions, windows and linear algebra.
+"""Rules for contractions, convolutions, windows and linear algebra.
 
-Where a padded axis is summed over, both operands are 0 there, for 0 · NaN is NaN. What a window reaches beyond the
-valid part is what the function itself pads with. Of whole matrices and signals there may be any number.
+Both operands are masked with 0 along a contracted axis, as 0 · NaN is NaN. A window's overhang sees the function's own
+padding value. Batch axes of matrices and signals may be padded.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from explorer.padding.interpreter import Call
+from explorer.padding.interpreter import Call, Value, identity, rule
 from explorer.padding.sizes import Refused, is_symbolic
-from explorer.padding.values import Value, identity, rule
 
 
 @rule("dot_general", "dimension_numbers precision preferred_element_type", absent="out_sharding", shrinks=True)
@@ -60,7 +59,7 @@ def convolution(call: Call) -> Value:
     image = call.unmerged(image, [feature, *space])
     kernel = call.unmerged(kernel, [in_feature, *kernel_space])
     if any(image.is_padded(a) for a in (feature, *space)) or any(kernel.is_padded(a) for a in kernel_space):
-        # Both, for 0 · NaN is NaN, and a window that hangs over is summed wholly.
+        # Mask both: 0 · NaN is NaN, and overhanging windows are summed too.
         arrays = call.masked(image, 0, [feature, *space]), call.masked(kernel, 0, [in_feature, *kernel_space])
     else:
         arrays = image.array, kernel.array
@@ -71,7 +70,6 @@ def convolution(call: Call) -> Value:
 
 
 def _check_groups(call: Call, image: Value, kernel: Value, axes: tuple[int, int, int]) -> None:
-    """Groups of channels or images are counted from the start of an axis, so it mustn't be padded."""
     batch, feature, out_feature = axes
     features, batches = call.params["feature_group_count"], call.params["batch_group_count"]
     padded_features = image.is_padded(feature) or kernel.is_padded(out_feature)
@@ -85,7 +83,6 @@ def _check_groups(call: Call, image: Value, kernel: Value, axes: tuple[int, int,
 # Windows ----------------------------------------------------------------------------------------------------------
 
 _WINDOW = "window_dimensions window_strides padding base_dilation window_dilation"
-_KINDS = {"reduce_window_sum": "sum", "reduce_window_max": "max", "reduce_window_min": "min"}
 
 
 @rule("reduce_window_sum reduce_window_max reduce_window_min", _WINDOW, absent="out_sharding")
@@ -93,7 +90,7 @@ def window(call: Call) -> Value:
     (value,) = call.inputs
     reached = _reached(call, value)
     value = call.unmerged(value, reached)
-    array = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), reached)
+    array = call.masked(value, identity(call.name.removeprefix("reduce_window_"), value.aval.dtype), reached)
     return call.value(call.bind(array), call.in_one_piece(value, reached))
 
 
@@ -103,17 +100,17 @@ def any_window(call: Call) -> Sequence[Value]:
     starts = [value.array for value in call.inputs[len(values) :]]
     for value in values:
         if any(value.is_padded(axis) for axis in _reached(call, value)):
-            raise Refused("windows along a padded axis, reduced by a function of which no neutral element is known")
+            raise Refused("windows along a padded axis, reduced by a function without a known neutral element")
     values = call.aligned(values, [range(value.rank) for value in values])
     arrays = call.bind(*(value.array for value in values), *starts)
     return call.values(arrays, call.in_one_piece(values[0], _reached(call, values[0])))
 
 
 def _reached(call: Call, value: Value) -> list[int]:
-    """The axes along which a window takes in more than one position.
+    """Return the axes along which a window covers more than one position.
 
     Raises:
-        Refused: Where windows lie depends on the size.
+        Refused: The position of windows depends on the size.
     """
     settings = [call.params[key] for key in _WINDOW.split() if key in call.params]
     return [axis for axis, values in enumerate(zip(*settings, strict=True)) if _is_reached(value.shape[axis], *values)]
@@ -122,7 +119,7 @@ def _reached(call: Call, value: Value) -> list[int]:
 def _is_reached(size: Any, length: Any, stride: Any, padding: tuple[Any, Any], *dilations: Any) -> bool:
     if is_symbolic(padding[0]):
         raise Refused(_FRONT, _FRONT_HINT)
-    if length == size and padding == (0, 0):  # one window that takes in all
+    if length == size and padding == (0, 0):  # one window over the whole axis
         return True
     if any(map(is_symbolic, (length, stride, *dilations))):
         raise Refused("the length of a window or its stride depends on the size")
@@ -132,11 +129,11 @@ def _is_reached(size: Any, length: Any, stride: Any, padding: tuple[Any, Any], *
 @rule("select_and_scatter_add", "select_prim window_dimensions window_strides padding")
 def scatter_to_selected(call: Call) -> Value:
     source, operand = call.inputs
-    # The padding loses against everything, as what JAX itself puts around does, and gives 0.
+    # Padding loses every comparison, as JAX's own does, and contributes 0.
     kind: Any = {"ge": "max", "le": "min"}.get(call.params["select_prim"].name)
     reached = _reached(call, operand)
     if kind is None:
-        raise Refused("the gradient of windows of which another element than an extreme is selected")
+        raise Refused("the gradient of windows that select an element other than an extreme")
     source, operand = call.unmerged(source, reached), call.unmerged(operand, reached)
     others = [axis for axis in range(operand.rank) if axis not in reached]
     source, operand = call.aligned([source, operand], [others, others])
@@ -183,10 +180,10 @@ def triangular_solve(call: Call) -> Sequence[Value]:
 
 
 def _extended(call: Call, value: Value) -> Any:
-    """A matrix, or many, extended by the identity: nothing of that mixes with what is valid.
+    """Return matrices extended by the identity, which doesn't mix with the valid part.
 
     Raises:
-        Refused: It may not be square.
+        Refused: A matrix may not be square.
     """
     rows, columns = value.shape[-2:]
     array = call.masked(call.unmerged(value), 0)
@@ -211,11 +208,10 @@ def fft(call: Call) -> Sequence[Value]:
 
 
 def _batched(call: Call, inner: int) -> Sequence[Value]:
-    """An operation on the last axes of each operand, which mustn't be padded."""
     for value in call.inputs:
         if any(axis >= value.rank - inner for axis in value.padded_axes):
             raise Refused(f"`{call.name}` along a padded axis", _HINT)
-    # Of zeros an iteration converges, of NaN it may not.
+    # Iterative algorithms converge on zeros, but may not on NaN.
     return call.values(_results(call, [call.masked(call.unmerged(value), 0) for value in call.inputs]))
 
 

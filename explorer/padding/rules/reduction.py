@@ -1,10 +1,11 @@
-"""Reductions, cumulative operations and the place of an extreme: padded positions hold what changes nothing.
+"""Rules for reductions, cumulative operations, argmax and sorting.
 
-Sorting: padded keys are the greatest there are, so that what is valid comes first.
+Padding is masked with the neutral element; for sorting with the greatest key, so that valid elements come first.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,26 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from explorer.padding.interpreter import Call, scalar_fill
+from explorer.padding.interpreter import Call, Fill, Layout, Value, identity, rule, scalar_fill
 from explorer.padding.sizes import Refused
-from explorer.padding.values import Fill, Layout, Value, identity, rule
 
-_KINDS = {
-    "reduce_sum": "sum",
-    "reduce_prod": "prod",
-    "reduce_max": "max",
-    "reduce_min": "min",
-    "reduce_or": "or",
-    "reduce_and": "and",
-    "reduce_xor": "xor",
-    "cumsum": "sum",
-    "cumprod": "prod",
-    "cummax": "max",
-    "cummin": "min",
-    "cumlogsumexp": "max",
-    "argmax": "max",
-    "argmin": "min",
-}
+
+def _kind(call: Call) -> str:
+    """Return the operation of `reduce_sum`, `cumsum` or `argmax`: `sum`, `sum`, `max`."""
+    kind = re.split("reduce_|cum|arg", call.name)[-1]
+    return "max" if kind == "logsumexp" else kind  # padding of -inf adds nothing to either
 
 
 @rule(
@@ -42,7 +31,7 @@ _KINDS = {
 )
 def reduction(call: Call) -> Value:
     (value,) = call.inputs
-    kind, axes = _KINDS[call.name], [int(axis) for axis in call.params["axes"]]
+    kind, axes = _kind(call), [int(axis) for axis in call.params["axes"]]
     neutral = identity(kind, value.aval.dtype)
     kept = [axis for axis in range(value.rank) if axis not in axes]
     if kind == "prod" and _is_complex(value) and any(value.is_padded(axis) for axis in axes):
@@ -57,7 +46,7 @@ def reduction(call: Call) -> Value:
 
 
 def _sums_alone(value: Value, axes: Sequence[int], neutral: Fill) -> bool:
-    """Whether padding changes no sum: it is 0, or NaN only where all that is valid is NaN, and so is the sum."""
+    """Return True if padding changes no sum: it is 0, or NaN only if all valid elements and so the sum are NaN."""
     padded = [axis for axis in axes if value.is_padded(axis)]
     return bool(padded) and all(axis in value.or_nan and value.or_nan[axis] == neutral for axis in padded)
 
@@ -67,7 +56,7 @@ def _is_complex(value: Value) -> bool:
 
 
 def _product_of_valid(call: Call, value: Value, axes: Sequence[int]) -> Any:
-    """A product that leaves the padding out: 1 isn't neutral to a complex number, for (inf+0j)·(1+0j) is inf+nanj."""
+    """Return the product of the valid elements. 1 isn't neutral for complex numbers: (inf+0j)·(1+0j) is inf+nanj."""
     mask = jnp.ones(value.array.shape, bool)
     for axis in axes:
         if value.is_padded(axis):
@@ -88,7 +77,7 @@ def _settled(value: Value, axes: Sequence[int]) -> Layout:
 
 
 def _reduced(kind: str, fill: Fill, neutral: Fill) -> Fill:
-    """What elements that are all `fill` reduce to."""
+    """Return the reduction of elements that all equal `fill`."""
     if fill == neutral or kind in ("max", "min", "or", "and"):
         return fill
     return 0 if kind == "prod" and fill == 0 else None
@@ -100,13 +89,13 @@ def any_reduction(call: Call) -> Sequence[Value]:
     axes = [int(axis) for axis in call.params["dimensions"]]
     kept = [axis for axis in range(operands[0].rank) if axis not in axes]
     neutral = _neutral(call.params["jaxpr"], operands)
-    # To start from anything else has no meaning in XLA: of a single element it makes that element.
+    # XLA's result is undefined if the start isn't neutral.
     if neutral is not None and scalar_fill(starts[0]) == neutral:
         array = call.masked(operands[0], neutral, axes)
         return call.values(call.bind(array, starts[0].array), _settled(operands[0], kept))
     if any(operands[0].is_padded(axis) for axis in axes):
         raise Refused(
-            "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
+            "a reduction over a padded axis by a function without a known neutral element",
             "use a sum, product, maximum or minimum",
         )
     values = call.aligned(operands, [range(value.rank) for value in operands])
@@ -118,7 +107,6 @@ _OPERATIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "
 
 
 def _neutral(closed: Any, operands: Sequence[Value]) -> Fill:
-    """What changes nothing in a reduction; None where that is more than a single operation of two elements."""
     jaxpr = getattr(closed, "jaxpr", closed)
     if len(operands) != 1 or len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
         return None
@@ -132,8 +120,8 @@ def _neutral(closed: Any, operands: Sequence[Value]) -> Fill:
 def argument(call: Call) -> Value:
     axes = [int(axis) for axis in call.params["axes"]]
     value = call.unmerged(call.inputs[0], axes)
-    # Of equal elements the first is meant, and valid positions come first.
-    array = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), axes)
+    # The first of equal elements wins, and valid positions come first.
+    array = call.masked(value, identity(_kind(call), value.aval.dtype), axes)
     return call.value(call.bind(array), _settled(value, [axis for axis in range(value.rank) if axis not in axes]))
 
 
@@ -141,11 +129,11 @@ def argument(call: Call) -> Value:
 def cumulative(call: Call) -> Value:
     (value,) = call.inputs
     axis = int(call.params["axis"])
-    # Forwards, what comes after the valid positions doesn't reach them; unless there are some after it.
+    # Padding after all valid positions doesn't reach them, unless the direction is reversed or the axis merged.
     reaches = call.params["reverse"] or len(value.layout[axis]) > 1
     if reaches and call.name == "cumprod" and _is_complex(value):
         raise Refused("a product of complex numbers from the end of a padded axis: (inf+0j)·(1+0j) is inf+nanj")
-    array: Any = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), [axis]) if reaches else value.array
+    array: Any = call.masked(value, identity(_kind(call), value.aval.dtype), [axis]) if reaches else value.array
     layout = tuple((value.shape[a],) if a == axis and not f else f for a, f in enumerate(value.layout))
     return call.value(call.bind(array), layout)
 
@@ -157,7 +145,7 @@ def sort(call: Call) -> Sequence[Value]:
     layout = call.in_one_piece(values[0], [axis])
     if not values[0].is_padded(axis):
         return call.values(call.bind(*(value.array for value in values)), layout)
-    # A valid element as great as the padding comes before it, if equal ones keep their order.
+    # A stable sort puts valid elements before padding of the same key.
     stable = call.params["is_stable"] or keys < len(values)
     arrays = [call.masked(value, _greatest(value.aval.dtype), [axis]) for value in values[:keys]]
     rest = [value.array for value in values[keys:]]
@@ -165,7 +153,7 @@ def sort(call: Call) -> Sequence[Value]:
 
 
 def _greatest(dtype: Any) -> Fill:
-    """What JAX sorts behind everything else: NaN, whatever its sign."""
+    """Return the key that JAX sorts last: NaN of any sign."""
     if jnp.issubdtype(dtype, np.complexfloating):
         return complex(np.nan, np.nan)
     if jnp.issubdtype(dtype, np.inexact):
@@ -180,7 +168,7 @@ def top_k(call: Call) -> Sequence[Value]:
     value = call.unmerged(operand, [axis])
     if value.is_padded(axis) and not call.params.get("is_stable", True):
         raise Refused("the largest elements of a padded axis, in any order of equal ones")
-    # Of equal elements the first are meant, and valid positions come first.
+    # The first of equal elements win, and valid positions come first.
     array = call.masked(value, identity("max", value.aval.dtype), [axis])
     return call.values(call.bind(array), call.in_one_piece(value, [axis]))
 

@@ -1,6 +1,6 @@
-"""Shapes: axes added, dropped, moved, joined and cut.
+"""Rules for shapes: broadcast, transpose, concatenate, slice, pad, reshape.
 
-Reshape: axes are merged and taken apart by noting their factors; elements move only where that can't say it.
+A reshape merges and splits axes by their factors alone; elements move only if factors can't express the result.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer._jax.symbolic import is_at_least
-from explorer.padding.interpreter import Call, scalar_fill
+from explorer.padding.interpreter import UNIFORM, Call, Fill, Layout, Value, make_value, rule, scalar_fill
 from explorer.padding.sizes import Factors, Refused, grows, is_symbolic
-from explorer.padding.values import UNIFORM, Fill, Value, make_value, rule
 
 
 @rule("broadcast_in_dim", "shape broadcast_dimensions", absent="sharding", shrinks=True)
@@ -26,19 +25,17 @@ def broadcast(call: Call) -> Value:
     for axis, size in enumerate(call.shape):
         at = source.get(axis)
         if at is None or (value.shape[at] == 1 and size != 1):
-            # Along a new axis each position has what the valid ones have; of a number that is a fill.
+            # Along a new axis all elements are equal; a known scalar is also the fill.
             layout.append(UNIFORM)
             fills.append(scalar_fill(value))
         else:
             layout.append(value.layout[at])
             fills.append(value.fills[at])
-    array = lax.broadcast_in_dim(
-        value.array, call.sizes.shape(call.shape), [int(axis) for axis in call.params["broadcast_dimensions"]]
-    )
+    kept = list(source)
+    array = lax.broadcast_in_dim(value.array, call.sizes.shape(call.shape), kept)
     result = call.value(array, tuple(layout), fills)
-    kept = [int(axis) for axis in call.params["broadcast_dimensions"]]
     if value.greatest_of is not None and kept == [a for a in range(len(call.shape)) if a not in value.greatest_of[1]]:
-        result.greatest_of = value.greatest_of  # each maximum where its elements were
+        result.greatest_of = value.greatest_of  # still the maximum of the elements at the same positions
     return result
 
 
@@ -77,8 +74,8 @@ def concatenate(call: Call) -> Value:
     axis = int(call.params["dimension"])
     others = [at for at in range(len(call.shape)) if at != axis]
     values = call.aligned([call.unmerged(value, [axis]) for value in call.inputs], [others] * len(call.inputs))
-    layout = call.in_one_piece(_longest(values), [axis])
-    fills = [_agreed(fills) for fills in zip(*(value.fills for value in values), strict=True)]
+    layout = tuple((call.shape[axis],) if a == axis else f for a, f in enumerate(_longest(values)))
+    fills = [_only(fills) for fills in zip(*(value.fills for value in values), strict=True)]
     if not any(value.is_padded(axis) for value in values[:-1]) and all(grows(value.shape[axis]) for value in values):
         fills[axis] = values[-1].fills[axis]
         return call.value(lax.concatenate([value.array for value in values], axis), layout, fills)
@@ -87,8 +84,9 @@ def concatenate(call: Call) -> Value:
 
 
 def _written_in_turn(call: Call, values: Sequence[Value], axis: int) -> Any:
-    """Arrays joined where the valid part of the one before ends: each writes over the padding of that."""
-    # Room for all, or the last would be moved to fit: where sizes shrink theirs add up to more than that of their sum.
+    """Return arrays joined at the end of each valid part: each overwrites the padding of its predecessor."""
+    # The buffer holds all arrays at bucket size, which for shrinking sizes is more than the bucket size of the sum.
+    # Otherwise XLA would shift the last update to fit.
     shape = list(call.sizes.shape(call.shape))
     length, shape[axis] = shape[axis], sum(call.sizes.bucket(value.shape[axis]) for value in values)
     array, at = jnp.zeros(shape, call.avals[0].dtype), 0
@@ -99,21 +97,16 @@ def _written_in_turn(call: Call, values: Sequence[Value], axis: int) -> Any:
     return lax.slice_in_dim(array, 0, length, axis=axis)
 
 
-def _longest(values: Sequence[Value]) -> Value:
-    """Of values laid out alike, one with the layout of all: where some are the same all along, that of the others."""
-    layout = tuple(max(factors, key=len) for factors in zip(*(value.layout for value in values), strict=True))
-    return Value(None, values[0].aval, layout, values[0].fills)
-
-
-def _agreed(fills: Sequence[Fill]) -> Fill:
-    return fills[0] if all(fill == fills[0] for fill in fills) else None
+def _longest(values: Sequence[Value]) -> Layout:
+    """Return the layout that the values have in common; an axis uniform in some takes that of the others."""
+    return tuple(max(factors, key=len) for factors in zip(*(value.layout for value in values), strict=True))
 
 
 @rule("stack", "axis")
 def stack(call: Call) -> Value:
     axis = int(call.params["axis"]) % len(call.shape)
     values = call.aligned(call.inputs, [range(call.inputs[0].rank)] * len(call.inputs))
-    layout = [max(factors, key=len) for factors in zip(*(value.layout for value in values), strict=True)]
+    layout = list(_longest(values))
     layout.insert(axis, (call.shape[axis],))
     return call.value(call.bind(*(value.array for value in values)), tuple(layout))
 
@@ -156,18 +149,18 @@ def tile(call: Call) -> Value:
 
 
 def cut(call: Call, array: Any, size: Any, start: Any, length: Any, axis: int) -> Any:
-    """A piece of an axis, from a start that may depend on the call's sizes.
+    """Return a piece of an axis.
 
     Args:
         call: The equation.
-        array: Whose axis is in one piece.
-        size: The symbolic size of the axis.
-        start: Symbolic too.
-        length: Of the piece, symbolic.
-        axis: Which.
+        array: Array whose axis is in one piece.
+        size: Symbolic size of the axis.
+        start: Start of the piece; may be symbolic.
+        length: Length of the piece; may be symbolic.
+        axis: The axis.
     """
     count = call.sizes.bucket(length)
-    if not (grows(start) and grows(length) and grows(size)):  # else both together are no more than the bucket has
+    if not (grows(start) and grows(length) and grows(size)):  # otherwise start + length may exceed the bucket
         widths = [(0, count if at == axis else 0, 0) for at in range(array.ndim)]
         array = lax.pad(array, jnp.zeros((), array.dtype), widths)
     if not is_symbolic(start):
@@ -185,7 +178,7 @@ def slice_(call: Call) -> Value:
     array = value.array
     for axis in changed:
         array = _strided(call, array, axis, starts[axis], strides[axis])
-    # What was cut off at the end may be valid, and lies in the padding now.
+    # Valid elements cut off at the end are in the padding now.
     fills = value.fills_without([axis for axis in changed if limits[axis] != source[axis]])
     return call.value(array, call.in_one_piece(value, changed), fills)
 
@@ -211,7 +204,7 @@ def rev(call: Call) -> Value:
     for axis in axes:
         array = lax.rev(array, (axis,))
         if value.is_padded(axis):
-            # The padding comes first now: it is cut off, and as much put behind.
+            # The padding comes first now: cut it off and append as much.
             bucket = call.sizes.bucket(value.shape[axis])
             start = bucket - jnp.int32(call.sizes.true(value.shape[axis]))
             array = lax.dynamic_slice_in_dim(lax.concatenate([array, array], axis), start, bucket, axis)
@@ -231,17 +224,17 @@ def pad(call: Call) -> Value:
         array = call.masked(value, constant, changed)
     for axis in changed:
         array = _padded(call, array, filler.array, axis)
-    # Along another axis padding goes on to hold what it held only if the filler is the same.
+    # Along other axes the fill stays known only if the filler equals it.
     fills = [constant if axis in changed or value.fills[axis] == constant else None for axis in range(value.rank)]
     for axis in changed:
         _, high, _ = config[axis]
-        if not is_at_least(high, 0):  # what is cut off at the end lies in the padding now, as after a slice
+        if not is_at_least(high, 0):  # cut off at the end, as by a slice
             fills[axis] = None
     return call.value(array, call.in_one_piece(value, changed), fills)
 
 
 def _padded(call: Call, array: Any, filler: Any, axis: int) -> Any:
-    """An array longer in front, behind and between, as it is in the bucket; or shorter."""
+    """Return the array with padding in front, behind and between its elements, or cut, at the bucket's sizes."""
     low, _, inner = call.params["padding_config"][axis]
     if is_symbolic(inner) or (is_symbolic(low) and not is_at_least(low, 0)):
         raise Refused("an axis is padded inside, or maybe cut in front, by an amount that depends on the size")
@@ -251,7 +244,7 @@ def _padded(call: Call, array: Any, filler: Any, axis: int) -> Any:
     widths = [(front, length - own - front, inner) if at == axis else (0, 0, 0) for at in range(array.ndim)]
     if not is_symbolic(low):
         return lax.pad(array, filler, widths)
-    # Put at its place in a row of the filler, with room for its padding.
+    # Write the array into a row of the filler that has room for its padding.
     start = [jnp.int32(call.sizes.true(low) if at == axis else 0) for at in range(array.ndim)]
     moved = lax.pad(array, filler, [(0, 0, inner) if at == axis else (0, 0, 0) for at in range(array.ndim)])
     row = jnp.broadcast_to(filler, [length + own if at == axis else size for at, size in enumerate(array.shape)])
@@ -268,8 +261,6 @@ def _filled_with(call: Call, value: Value, filler: Any, axes: Sequence[int]) -> 
 
 
 class _Piece(NamedTuple):
-    """A part of an axis in memory order, and the fill of its padded positions."""
-
     size: Any
     fill: Fill
 
@@ -282,7 +273,9 @@ def reshape(call: Call) -> Value:
     if all(factors == UNIFORM or size == 1 for factors, size in zip(value.layout, value.shape, strict=True)):
         array = lax.reshape(value.array, call.sizes.shape(call.shape))
         return call.value(array, (UNIFORM,) * len(call.shape), [_only(value.fills)] * len(call.shape))
-    axes = _distribute(_pieces(value), call.shape)
+    rows = zip(value.shape, value.layout, value.fills, strict=True)
+    pieces = [_Piece(factor, fill) for size, factors, fill in rows for factor in factors or (size,)]
+    axes = _distribute(_joined(pieces), call.shape)
     if axes is None:
         return _moved_across(call, value)
     layout = [tuple(piece.size for piece in axis) for axis in axes]
@@ -292,7 +285,6 @@ def reshape(call: Call) -> Value:
 
 
 def _transposed(value: Value, axes: Sequence[int]) -> Value:
-    """Its axes in another order, in which they are merged."""
     aval = value.aval.update(shape=tuple(value.shape[axis] for axis in axes))
     layout, fills = tuple(value.layout[axis] for axis in axes), tuple(value.fills[axis] for axis in axes)
     return Value(lax.transpose(value.array, axes), aval, layout, fills)
@@ -302,18 +294,11 @@ def _only(fills: Sequence[Fill]) -> Fill:
     return fills[0] if fills and all(fill == fills[0] for fill in fills) else None
 
 
-def _pieces(value: Value) -> list[_Piece]:
-    """What a value's axes are made of, without ones, joined wherever valid positions stay in front."""
-    pieces: list[_Piece] = []
-    for size, factors, fill in zip(value.shape, value.layout, value.fills, strict=True):
-        pieces += [_Piece(factor, fill) for factor in factors or (size,)]
-    return _joined(pieces)
-
-
 def _joined(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Return factors without ones, merged if valid positions stay in front."""
     joined: list[_Piece] = []
     for piece in pieces:
-        if joined and not is_symbolic(piece.size):  # i * 3 + j: what is valid of i·j comes first if that of i does
+        if joined and not is_symbolic(piece.size):  # i * 3 + j: valid positions of (b, 3) come first if those of b do
             joined[-1] = _Piece(joined[-1].size * piece.size, joined[-1].fill)
         elif is_symbolic(piece.size) or piece.size != 1:
             joined.append(piece)
@@ -323,7 +308,7 @@ def _joined(pieces: Sequence[_Piece]) -> list[_Piece]:
 
 
 def _distribute(pieces: list[_Piece], shape: Sequence[Any]) -> list[list[_Piece]] | None:
-    """The pieces of each new axis; None if a piece would have to be cut where its padding is."""
+    """Return the factors of each new axis; None if a factor would have to be split inside its padding."""
     rest = list(pieces)
     axes: list[list[_Piece]] = []
     for size in shape:
@@ -335,7 +320,7 @@ def _distribute(pieces: list[_Piece], shape: Sequence[Any]) -> list[list[_Piece]
 
 
 def _take(rest: list[_Piece], size: Any) -> list[_Piece] | None:
-    """Pieces from the front whose product is `size`, which are taken away."""
+    """Remove factors whose product is `size` from the front of `rest` and return them; None if impossible."""
     axis: list[_Piece] = []
     wanted = size
     while is_symbolic(wanted) or wanted != 1:
@@ -359,7 +344,7 @@ def _take(rest: list[_Piece], size: Any) -> list[_Piece] | None:
 
 
 def _quotient(size: Any, divisor: Any) -> Any:
-    """How often one size is in another, for any sizes; None if there is no such number or polynomial."""
+    """Return size / divisor if it is exact for all sizes; None otherwise."""
     if not is_symbolic(size) and not is_symbolic(divisor):
         return size // divisor if divisor and size % divisor == 0 else None
     quotient = size // divisor
@@ -367,7 +352,7 @@ def _quotient(size: Any, divisor: Any) -> Any:
 
 
 def _moved_across(call: Call, value: Value) -> Value:
-    """Elements gathered into their new places: the last resort, as slow as a gather is."""
+    """Return the reshaped value by gathering every element: the slowest way, used last."""
     value = call.unmerged(value)
     call.interpreter.tally.relayouts += 1
     index = call.sizes.positions(tuple(call.shape), tuple(value.shape))

@@ -1,7 +1,7 @@
-"""The calls of one function as a curve: as written, both ways, then compiled; HTML whose shapes need no script.
+"""Curve of one function's calls: eager, both ways, compiled; as HTML without script, and as a figure.
 
-Points are placed elements and no SVG: a page that strips styles is left with nothing of it, and the table below has the
-figures; with a picture it would be left with loose texts.
+HTML points are positioned elements, not SVG: a page that strips styles then loses the curve wholly, and the table below
+still has the figures, instead of loose labels.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from math import isfinite
+from math import inf, isfinite
 from statistics import fmean, median
 from typing import Any
 
-from explorer.model.results.hot_paths import CallTimes, HotEvent, HotRow, Way
-from explorer.model.units import duration_text
+from explorer.model.results.hot_paths import CallTimes, HotEvent, HotPaths, HotRow, Way
+from explorer.model.text import cut_end
+from explorer.model.units import count_text, duration_text, factor_text
 from explorer.view.chart import Table, html_table
+from explorer.view.figure import BLUE, FIRST, GREY, LIMIT, ORANGE, Figure, Label, Mark, Panel, Path, Points, headline
 from explorer.view.scale import Scale, log_ticks
 
 WAYS: dict[Way, str] = {
@@ -25,39 +27,28 @@ WAYS: dict[Way, str] = {
     "compiled": "compiled",
     "missed": "eager, as a guard missed",
 }
-_GAP = 2.5  # calls: how wide calls that aren't shown are
-_ROWS = 20  # of the table of calls, at each end
-_PLOT, _LABEL = 150, 12  # pixels: the height of the plot, as the style sheet has it, and of a label
-_MOST = 120  # points: more would lie on each other
-_BURSTS = 3.0  # times the median, from which the mean of a loop's turns shows that they come in bursts
-_AROUND = 20  # calls: what JAX runs ahead on a CPU is some 32
-_SHARE = 0.5  # of the time from call to call that eager calls take, where these make the loop what it is
+_GAP = 2.5  # width of omitted calls, in calls
+_ROWS = 20  # at each end of the table of calls
+_PLOT, _LABEL = 150, 12  # height in pixels, of the plot as in the style sheet, and of a label
+_MAX_POINTS = 120  # more would overlap
+_BURSTS = 3.0  # mean / median from which a loop's times count as bursts
+_AROUND = 20  # calls that are averaged; JAX runs about 32 ahead on a CPU
+_SHARE = 0.5  # of a loop's time that its eager calls must take
 
 
 @dataclass(frozen=True)
-class Points:
-    """Calls on the curve.
-
-    Args:
-        what: What the seconds are. A call that returned may still be computing, so how fast a loop turns is told by the
-            time from one call to the next; where a function takes little of that, by the time until it returned.
-        times: The calls.
-        across: Where each stands, 0 to 100.
-        gaps: Where calls were left out, and how many.
-    """
-
-    what: str
+class Curve:
+    what: str  # meaning of the seconds
     times: CallTimes
-    across: tuple[float, ...]
-    gaps: tuple[tuple[float, int], ...]
+    across: tuple[float, ...]  # horizontal place of each call, 0 to 100
+    gaps: tuple[tuple[float, int], ...]  # place and number of omitted calls
 
     def stretches(self) -> Iterator[tuple[Way, int, int]]:
-        """Runs of calls of one way: the way, and the numbers of the first and the last point."""
         return ((way, at, at + count - 1) for way, at, count in runs(self.times.ways))
 
 
 def runs(ways: Sequence[Way]) -> Iterator[tuple[Way, int, int]]:
-    """Runs of calls of one way: the way, where they begin, how many they are."""
+    """Yield (way, start, length) for each run of calls of one way."""
     at = 0
     for way, run in groupby(ways):
         count = len(list(run))
@@ -66,7 +57,6 @@ def runs(ways: Sequence[Way]) -> Iterator[tuple[Way, int, int]]:
 
 
 def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
-    """The curve of a function's calls; empty where no more than one was timed."""
     points = points_of(row)
     times = points.times
     if len(times) < 2 or not max(times.seconds) > 0:
@@ -76,14 +66,20 @@ def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
     scale = Scale(low, high, (), (), True)
     beside = list(_beside(row, events, points))
     marks = [
-        *(_tick(tick, scale) for tick in log_ticks(low, high, 4)),
+        *(
+            f'<i class="hp-tick" style="bottom:{_up(tick, scale):.1f}%"><b>{duration_text(tick)}</b></i>'
+            for tick in log_ticks(low, high, 4)
+        ),
         *beside,
         *_level_lines(row, scale),
         *(
             _point(number, took, way, at, scale)
             for (number, _, took, way), at in zip(times, points.across, strict=True)
         ),
-        *(_gap(across, count) for across, count in points.gaps),
+        *(
+            f'<i class="hp-gap" style="left:{across:.2f}%" title="{count:,} more calls">⋯</i>'
+            for across, count in points.gaps
+        ),
     ]
     key = " ".join(_key(row, points, bool(beside)))
     return (
@@ -93,7 +89,6 @@ def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
 
 
 def describe(row: HotRow) -> str:
-    """The curve in words."""
     points = points_of(row)
     parts = [
         f"calls {_range(points.times.numbers[first], points.times.numbers[last])} {WAYS[way]}, "
@@ -104,7 +99,6 @@ def describe(row: HotRow) -> str:
 
 
 def call_table(row: HotRow) -> str:
-    """The calls that were timed, as a table: the first and the last; empty where there is none."""
     calls = [(f"{number:,}", WAYS[way], duration_text(seconds)) for number, _, seconds, way in row.times]
     if not calls:
         return ""
@@ -113,11 +107,10 @@ def call_table(row: HotRow) -> str:
     return html_table(Table(title, ("call", "how it ran", "time"), [*first, *last]))
 
 
-def points_of(row: HotRow) -> Points:
-    """The calls of a function as they are drawn."""
+def points_of(row: HotRow) -> Curve:
     times, what = _per_turn(row)
-    if len(times) > _MOST:
-        half = _MOST // 2
+    if len(times) > _MAX_POINTS:
+        half = _MAX_POINTS // 2
         times = CallTimes(*(column[:half] + column[-half:] for column in _columns(times)))
     at, places, gaps = 0.0, list[float](), list[tuple[float, int]]()
     for i, number in enumerate(times.numbers):
@@ -126,14 +119,15 @@ def points_of(row: HotRow) -> Points:
             at += _GAP
         places.append(at + 0.5)
         at += 1
-    wide = 100 / max(at, 12.0)  # a few calls don't fill all of it
-    return Points(what, times, tuple(place * wide for place in places), tuple((place * wide, n) for place, n in gaps))
+    wide = 100 / max(at, 12.0)  # few calls don't fill the width
+    return Curve(what, times, tuple(place * wide for place in places), tuple((place * wide, n) for place, n in gaps))
 
 
 def _per_turn(row: HotRow) -> tuple[CallTimes, str]:
-    """The calls with the seconds from each start to the next, if the first ones take most of that; else as they are.
+    """Return the calls and the meaning of their seconds.
 
-    With what the seconds are, in words.
+    A call that returned may still be computing. So in a loop that spends most of its time in the function, the seconds
+    are those from one start to the next; otherwise until the call returned.
     """
     times = row.times
     turns = {
@@ -150,7 +144,6 @@ def _per_turn(row: HotRow) -> tuple[CallTimes, str]:
 
 
 def _is_loop(row: HotRow, turns: Mapping[int, float]) -> bool:
-    """Whether the first calls, which are eager, take most of the time from each to the next."""
     first = next((i for i, way in enumerate(row.times.ways) if way != "eager"), len(row.times))
     before = [turn for i, turn in turns.items() if i < first]
     each = row.eager_seconds if row.basis == "both ways" else median(row.times.seconds[:first] or (0.0,))
@@ -158,10 +151,10 @@ def _is_loop(row: HotRow, turns: Mapping[int, float]) -> bool:
 
 
 def _evened(turns: list[float], ways: Sequence[Way]) -> tuple[tuple[float, ...], bool]:
-    """The turns of a loop, where compiled calls come in bursts the mean of those around; and whether so.
+    """Return the loop's times, and whether compiled calls were averaged because they come in bursts.
 
-    JAX lets a program run ahead and stops it now and then, for all that it has asked for: single turns take
-    microseconds or tens of calls' time, and only their mean is what a turn costs.
+    JAX runs ahead and then waits for all pending calls, so single times are microseconds or many calls' time; only
+    their mean is the cost.
     """
     compiled = [turn for turn, way in zip(turns, ways, strict=True) if way == "compiled"]
     if not compiled or fmean(compiled) < _BURSTS * median(compiled):
@@ -180,7 +173,6 @@ def _columns(times: CallTimes) -> tuple[tuple[Any, ...], ...]:
 
 
 def _levels(row: HotRow) -> tuple[float, float]:
-    """The medians that the speedup is of; 0 for none."""
     return tuple(s if isfinite(s) else 0.0 for s in (row.eager_seconds, row.compiled_seconds))  # pyright: ignore[reportReturnType]
 
 
@@ -188,12 +180,7 @@ def _up(seconds: float, scale: Scale) -> float:
     return scale.at(max(seconds, scale.low), 0, 100)
 
 
-def _tick(seconds: float, scale: Scale) -> str:
-    return f'<i class="hp-tick" style="bottom:{_up(seconds, scale):.1f}%"><b>{duration_text(seconds)}</b></i>'
-
-
 def _level_lines(row: HotRow, scale: Scale) -> Iterator[str]:
-    """The medians, their labels as far apart as their height needs."""
     seconds = {name: one for name, one in zip(("eager", "compiled"), _levels(row), strict=True) if one}
     ups = {name: _up(one, scale) for name, one in seconds.items()}
     lowest = min(ups, key=lambda name: ups[name], default="")
@@ -211,12 +198,7 @@ def _point(number: int, seconds: float, way: Way, across: float, scale: Scale) -
     return f'<i class="hp-point hp-{way}" style="{where}" title="{title}"></i>'
 
 
-def _gap(across: float, count: int) -> str:
-    return f'<i class="hp-gap" style="left:{across:.2f}%" title="{count:,} more calls">⋯</i>'
-
-
-def _beside(row: HotRow, events: Sequence[HotEvent], points: Points) -> Iterator[str]:
-    """A band over the calls that ran while the function was compiled beside them."""
+def _beside(row: HotRow, events: Sequence[HotEvent], points: Curve) -> Iterator[str]:
     begun = None
     for event in events:
         if event.function != row.name:
@@ -224,9 +206,8 @@ def _beside(row: HotRow, events: Sequence[HotEvent], points: Points) -> Iterator
         if event.kind == "compile":
             begun = event.time
         elif event.kind == "compiled" and begun is not None and row.is_background:
-            within = [
-                at for at, start in zip(points.across, points.times.starts, strict=True) if begun <= start <= event.time
-            ]
+            starts = zip(points.across, points.times.starts, strict=True)
+            within = [at for at, start in starts if begun <= start <= event.time]
             if within:
                 title = f"compiled in the background in {duration_text(event.time - begun)}"
                 where = f"left:{within[0]:.2f}%;width:{max(within[-1] - within[0], 1):.2f}%"
@@ -234,8 +215,7 @@ def _beside(row: HotRow, events: Sequence[HotEvent], points: Points) -> Iterator
             begun = None
 
 
-def _key(row: HotRow, points: Points, has_band: bool) -> Iterator[str]:
-    """What stands below: the first and the last call, and between them what the shapes mean and how many there are."""
+def _key(row: HotRow, points: Curve, has_band: bool) -> Iterator[str]:
     numbers = points.times.numbers
     counts: dict[Way, int] = {}
     for way, first, last in points.stretches():
@@ -244,10 +224,81 @@ def _key(row: HotRow, points: Points, has_band: bool) -> Iterator[str]:
     for way, count in counts.items():
         yield f'<span><i class="hp-point hp-{way}"></i> {WAYS[way]}, {count:,}</span>'
     if row.compile_seconds:
-        beside = " beside the program" if row.is_background else ""
-        swatch = '<i class="hp-beside"></i> ' if has_band else ""  # none of the calls that are drawn ran meanwhile
-        yield f"<span>{swatch}compiled in {duration_text(row.compile_seconds)}{beside}</span>"
+        where = " in the background" if row.is_background else ""
+        swatch = '<i class="hp-beside"></i> ' if has_band else ""  # no drawn call ran during the compile
+        yield f"<span>{swatch}compiled in {duration_text(row.compile_seconds)}{where}</span>"
 
 
 def _range(first: int, last: int) -> str:
     return f"{first:,} to {last:,}" if last > first else f"{first:,}"
+
+
+# The figure
+
+_WIDTH, _PANEL, _BETWEEN = 860, 110, 74
+_LEFT, _RIGHT = 78, 770
+_LETTERS = 13.0  # pixels between labels
+_MAX_CURVES = 4  # functions drawn
+_KEY = "rings: eager; diamonds: both ways, compared; dots: compiled; triangles: a guard missed"
+_STYLES: dict[Way, tuple[str, str, bool]] = {
+    "eager": (ORANGE, "circle", True),
+    "both": (FIRST, "diamond", False),
+    "compiled": (BLUE, "circle", False),
+    "missed": (LIMIT, "triangle-up", False),
+}
+
+
+def figure(paths: HotPaths) -> Figure:
+    page = Figure(_WIDTH)
+    y = headline(page, paths.headline, "", _KEY)
+    drawn = [row for row in paths.functions if row.state != "eager" and len(row.times) > 1]
+    for row in drawn[:_MAX_CURVES]:
+        page.text(24, y + 26, f"{row.name}: {_figures(row)}", size=13.5, bold=True)
+        page.text(24, y + 42, points_of(row).what, size=11.0, colour=GREY)
+        page.panels.append(_panel(row, y + 52))
+        y += _PANEL + _BETWEEN
+    for row in paths.functions:
+        if row.state == "eager":
+            where = f" ({paths.place(row.reason_file, row.reason_line)})" if row.reason_line else ""
+            page.text(24, y + 22, cut_end(f"{row.name} stays eager: {row.reason}{where}", 120))
+            y += 20
+    page.height = y + 30
+    return page
+
+
+def _figures(row: HotRow) -> str:
+    if not isfinite(row.speedup):
+        return count_text(row.calls, "call")
+    took = f"{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}"
+    return f"{factor_text(row.speedup)} as fast, {took}"
+
+
+def _panel(row: HotRow, top: float) -> Panel:
+    points = points_of(row)
+    shown = [seconds for seconds in (*points.times.seconds, row.eager_seconds, row.compiled_seconds) if seconds > 0]
+    low, high = min(shown, default=1e-6) / 1.5, max(shown, default=1.0) * 1.5
+    ticks = log_ticks(low, high, 4)
+    up = Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
+    marks = [*_level_marks(row, up), *_call_marks(row, low)]
+    return Panel(_LEFT, _RIGHT, top, top + _PANEL, Scale(0.0, 100.0, (), ()), up, marks)
+
+
+def _level_marks(row: HotRow, up: Scale) -> Iterator[Mark]:
+    levels = [(row.eager_seconds, ORANGE, "dash"), (row.compiled_seconds, BLUE, "")]
+    last = -inf  # label above, in pixels from the top
+    for seconds, colour, dash in sorted((level for level in levels if 0 < level[0] < inf), reverse=True):
+        level = up.at(seconds, _PANEL, 0.0)
+        last = max(level + 4, last + _LETTERS)
+        yield Path([0.0, 100.0], [seconds, seconds], colour, 1.5, dash, 0.7)
+        yield Label(100.0, seconds, duration_text(seconds), colour, bold=True, dx=6, dy=last - level)
+
+
+def _call_marks(row: HotRow, low: float) -> Iterator[Mark]:
+    points = points_of(row)
+    times = points.times
+    for way, (colour, symbol, hollow) in _STYLES.items():
+        own = [i for i, other in enumerate(times.ways) if other == way]
+        if own:
+            hover = [f"call {times.numbers[i]:,}, {WAYS[way]}: {duration_text(times.seconds[i])}" for i in own]
+            seconds = [max(times.seconds[i], low) for i in own]
+            yield Points([points.across[i] for i in own], seconds, colour, symbol, 3.6, hollow, hover=hover)

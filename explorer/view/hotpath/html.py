@@ -1,4 +1,4 @@
-"""Hot paths as HTML that is complete as it stands; where a script runs, it is live and opens captures."""
+"""View of a report of hot paths as static HTML, which a script makes live."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from functools import cache
 from html import escape
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from explorer.analysis.session_summary import inside_text
 from explorer.files.disk import read_text
-from explorer.model.results.hot_paths import HotPaths, HotRow, HotState, RepeatedSequence
+from explorer.model.results.hot_paths import HotPaths, HotRow, HotState, ProposedFunction, RepeatedSequence
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, factor_text
 from explorer.view.chart import Table, html_table
+from explorer.view.figure import Figure
 from explorer.view.findings.text_parts import code_html, text_at
-from explorer.view.hotpath.curve import call_table, curve
+from explorer.view.hotpath.curve import call_table, curve, figure
+from explorer.view.interface import FigureView
 from explorer.view.page import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
-_MOST = 24  # functions that are shown whole
-_OPEN = 3  # of those that run compiled, and of those that stay eager, that are unfolded
-_NAMED = 6  # things that guards hold which are named at once
+_MAX_WHOLE = 24  # functions with details
+_OPEN = 3  # compiled functions, and eager ones, that start unfolded
+_MAX_NAMES = 6  # in one list
 SIGNS: dict[HotState, tuple[str, str]] = {
     "compiled": ("✓", "compiled"),
     "eager": ("✖", "eager"),
@@ -31,34 +34,54 @@ SIGNS: dict[HotState, tuple[str, str]] = {
 }
 
 
+class HotPathsView(FigureView[HotPaths]):
+    """View of a report: each hot function with the curve of its calls, or the reason why it stays eager."""
+
+    def title(self, value: HotPaths) -> str:
+        return "hot paths"
+
+    def html(self, value: HotPaths) -> str:
+        return fragment(value)
+
+    def output(self, value: HotPaths) -> dict[str, Any]:
+        return {"text/html": fragment(value)}
+
+    def figure(self, value: HotPaths) -> Figure:
+        return figure(value)
+
+    def description(self, value: HotPaths) -> str:
+        return value.headline
+
+    def tables(self, value: HotPaths) -> Sequence[Table]:
+        return tables(value)
+
+
 @cache
-def _style() -> str:
+def style() -> str:
     return read_text(_STATIC / "hotpath.css").strip()
 
 
 def fragment(paths: HotPaths, name: str = "") -> str:
-    """The HTML of one output; `name` is what a wire to Python is known by."""
     return (
-        # Lab's own shortcuts must not take the keys typed here.
+        # Keys typed here must not trigger JupyterLab's shortcuts.
         f'<div class="explorer-hot" data-lm-suppress-shortcuts="true" data-explorer-hot="{escape(name)}">'
-        f'<style>{_style()}</style><div class="hp-live">{content(paths)}</div></div>'
+        f'<style>{style()}</style><div class="hp-live">{content(paths)}</div></div>'
         f'<script type="module">{bundle("hotpath")}</script>'
     )
 
 
 def content(paths: HotPaths) -> str:
-    """All that changes while it is on."""
     hot = [row for row in paths.functions if row.state != "counting"]
     cold = [row for row in paths.functions if row.state == "counting"]
-    opened = {row.name for state in ("compiled", "eager") for row in _first(hot, state)}
-    rows = "".join(_function(row, paths, row.name in opened) for row in hot[:_MOST])
+    opened = [*_first(hot, "compiled"), *_first(hot, "eager")]
+    rows = "".join(_function(row, paths, row.name in opened) for row in hot[:_MAX_WHOLE])
     notes = "".join(f'<p class="xf-fault">{code_html(note)}</p>' for note in paths.notes)
     loops = "".join(map(_folded_table, loop_tables(paths)))
-    return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MOST:], cold, paths)}{loops}</div>{notes}'
+    return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MAX_WHOLE:], cold, paths)}{loops}</div>{notes}'
 
 
-def _first(rows: Sequence[HotRow], state: HotState) -> list[HotRow]:
-    return [row for row in rows if row.state == state][:_OPEN]
+def _first(rows: Sequence[HotRow], state: HotState) -> list[str]:
+    return [row.name for row in rows if row.state == state][:_OPEN]
 
 
 def _head(paths: HotPaths) -> str:
@@ -77,7 +100,7 @@ def _function(row: HotRow, paths: HotPaths, is_open: bool) -> str:
     sign, state = ("✓", "inside") if row.inside else SIGNS[row.state]
     body = _compiled(row, paths) if row.state != "eager" else _eager(row, paths)
     what = f'<code class="hp-name">{escape(row.name)}</code> {_place(paths, row.file, row.line)}'
-    # `data-key` lets a script keep open what is open when all of this is written anew.
+    # By `data-key` a script restores the open details when this HTML is replaced.
     return (
         f'<details class="xf-one hp-{row.state}" data-key="{escape(row.name)}"{" open" * is_open}>'
         f'<summary><span class="hp-state"><b aria-hidden="true">{sign}</b> {state}</span> '
@@ -87,7 +110,6 @@ def _function(row: HotRow, paths: HotPaths, is_open: bool) -> str:
 
 
 def _figures(row: HotRow) -> str:
-    """What a function gained, or what it costs as it is."""
     if row.state == "eager":
         cost = f", {duration_text(row.eager_calls * row.eager_seconds)}" if isfinite(row.eager_seconds) else ""
         calls = count_text(row.eager_calls, "call") if row.calls else ""
@@ -104,12 +126,10 @@ def _figures(row: HotRow) -> str:
 def _compiled(row: HotRow, paths: HotPaths) -> str:
     inside = [("inside", inside_text(row))] if row.inside else []
     facts = [*inside, ("calls", _calls_text(row)), *_cost(row), *_guards(row), *_misses(row)]
-    # The button is the script's, where somebody answers.
+    # The script adds the button if a kernel is connected.
     act = f'<div class="xf-act" data-capture="{escape(row.name)}"></div><div class="hp-slot"></div>'
-    where = (
-        f'<div class="xf-fact"><b>where</b> <span>{_place(paths, row.file, row.line)}</span></div>' if row.line else ""
-    )
-    rows = "".join(_fact(name, text) for name, text in facts)
+    where = fact("where", _place(paths, row.file, row.line)) if row.line else ""
+    rows = "".join(fact(name, code_html(text)) for name, text in facts)
     made = proposal(paths, row.name)
     return f'{curve(row, paths.events)}<div class="hp-facts">{rows}{where}</div>{made}' + act + call_table(row)
 
@@ -118,9 +138,9 @@ def _eager(row: HotRow, paths: HotPaths) -> str:
     text = text_at(row.reason_file, row.reason_line).strip() if row.reason_line else ""
     line = f'<pre class="xf-line"><span class="xf-number">{row.reason_line}</span> {escape(text)}</pre>' if text else ""
     where = f" {_place(paths, row.reason_file, row.reason_line)}" if row.reason_line else ""
-    why = f'<div class="xf-fact"><b>why</b> <span>{code_html(row.reason)}{where}</span></div>'
-    cure = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{code_html(row.cure)}</span></div>' if row.cure else ""
-    return why + line + cure + _fact("calls", _calls_text(row)) + call_table(row)
+    cure = fact("cure", code_html(row.cure), " xf-cure") if row.cure else ""
+    why = fact("why", f"{code_html(row.reason)}{where}")
+    return why + line + cure + fact("calls", code_html(_calls_text(row))) + call_table(row)
 
 
 def _calls_text(row: HotRow) -> str:
@@ -132,7 +152,6 @@ def _calls_text(row: HotRow) -> str:
 
 
 def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
-    """What a call takes and took, what that is measured on, and what it cost to get there."""
     if isfinite(row.speedup):
         many = min(row.eager_samples, row.compiled_samples)
         basis = {
@@ -149,9 +168,9 @@ def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
             between = f", between {duration_text(max(least, 0.0))} and {duration_text(most)}" if isfinite(most) else ""
             yield "saved", f"about {duration_text(row.saved_seconds)}{between}: {row.compiled_calls:,} × {each}{less}"
     if row.compile_seconds:
-        beside = ", beside the program" if row.is_background else ", while the program waited"
+        where = ", in the background" if row.is_background else ", while the program waited"
         copies = f", {count_text(row.variants, 'compiled copy').replace('copys', 'copies')}" if row.variants > 1 else ""
-        yield "compiled", f"in {duration_text(row.compile_seconds)}{beside}{copies}"
+        yield "compiled", f"in {duration_text(row.compile_seconds)}{where}{copies}"
 
 
 def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
@@ -170,13 +189,14 @@ def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
 
 
 def _names(row: HotRow, *, is_input: bool) -> list[str]:
-    """What guards hold, each name once: a function is held as what its name stands for, and as its code."""
+    """Return the names that guards check, once each; a function is checked by its name and by its code."""
     names = (value.name for value in row.holds if value.is_input is is_input and value.name != row.name)
     return [f"`{name}`" for name in dict.fromkeys(names)]
 
 
 def _listed(names: Sequence[str]) -> str:
-    return list_names(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    more = len(names) - _MAX_NAMES
+    return list_names(names) if more <= 0 else f"{', '.join(names[:_MAX_NAMES])} and {more} more"
 
 
 def _misses(row: HotRow) -> Iterable[tuple[str, str]]:
@@ -188,7 +208,6 @@ def _misses(row: HotRow) -> Iterable[tuple[str, str]]:
 
 
 def _rest(more: Sequence[HotRow], cold: Sequence[HotRow], paths: HotPaths) -> str:
-    """What isn't hot, and what is too much to be shown whole, as rows of tables."""
     tables = [
         Table(f"and {count_text(len(more), 'function')} more", _HEAD, [_row(row, paths) for row in more]),
         Table(f"{count_text(len(cold), 'function')} not hot yet", _HEAD, [_row(row, paths) for row in cold]),
@@ -201,7 +220,6 @@ def _folded_table(table: Table) -> str:
 
 
 def tables(paths: HotPaths) -> list[Table]:
-    """All functions as a table."""
     return [Table("the functions", _HEAD, [_row(row, paths) for row in paths.functions]), *loop_tables(paths)]
 
 
@@ -214,36 +232,32 @@ def _row(row: HotRow, paths: HotPaths) -> tuple[str, ...]:
     return (row.name, paths.place(row.file, row.line), SIGNS[row.state][1], f"{row.calls:,}", *took, why)
 
 
-def _fact(name: str, text: str) -> str:
-    return f'<div class="xf-fact"><b>{name}</b> <span>{code_html(text)}</span></div>'
+def fact(name: str, html: str, kind: str = "") -> str:
+    return f'<div class="xf-fact{kind}"><b>{name}</b> <span>{html}</span></div>'
 
 
 def _place(paths: HotPaths, file: str, line: int) -> str:
-    """Where a line is; in a notebook a script makes it a link to the cell."""
     place = paths.place(file, line)
     return f'<span class="hp-where" data-line="{line}">{escape(place)}</span>' if place else ""
 
 
-_ROWS = 24  # of repeats, those that cover most of the stream
+_ROWS = 24  # repeats, those that cover most operations first
 
 
 def proposal(paths: HotPaths, name: str) -> str:
-    """The function that stands for statements of a loop, as it may be pasted; empty if `name` is another function."""
+    """Return the source of the function made of a loop's statements; empty for another function."""
     made = next((one for one in paths.proposed if one.name == name), None)
     if made is None:
         return ""
-    where = f"{paths.place(made.file, made.first_line)}{f' to {made.last_line}' * (made.last_line > made.first_line)}"
-    return (
-        f'<div class="xf-fact"><b>made of</b> <span>the loop at {escape(where)}; as a function to paste:</span></div>'
-        f'<pre class="hp-made">{escape(made.text)}</pre>'
-    )
+    where = escape(_lines(paths, made))
+    made_of = fact("made of", f"the loop at {where}; as a function to paste:")
+    return f'{made_of}<pre class="hp-made">{escape(made.text)}</pre>'
 
 
 def loop_tables(paths: HotPaths) -> list[Table]:
-    """The statements that run as they are written, and the stream of single operations folded into repeats."""
     left = [(paths.place(one.file, one.line), one.reason, one.cure) for one in paths.left]
     repeats = sorted(paths.repeats, key=_covered, reverse=True)
-    rows = [(f"{one.count:,} ×", count_text(len(one.operations), "operation"), one.name, _where(paths, one))
+    rows = [(f"{one.count:,} ×", count_text(len(one.operations), "operation"), one.name, _lines(paths, one))
             for one in repeats[:_ROWS]]  # fmt: skip
     share = sum(map(_covered, repeats)) / paths.operations if paths.operations else 0.0
     until = f"the first {count_text(paths.operations, 'single operation')}, before anything ran compiled"
@@ -258,6 +272,5 @@ def _covered(repeat: RepeatedSequence) -> int:
     return repeat.count * len(repeat.operations)
 
 
-def _where(paths: HotPaths, repeat: RepeatedSequence) -> str:
-    where = paths.place(repeat.file, repeat.first_line)
-    return where + f" to {repeat.last_line}" * (repeat.last_line > repeat.first_line)
+def _lines(paths: HotPaths, at: RepeatedSequence | ProposedFunction) -> str:
+    return paths.place(at.file, at.first_line) + f" to {at.last_line}" * (at.last_line > at.first_line)

@@ -1,7 +1,7 @@
-"""Hot paths that are displayed while they are on: what is new reaches the page in the middle of a running cell.
+"""Live view of hot paths, updated in the middle of a running cell.
 
-A thread of the view's own looks a few times a second, so that nothing is added to what a call costs; it ends with them.
-What is stored in the notebook is brought up to date at the end of each cell, and once they are off.
+A thread polls a few times a second, so calls cost nothing more; it ends with the hot paths. The stored output is
+updated after each cell, and when they end.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from uuid import uuid4
 
 from explorer.model.results.hot_paths import HotPaths
 from explorer.view.display import mimebundle
-from explorer.view.hotpath.html import content
+from explorer.view.hotpath.html import content, fragment
+from explorer.view.interface import View
 from explorer.view.ledger.link import output_html
 from explorer.view.session import Output, in_kernel, ipython_shell, open_wire
 
-PERIOD = 0.4  # seconds between two looks, at least
-_SHARE = 20  # of the time, the part that looking may take
+PERIOD = 0.4  # least seconds between two updates
+_SHARE = 20  # the pause is at least this many times the duration of an update
 
 
 class LiveHotPaths(Protocol):
-    """Hot paths at work: `explorer.hotpath.auto.AutoCompile`, which is above this floor."""
+    """Interface of `explorer.hotpath.auto.AutoCompile`, which is on a floor above."""
 
     @property
     def on(self) -> bool: ...
@@ -31,21 +32,33 @@ class LiveHotPaths(Protocol):
     def capture(self, name: str) -> Any: ...
 
 
-_links: dict[LiveHotPaths, Link] = {}  # what is displayed can be clicked on for as long as the kernel lives
+class AutoCompileView(View[LiveHotPaths]):
+    """View of running hot paths; with a kernel, a click opens a function's capture."""
+
+    def title(self, value: LiveHotPaths) -> str:
+        return "hot paths"
+
+    def html(self, value: LiveHotPaths) -> str:
+        return fragment(value.report())
+
+    def output(self, value: LiveHotPaths) -> dict[str, Any]:
+        return {"text/html": fragment(value.report(), link_to(value).id if in_kernel() else "")}
+
+
+_links: dict[LiveHotPaths, Link] = {}  # never dropped: outputs stay clickable as long as the kernel lives
 
 
 def link_to(source: LiveHotPaths) -> Link:
-    """The link of hot paths, made when they are displayed first."""
     if source not in _links:
         _links[source] = Link(source)
     return _links[source]
 
 
 def display_live(source: LiveHotPaths) -> None:
-    """Display hot paths that are on, and keep that up to date.
+    """Display running hot paths and keep the view up to date.
 
     Raises:
-        NotImplementedError: They aren't on, or their live view failed: IPython then shows them as any other value.
+        NotImplementedError: They are off, or the live view failed; IPython then displays them as any other value.
     """
     if not (source.on and in_kernel()):
         raise NotImplementedError
@@ -56,16 +69,10 @@ def display_live(source: LiveHotPaths) -> None:
 
 
 class Link:
-    """The wire to every view of some hot paths.
-
-    Args:
-        source: What is shown.
-    """
-
     def __init__(self, source: LiveHotPaths) -> None:
         self.source = source
         self.id = uuid4().hex[:16]
-        self._lock = threading.RLock()  # both the thread of the view and a cell's end bring it up to date
+        self._lock = threading.RLock()  # updates come from the view's thread and from the end of a cell
         self._sent = ""
         self._output: Output | None = None
         self._thread: threading.Thread | None = None
@@ -73,7 +80,6 @@ class Link:
         self._wire.on_msg(self._answer)
 
     def show(self) -> None:
-        """Display the view in the cell that runs, and keep it up to date for as long as they are on."""
         with self._lock:
             self._output = Output(f"explorer-{self.id}", lambda: mimebundle(self.source))
             self._output.publish(self._send(), update=False)
@@ -82,7 +88,6 @@ class Link:
                 self._thread.start()
 
     def settle(self) -> None:
-        """Bring the page and what the notebook stores up to date."""
         with self._lock:
             state = self._send()
             if self._output is not None and self._output.stored != state:
@@ -98,7 +103,7 @@ class Link:
                 began = time.perf_counter()
                 self._send()
                 pause = max(PERIOD, _SHARE * (time.perf_counter() - began))
-        except Exception:  # the view stands still; the user's program goes on
+        except Exception:  # the view stops; the user's program continues
             pass
         finally:
             self._after_cell()
@@ -116,13 +121,11 @@ class Link:
             return html
 
     def _answer(self, wire: Any, message: Any, _: object) -> None:
-        """A page wants to look into a function: `{"ask": "capture", "of": name}`."""
+        """Answer a page's request for a function's capture: `{"ask": "capture", "of": name}`."""
         request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
         if request.get("ask") == "capture":
-            wire.send({"of": request.get("of"), **self._capture(str(request.get("of")))})
-
-    def _capture(self, name: str) -> dict[str, str]:
-        try:
-            return {"html": output_html(self.source.capture(name))}
-        except Exception as error:
-            return {"failed": f"{type(error).__name__}: {error}"}
+            try:
+                answer = {"html": output_html(self.source.capture(str(request.get("of"))))}
+            except Exception as error:
+                answer = {"failed": f"{type(error).__name__}: {error}"}
+            wire.send({"of": request.get("of"), **answer})

@@ -1,4 +1,4 @@
-"""A timeline of operations as a figure: how many ran when, one by one or compiled, and what was compiled meanwhile."""
+"""Figure of a timeline of operations: how many ran when, one by one or compiled, and compiles."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ _MOST_THREADS, _MOST_COMPILES, _MOST_OPERATIONS = 6, 12, 12
 
 
 class OperationTimelineView(FigureView[OperationTimeline]):
-    """Operations over time."""
-
     def title(self, value: OperationTimeline) -> str:
         return f"operations of {value.name}"
 
@@ -34,17 +32,17 @@ class OperationTimelineView(FigureView[OperationTimeline]):
             (f"{name} (compiled)" if is_compiled else name, f"{count:,}")
             for (name, is_compiled), count in list(value.counts.items())[:_MOST_OPERATIONS]
         ]
-        compiles = [
-            (each.function, duration_text(each.start), duration_text(each.end - each.start)) for each in value.compiles
-        ]
+        compiles = [(c.function, duration_text(c.start), duration_text(c.end - c.start)) for c in value.compiles]
         tables = [Table("operations, the most frequent first", ("operation", "times"), rows)]
         return [*tables, Table("compiles", ("function", "began at", "took"), compiles)] if compiles else tables
 
 
 def _figure(value: OperationTimeline) -> Figure:
     page = Figure(_WIDTH)
-    y = headline(page, value.headline, "", f"{value.name}: operations in each {_part(value)}")
-    keys = [("one by one", ORANGE, True), ("compiled functions", BLUE, _has_compiled(value))]
+    part = (value.end - value.start) / max((len(thread.single) for thread in value.threads), default=1)
+    y = headline(page, value.headline, "", f"{value.name}: operations in each {duration_text(part)}")
+    has_compiled = any(sum(thread.compiled) for thread in value.threads)
+    keys = [("one by one", ORANGE, True), ("compiled functions", BLUE, has_compiled)]
     x = 24
     for text, colour, is_there in [*keys, ("compiling", FIRST, bool(value.compiles))]:
         if is_there:
@@ -62,15 +60,6 @@ def _figure(value: OperationTimeline) -> Figure:
         y = _compiles(page, value, across, y)
     page.height = y + 16
     return page
-
-
-def _has_compiled(value: OperationTimeline) -> bool:
-    return any(map(sum, (thread.compiled for thread in value.threads)))
-
-
-def _part(value: OperationTimeline) -> str:
-    parts = max((len(thread.single) for thread in value.threads), default=1)
-    return duration_text((value.end - value.start) / parts)
 
 
 def _panel(value: OperationTimeline, thread: ThreadOperations, across: Scale, top: float) -> Panel:
@@ -93,7 +82,6 @@ def _boxes(counts: Sequence[int], below: Sequence[int], wide: float) -> Iterator
 
 
 def _compiles(page: Figure, value: OperationTimeline, across: Scale, y: float) -> float:
-    """The rows of compiles, longest first, in the order of time; returns where they end."""
     longest = sorted(value.compiles, key=lambda each: each.start - each.end)[:_MOST_COMPILES]
     shown = sorted(longest, key=lambda each: each.start)
     more = len(value.compiles) - len(shown)

@@ -1,4 +1,4 @@
-"""Padded sizes as figures: time and padding against the size, and the grid of sizes, on a page and as a picture."""
+"""Figures of padded sizes: time and padding by size, and the grid of sizes; as HTML and as a figure."""
 
 from __future__ import annotations
 
@@ -15,48 +15,34 @@ from explorer.model.units import count_text, duration_text, share_text
 from explorer.view.figure import BLUE, GREY, ORANGE, Bars, Figure, Label, Mark, Panel, Path, Points, headline
 from explorer.view.scale import Scale, scale_of, without_crowding
 
-_ROOM, _LETTER = 300.0, 7.0  # pixels across a plot, and of a letter below it
-_MOST = 400  # points: more would lie on each other
+_ROOM, _LETTER = 300.0, 7.0  # pixels, of a plot's width and of a letter
+_MAX_POINTS = 400  # more would overlap
 
 
 @dataclass(frozen=True)
 class Plot:
-    """One figure of each size that was padded.
-
-    Args:
-        title: What it is.
-        x, y: Its scales.
-        points: The sizes.
-        values: What each has.
-        hover: What each says.
-    """
-
     title: str
     x: Scale
     y: Scale
     points: Sequence[PaddedSizes]
-    values: Sequence[float]
+    values: Sequence[float]  # of each point
     hover: Sequence[str]
 
 
 def elements(row: PaddedSizes) -> float:
-    """Where sizes stand across: by the product of their dimensions."""
     return float(prod(row.sizes.values()))
 
 
 def across_title(report: DynamicReport) -> str:
-    """What stands below: `batch × seq`."""
     return " × ".join(name for name, (least, _, most) in report.dimensions.items() if least < most)
 
 
 def bucket_places(report: DynamicReport) -> list[tuple[float, str]]:
-    """Where the padded binaries' buckets stand across, and what they are."""
     return [(float(prod(row.sizes.values())), bucket_text(row.sizes)) for row in report.binaries if row.is_padded]
 
 
 def plots_of(report: DynamicReport) -> list[Plot]:
-    """Time and padding against the size; none where nothing was padded."""
-    rows = sorted(report.sizes, key=lambda row: -row.calls)[:_MOST]
+    rows = sorted(report.sizes, key=lambda row: -row.calls)[:_MAX_POINTS]
     if not rows:
         return []
     buckets = [at for at, _ in bucket_places(report)]
@@ -67,16 +53,10 @@ def plots_of(report: DynamicReport) -> list[Plot]:
     waited = {row.is_waited for row in rows}
     until = "until it returned" if True not in waited else "until its results were there"
     hover = [_hover(row, what) for row in rows]
+    title = f"a call, median, {until}" + ", or it returned" * (len(waited) > 1)
     whole = Scale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), ("0%", "25%", "50%", "75%", "100%"))
     return [
-        Plot(
-            f"a call, median, {until}" + ", or it returned" * (len(waited) > 1),
-            x,
-            scale_of(took, duration_text, most=5),
-            rows,
-            took,
-            hover,
-        ),
+        Plot(title, x, scale_of(took, duration_text, most=5), rows, took, hover),
         Plot(f"padding, part of the {what}", x, whole, rows, waste, hover),
     ]
 
@@ -90,7 +70,6 @@ def _hover(row: PaddedSizes, what: str) -> str:
 
 
 def plots_html(report: DynamicReport) -> str:
-    """The plots as placed elements: a page that strips styles is left with the tables below, not with loose texts."""
     plots = plots_of(report)
     if not plots:
         return ""
@@ -122,14 +101,14 @@ def _plot(plot: Plot, report: DynamicReport) -> str:
     )
 
 
-_CELLS = 32  # along a dimension; where it has more sizes, several share a cell
-_HIGH, _LINE = 150.0, 7.0  # pixels from bottom to top, and of half a line
+_CELLS = 32  # along a dimension; with more sizes, several share a cell
+_HIGH, _LINE = 150.0, 7.0  # pixels, of the grid's height and of half a line
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Sizes that were called: from where to where along both dimensions, and which part of their calls is padding."""
+    """Cell of the grid, in data coordinates, with the padded share of its calls."""
 
     left: float
     right: float
@@ -140,29 +119,20 @@ class Cell:
 
     @property
     def level(self) -> float:
-        """The nearest of the shares that the key shows."""
         return min(LEVELS, key=lambda level: abs(level - self.waste))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is drawn.
+    """Grid of the sizes of two dimensions; a size extends half a unit to both sides."""
 
-    Args:
-        across, upwards: The names of the two dimensions.
-        x, y: Their scales; a size has the place from half before it to half behind it.
-        cells: The sizes that were called.
-        buckets: Of each padded binary the ends along both dimensions, and its text.
-        what: Of what the padding is a part: FLOPs or bytes.
-    """
-
-    across: str
+    across: str  # name of the horizontal dimension
     upwards: str
     x: Scale
     y: Scale
     cells: Sequence[Cell]
-    buckets: Sequence[tuple[float, float, str]]
-    what: str
+    buckets: Sequence[tuple[float, float, str]]  # of each padded binary: (right, high, text)
+    what: str  # unit of the padded share: FLOPs or bytes
 
     @property
     def title(self) -> str:
@@ -170,10 +140,9 @@ class Grid:
 
 
 def grid_of(report: DynamicReport) -> Grid | None:
-    """The grid; None where nothing was padded, or other than two dimensions vary."""
-    varying = [
-        _Dimension(name, max(1, least), most) for name, (least, _, most) in report.dimensions.items() if least < most
-    ]
+    """Return the grid; None unless two dimensions vary and something was padded."""
+    ranges = [(name, least, most) for name, (least, _, most) in report.dimensions.items() if least < most]
+    varying = [_Dimension(name, max(1, least), most) for name, least, most in ranges]
     if len(varying) != 2 or not report.sizes:
         return None
     across, upwards = varying
@@ -196,7 +165,6 @@ class _Dimension(NamedTuple):
 
     @property
     def step(self) -> int:
-        """How many sizes share a cell."""
         return -(-(self.most - self.least + 1) // _CELLS)
 
 
@@ -224,7 +192,6 @@ def _cells(rows: Sequence[PaddedSizes], x: _Dimension, y: _Dimension, what: str)
 
 
 def grid_html(report: DynamicReport) -> str:
-    """The grid as placed elements, like the plots beside it; empty where there is none."""
     grid = grid_of(report)
     if grid is None:
         return ""
@@ -238,9 +205,8 @@ def grid_html(report: DynamicReport) -> str:
           f' title="bucket {escape(text)}"></i>' for right, high, text in grid.buckets),
     ]  # fmt: skip
     label = escape(f"{grid.title}, of {count_text(len(report.sizes), 'size')}; the table below has them")
-    levels = "".join(
-        f'<span><i class="pd-cell" style="--pd-waste:{level:.0%}"></i> {level:.0%}</span>' for level in LEVELS
-    )
+    swatch = '<span><i class="pd-cell" style="--pd-waste:{0}"></i> {0}</span>'
+    levels = "".join(swatch.format(f"{level:.0%}") for level in LEVELS)
     axes = f"<span>across: {escape(grid.across)}, upwards: {escape(grid.upwards)}</span>"
     key = f'{axes}{levels}<span><i class="pd-box"></i> a bucket that is compiled</span>'
     return (
@@ -260,15 +226,15 @@ def _cell(cell: Cell, grid: Grid) -> str:
 
 _WIDTH, _HEIGHT, _GAP = 960, 200, 70
 _ACROSS = (_WIDTH - 30) / 2 - _GAP - 30  # pixels of a panel
-_APART = 54  # pixels from a bucket's name to the next one's
-_OBSTACLES = 8  # obstacles
+_APART = 54  # least pixels between names of buckets
+_MAX_OBSTACLES = 8
 
 
 def figure(report: DynamicReport) -> Figure:
     page = Figure(_WIDTH)
     first, _, rest = report.headline.partition("; ")
     y = headline(page, first, rest, f"{report.function}: {dimensions_text(report)}")
-    for obstacle in obstacles(report)[:_OBSTACLES]:
+    for obstacle in obstacles(report)[:_MAX_OBSTACLES]:
         page.text(24, y + 14, cut_end(f"{obstacle.place}: {obstacle.reason}", 130), colour=ORANGE)
         y += 18
         if obstacle.first.hint:
@@ -290,7 +256,6 @@ def figure(report: DynamicReport) -> Figure:
 
 
 def _add_grid(page: Figure, grid: Grid, y: float) -> float:
-    """Add the grid and its key below `y`; returns where they end."""
     page.text(24, y + 12, grid.title, size=13.0, bold=True)
     left, title = 20 + _GAP, f"across {grid.across}, upwards {grid.upwards}"
     marks = list(_grid_marks(grid))

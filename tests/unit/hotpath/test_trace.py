@@ -121,4 +121,4 @@ def test_what_is_no_log_is_an_error_with_a_hint(tmp_path, capsys):
 def test_what_can_not_be_is_refused_by_the_command_line(arguments, capsys):
     with pytest.raises(SystemExit):
         main(arguments)
-    assert "0' is no time" in (err := capsys.readouterr().err) or ".gif' doesn't end in .png" in err
+    assert "0' is no number above 0" in (err := capsys.readouterr().err) or ".gif' doesn't end in .png" in err

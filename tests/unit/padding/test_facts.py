@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from explorer.padding.interpreter import Interpreter, Tally
+from explorer.padding.interpreter import Interpreter, Tally, make_value
 from explorer.padding.sizes import Sizes, is_symbolic
-from explorer.padding.values import make_value
 from tests.support.padding import check, traced
 
 MATRIX = (("b", "s"), np.float64)

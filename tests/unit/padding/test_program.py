@@ -117,7 +117,7 @@ def test_every_equation_that_prevents_it_is_named_with_its_line():
         ("reduce", first_line + 1, __file__),
         ("reduce", first_line + 2, __file__),
     ]
-    assert "of one's own" in found[0].reason
+    assert "without a known neutral element" in found[0].reason
     assert found[0].hint
 
 

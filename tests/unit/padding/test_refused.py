@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax import export, lax
 
+from explorer.padding.interpreter import Rule, check_parameters
 from explorer.padding.program import Proof, Refusal
 from explorer.padding.sizes import Refused, Sizes, at_bucket, mentions_symbols
-from explorer.padding.values import Rule, check_parameters
 from tests.support.padding import refusals
 
 MATRIX = (("b", "s"), np.float32)
@@ -34,7 +34,7 @@ def grouped(x, kernel):
 REFUSED = {
     "a reduction of one's own": (
         lambda x: lax.reduce(x, np.float32(0), lambda a, c: a - c, (1,)), [MATRIX],
-        "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
+        "a reduction over a padded axis by a function without a known neutral element",
         "use a sum, product, maximum or minimum"),
     "products of complex numbers from the end": (
         lambda x: lax.cumprod(x, 1, reverse=True), [COMPLEX],

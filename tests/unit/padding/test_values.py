@@ -2,7 +2,7 @@
 
 from jax import ShapeDtypeStruct
 
-from explorer.padding.values import make_value
+from explorer.padding.interpreter import make_value
 
 
 def test_of_axes_that_an_operation_wrote_the_fill_is_unknown_and_of_the_others_it_stays():

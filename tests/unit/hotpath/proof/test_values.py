@@ -224,7 +224,7 @@ REFUSED = {
         lambda w: comparison(ast.Eq(), K(Own()), K(3), w), "what arithmetic does with an object of `Own` isn't known"),
     "the same number": (
         lambda w: comparison(ast.Is(), K(3), K(3), w),
-        "it asks whether two values are the same object, and a trace's are others"),
+        "it compares the identity of two objects, which differs in a trace"),
     "an array among others": (
         lambda w: comparison(ast.In(), DATA, K([1]), w), "it looks for an array among others, which reads its value"),
     "among arrays": (

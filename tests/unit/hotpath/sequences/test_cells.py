@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from explorer.hotpath.sequences.turns import prepare
+from explorer.hotpath.sequences.loops import prepare
 from tests.unit.hotpath.sequences.cells import CELLS, PRELUDE
 
 

@@ -16,9 +16,8 @@ from explorer.model.results.hot_paths import (
     ThreadOperations,
 )
 from explorer.view.figure import BLUE, ORANGE, Bars, Label, Path, Points
-from explorer.view.hotpath.curve import call_table, curve, describe, points_of, runs
+from explorer.view.hotpath.curve import call_table, curve, describe, figure, points_of, runs
 from explorer.view.hotpath.log import OperationTimelineView
-from explorer.view.hotpath.picture import figure
 from tests.unit.view.hotpath.test_hot_paths_view import Page
 
 RETURNED = "time until a call returned, its result may have come later"
@@ -160,7 +159,7 @@ def test_the_key_counts_calls_also_those_that_are_not_drawn():
     ways = ["eager", "both", "compiled", "compiled", "eager"]
     page = Page(curve(row(timed(*[1.0] * 5, ways=ways, numbers=(1, 2, 3, 1000, 1001)), compile_seconds=0.5), ()))
     assert f"{RETURNED}, call 1 to 1,001" in page.text
-    for part in ("eager, 2", "both ways, compared, 1", "compiled, 998", "compiled in 500 ms beside the program"):
+    for part in ("eager, 2", "both ways, compared, 1", "compiled, 998", "compiled in 500 ms in the background"):
         assert part in page.text
     waited = Page(curve(row(timed(1.0, 1.0), compile_seconds=0.5, is_background=False), ()))
     assert waited.text.endswith("compiled in 500 ms")

@@ -21,9 +21,8 @@ from explorer.model.results.hot_paths import (
     RepeatedSequence,
 )
 from explorer.view.figure_svg import svg_of
-from explorer.view.hotpath.curve import curve, describe, points_of
+from explorer.view.hotpath.curve import curve, describe, figure, points_of
 from explorer.view.hotpath.html import content, fragment
-from explorer.view.hotpath.picture import figure
 
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 WAYS = ["eager"] * 10 + ["both"] * 3 + ["compiled"] * 27
@@ -76,7 +75,7 @@ def test_a_compiled_function_is_shown_with_what_it_gained_and_what_that_is_measu
     assert "medians of 3 calls that waited for the results" in text
     assert "40: 13 eager, 27 compiled" in text
     assert "about 310 ms: 27 × 11.5 ms" in text
-    assert "in 400 ms, beside the program" in text
+    assert "in 400 ms, in the background" in text
     assert "each call checks that loss and jnp are what they were compiled with" in text
     assert "weights as it is at each call" in text
     assert "no call: what it was compiled with is as it was" in text
