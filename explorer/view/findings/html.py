@@ -165,7 +165,6 @@ def _foot(finding: Finding) -> str:
 
 
 def _rest(findings: Sequence[Finding]) -> str:
-    """Return the findings after the first `_MOST` as a table."""
     if not findings:
         return ""
     rows = "".join(
@@ -219,14 +218,13 @@ def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
     except Exception as error:
         return reply | {"failed": f"{type(error).__name__}: {error}"}
     if not fix.code:
-        return reply | {"failed": "No rewrite could be proven here: it is for you to apply the cure."}
+        return reply | {"failed": "No rewrite could be proven here: apply the fix by hand."}
     return reply | asdict(fix)
 
 
 def apply_fix(fix: Fix) -> None:
-    """Write a rewritten function into a new cell."""
     if not fix.code:
-        raise ViewError("no rewrite of this is certain.\n  Hint: Fix.text says what to do.")
+        raise ViewError("no rewrite of this is certain.\n  Hint: Fix.text describes the change.")
     write_next(fix.code)
 
 
