@@ -17,7 +17,6 @@ _NOT_LINTED = 2
 
 
 def add_lint(verbs: Any) -> None:
-    """Add `lint` to the command line."""
     about = (
         "Trace a function once, run nothing, and say what may go wrong with it. Exit status: 1 if "
         "something as grave as --fail-on was found, 2 if it could not be looked at, or traced."

@@ -82,12 +82,10 @@ class Body:
 
     @cached_property
     def makers(self) -> dict[Any, Equation]:
-        """Equation that computes each variable."""
         return {output: equation for equation in self.equations for output in equation.outputs}
 
     @cached_property
     def positions(self) -> dict[Any, int]:
-        """Index of each input."""
         return {variable: i for i, variable in enumerate(self.raw.invars)}
 
     def outwards(self) -> Iterator[Body]:
@@ -100,7 +98,6 @@ class Body:
 
     @cached_property
     def is_of_jax(self) -> bool:
-        """True for a jitted function of JAX's own."""
         return self.caller is not None and self.caller.op in ("jit", "pjit") and _JAX in jaxpr_place(self.raw)[0]
 
     @cached_property
@@ -164,7 +161,6 @@ class Program:
                     self._walk(inner_body)
 
     def of(self, *ops: str) -> list[Equation]:
-        """Return the equations of some primitives, in program order."""
         lists = [self.by_op[op] for op in set(ops) if op in self.by_op]
         return sorted((equation for each in lists for equation in each), key=lambda equation: equation.number)
 
@@ -275,7 +271,6 @@ class Program:
         return None if is_literal(atom) else body.makers.get(atom)
 
     def users(self, body: Body) -> Iterator[tuple[Equation, Frame]]:
-        """Yield the equations of a body that are in the user's text."""
         for equation in body.equations:
             frame = self.frame(equation)
             if frame is not None:
@@ -318,7 +313,7 @@ def is_literal(atom: Any) -> bool:
 def liveness(program: Program) -> tuple[set[Any], list[Equation]]:
     """Return the variables that the results need, and the dead equations, last first."""
     dead: list[Equation] = []
-    return _mark(program.main, set(_variables(program.main.raw.outvars)), dead), dead
+    return _mark(program.main, set(variables(program.main.raw.outvars)), dead), dead
 
 
 def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
@@ -326,7 +321,7 @@ def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
     # From the last: an equation is reached after all that could use it.
     for equation in reversed(body.equations):
         if equation.raw.effects or not used.isdisjoint(equation.outputs):
-            used.update(_variables(_needed(equation, used, dead)))
+            used.update(variables(_needed(equation, used, dead)))
         else:
             dead.append(equation)
     return used
@@ -341,11 +336,11 @@ def _needed(equation: Equation, used: set[Any], dead: list[Equation]) -> Sequenc
         results = inner.raw.outvars
         if equation.is_call and len(results) == len(equation.outputs):
             results = [result for result, out in zip(results, equation.outputs, strict=True) if out in used]
-        inside = _mark(inner, set(_variables(results)), dead)
+        inside = _mark(inner, set(variables(results)), dead)
         if equation.is_call:
             needed = [o for o, v in zip(equation.inputs, inner.raw.invars, strict=True) if v in inside]
     return needed
 
 
-def _variables(atoms: Sequence[Any]) -> list[Any]:
+def variables(atoms: Sequence[Any]) -> list[Any]:
     return [atom for atom in atoms if not isinstance(atom, Literal)]  # which have no hash

@@ -33,8 +33,6 @@ from explorer.pitfalls.state import Change, Snapshot, reachable, snapshot
 
 @dataclass(frozen=True)
 class Argument:
-    """Array argument of the traced program."""
-
     path: str  # `x`, `state['step']`
     variable: Any  # of the jaxpr
     donated: bool  # whether the call may write over it
@@ -153,7 +151,6 @@ class Evidence:
 
     @property
     def started(self) -> float:
-        """Time of the trace, in seconds since 1970."""
         return 0.0 if self.recording is None else self.recording.started
 
     @cached_property
@@ -321,6 +318,5 @@ def _stored(target: ast.AST) -> Iterator[str]:
 
 
 def list_traced(names: Mapping[str, str], some: list[str]) -> str:
-    """Return `x, a traced float32[3], and y`."""
     parts = [f"{name}, a traced {names[name]}" if names.get(name) else name for name in some]
     return " and ".join(parts) if len(parts) < 3 else "; ".join(parts[:-1]) + f"; and {parts[-1]}"

@@ -70,7 +70,6 @@ class FunctionSource:
         self._ran = sorted(span for one in (self.executed, *self.inner) for span in one.reached)
 
     def line(self, number: int) -> str:
-        """Return a line of the file, stripped."""
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
@@ -209,13 +208,22 @@ def parameters_of(function: Any) -> list[ast.arg]:
 
 
 def first_line(node: Any) -> int:
-    """Return the first line of a statement, including decorators."""
     return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
 
 
 def last_name(node: ast.AST) -> str:
     """Return `sum` for `jnp.sum` and for `sum`; "" for other expressions."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+# Methods of `x.at[…]` by the operator of an augmented assignment.
+AT_METHODS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+}
 
 
 def root_of(path: str) -> str:

@@ -21,8 +21,6 @@ _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit",
 
 @dataclass(frozen=True)
 class CallArgument:
-    """Argument of a call, with its parameter's name."""
-
     name: str  # of the parameter; of one in `*args`, as Python would write it: `args[1]`
     value: Any  # what was given
     static: bool  # True if it is a static argument of `jax.jit`

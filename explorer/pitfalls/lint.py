@@ -106,7 +106,6 @@ class LintRecord:
     kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def retrace(self, rule: str) -> tuple[Evidence, Findings]:
-        """Trace the function again, and run one rule."""
         evidence = gather(self.function, self.args, self.kwargs)
         return evidence, check_rules(evidence, select_rules([rule]))
 
@@ -145,7 +144,6 @@ class Observation:
         return findings
 
     def findings_of_trace(self) -> Findings:
-        """Run the rules that need no compiled program."""
         return replace(self, rules=[rule for rule in self.rules if rule.name not in SHARDED]).findings()
 
     def findings_of_program(self, capture: Capture | None) -> Findings:

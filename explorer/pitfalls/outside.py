@@ -123,7 +123,6 @@ def holds_data(value: Any, depth: int = 0) -> bool:
 
 
 def is_constant(name: str) -> bool:
-    """Return True if a name is written as a constant."""
     return name.isupper() or (name.startswith("__") and name.endswith("__"))
 
 
@@ -252,7 +251,6 @@ def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
 
 
 def _makers(tree: ast.AST, name: str) -> Iterator[str]:
-    """Yield the classes in assignments `name = Class(…)`."""
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[*_, ast.Name(id=named)], value=ast.Call(func=called)) if named == name:
@@ -363,7 +361,6 @@ class Write:
 
     @property
     def text(self) -> str:
-        """First line of the text."""
         return self.function.source(self.node).split("\n")[0].strip()
 
 

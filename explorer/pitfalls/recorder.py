@@ -50,8 +50,6 @@ class Call:
 
 @dataclass(repr=False)
 class ExecutedFunction:
-    """Function of the user that ran."""
-
     code: CodeType  # its code
     globals: dict[str, Any]  # the names of its module
     # what the names of enclosing functions stood for when it first ran
@@ -90,8 +88,6 @@ class ExecutedFunction:
 
 @dataclass(repr=False)
 class Recording:
-    """Functions and calls of one trace."""
-
     # the user's functions that ran, by their code, in the order in which they first did. Comprehensions that Python
     # compiles to functions are among them.
     executed: dict[CodeType, ExecutedFunction] = field(default_factory=dict[CodeType, ExecutedFunction])

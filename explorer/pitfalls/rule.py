@@ -91,7 +91,6 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def rule_named(name: object) -> Rule | None:
-    """Return the rule with a number or name, or None."""
     wanted = name.strip().lower() if isinstance(name, str) else ""
     return next((rule for rule in all_rules() if wanted in (rule.code.lower(), rule.name)), None)
 

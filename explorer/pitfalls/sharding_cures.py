@@ -18,7 +18,7 @@ from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.model.capture import Capture
 from explorer.model.live_memory import needed_bytes
 from explorer.model.units import bytes_text
-from explorer.pitfalls.equations import Equation, is_literal
+from explorer.pitfalls.equations import Equation, is_literal, variables
 from explorer.pitfalls.evidence import Evidence
 
 _MOST = 4  # compiles for one lint: each takes as long as the first
@@ -61,8 +61,6 @@ class _Place:
 
 @dataclass
 class CureTrials:
-    """Compiles a program with fixes, up to a limit."""
-
     backend: Backend  # what compiles it
     left: int = _MOST  # how many more are compiled
     _trials: dict[Any, _Need] = field(default_factory=dict[Any, _Need])
@@ -151,7 +149,7 @@ def _place(evidence: Evidence, waste: Waste, line: int) -> _Place:
     if waste.kind in _OUTPUTS:
         return _output(evidence, waste.number, spec)
     if spec is None:
-        raise NotTried("which sharding would cure it is not known")
+        raise NotTried("the sharding that would fix it is unknown")
     results = tuple(_of_line(evidence, waste, line, spec))
     if not results:
         raise NotTried("what this line gives has another shape than what is gathered")
@@ -171,7 +169,6 @@ def parse_spec(text: str) -> PartitionSpec:
 
 
 def _argument(evidence: Evidence, waste: Waste, spec: PartitionSpec | None) -> _Place:
-    """Return the argument's place: its index among the passed arrays, of which the program may have dropped some."""
     assert evidence.capture is not None
     graph = evidence.capture.hlo.graph
     entry = (node for node in graph.nodes if node.op == "parameter" and node.group and node.group.kind == "entry")
@@ -210,16 +207,11 @@ def _of_line(evidence: Evidence, waste: Waste, line: int, spec: PartitionSpec) -
 
 
 def _is_given(evidence: Evidence, equation: Equation, variable: Any, line: int) -> bool:
-    """Return True if an output is used by other lines, or returned."""
     body = equation.body
-    users = [user for user in body.equations if variable in _variables(user.inputs)]
-    return variable in _variables(body.raw.outvars) or any(not _is_on(evidence, user, line) for user in users)
+    users = [user for user in body.equations if variable in variables(user.inputs)]
+    return variable in variables(body.raw.outvars) or any(not _is_on(evidence, user, line) for user in users)
 
 
 def _is_on(evidence: Evidence, equation: Equation, line: int) -> bool:
     frame = evidence.program.called_from(equation)
     return frame is not None and frame.line == line
-
-
-def _variables(atoms: Sequence[Any]) -> list[Any]:
-    return [atom for atom in atoms if not is_literal(atom)]

@@ -61,8 +61,6 @@ class Container:
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """Difference between two snapshots at a path."""
-
     path: str  # as Python writes it: `log`, `self.calls`, `state['loss']`
     before: Any  # before, after: the values; `Ellipsis` for none
     after: Any
@@ -102,7 +100,6 @@ class Snapshot:
                 yield Change(now.path, was.value, now.value, "content", now.value, now.path)
 
     def tracers(self) -> Iterator[tuple[str, Any, Container]]:
-        """Yield the traced values, with their paths and containers."""
         for holder in self.holders.values():
             for name, value in holder.inner.items():
                 if is_tracer(value):
@@ -110,7 +107,6 @@ class Snapshot:
 
 
 def snapshot(roots: Mapping[str, Any]) -> Snapshot:
-    """Take a snapshot of what can be reached from named values."""
     holders = {0: Container(None, "", dict(roots))}
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MOST
@@ -206,7 +202,7 @@ def reachable(function: Any) -> dict[str, Any]:
     """Return what a function, and the user's functions that it names, reach by name."""
     named: dict[str, Any] = {}
     waiting, seen = [function], set[int]()
-    if not is_exactly(function, FunctionType, MethodType) and is_users_object(function):
+    if type(function) is not FunctionType and type(function) is not MethodType and is_users_object(function):
         named["self"] = function  # which is called itself
     while waiting:
         callee = waiting.pop()
@@ -248,7 +244,8 @@ def _methods(value: Any) -> list[Any]:
 
 
 def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    yield from closure_variables(function).items()
+    if function.__closure__:
+        yield from closure_variables(function).items()
     yield from default_values(function).items()
     codes = [function.__code__]
     while codes:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from threading import get_ident
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, cast
 
 import jax
@@ -59,6 +59,8 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
 
 def _hashable(function: Any) -> Any:
     """Wrap a callable object that hashes by value: jax.jit hashes its function, and a model may hold arrays."""
+    if type(function) is FunctionType:
+        return function
     by_value = hash_of(kind_of(function)) is not object.__hash__
     return partial(function) if by_value and is_users_object(function) else function
 
@@ -163,7 +165,6 @@ def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[lis
 
 
 def plain_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Replace each `InputInfo` by a `ShapeDtypeStruct` of its optimal sizes."""
     return jax.tree.map(_plain, (args, kwargs), is_leaf=_is_described)
 
 

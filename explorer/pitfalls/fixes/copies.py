@@ -186,7 +186,6 @@ def _with_users(changed: list[int], users: Mapping[int, list[int]]) -> set[int]:
 
 
 def _is_stateless_jit(value: Any) -> bool:
-    """Return True for a function of `ex.jit` that captures no containers."""
     return issubclass(kind_of(value), HoldsState) and not value.captured
 
 

@@ -76,7 +76,7 @@ def fori_loop_of_body(unit: Unit, finding: Finding) -> list[Edit]:
     loop, low, high, index = _counted(unit, finding)
     carried = _carried(unit, loop, index)
     if loop is unit.root or not carried:
-        raise RewriteUncertain("it stands in no function, or nothing goes from turn to turn")
+        raise RewriteUncertain("it is in no function, or nothing goes from turn to turn")
     name, several = unit.unused_name("body"), ", ".join(carried)
     carry = carried[0] if len(carried) == 1 else unit.unused_name("carry")
     inside, outside = " " * loop.body[0].col_offset, " " * loop.col_offset
@@ -165,7 +165,6 @@ def _given(unit: Unit, function: ast.FunctionDef, call: ast.Call, default: str) 
 
 
 def _made(unit: Unit, call: ast.Call) -> str:
-    """Return `time.time` for a call of it by any name; "" for other calls."""
     called, source = unit.resolve(call.func), unit.source(call.func)
     for path in (*_KEYS, *_NUMBERS):
         module, _, name = path.rpartition(".")
@@ -176,7 +175,6 @@ def _made(unit: Unit, call: ast.Call) -> str:
 
 
 def _linted(unit: Unit, span: Span) -> ast.FunctionDef:
-    """Return the linted function, if a span is in it and in no loop or inner function."""
     function = next(iter(unit.around(span, ast.FunctionDef)), None)
     if function is None or function.body[0].lineno == function.lineno:
         raise RewriteUncertain("it is no function")

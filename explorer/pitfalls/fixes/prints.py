@@ -41,7 +41,6 @@ def rewrite_print(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def rewrite_format(unit: Unit, finding: Finding) -> list[Edit]:
-    """Give jax.debug.print(f"…") a format and the values in it."""
     for call in unit.near(finding_span(finding), ast.Call):
         func = unit.source(call.func)
         if func.endswith("debug.print") and call.args and _is_text(unit, call.args[0]):
@@ -87,7 +86,6 @@ class PrintFormat:
 
 
 def words(unit: Unit, node: ast.expr) -> PrintFormat:
-    """Return what an expression prints."""
     match node:
         case ast.Constant(value=str() as text):
             return PrintFormat([text])

@@ -98,7 +98,7 @@ class Unit:
                 block: list[ast.stmt] = getattr(node, name, [])
                 if any(span in Span.of(statement) for statement in block):
                     return block
-        raise RewriteUncertain("it stands in no function")
+        raise RewriteUncertain("it is in no function")
 
     # Text
 
@@ -118,7 +118,6 @@ class Unit:
         return text if isinstance(node, _ATOMS) or is_number or self._is_grouped(node) else f"({text})"
 
     def piece(self, span: Span) -> str:
-        """Return the text of a span."""
         lines = [line.encode() for line in self.lines[span.line - 1 : span.end_line]]
         lines[-1] = lines[-1][: span.end_column]
         lines[0] = lines[0][span.column :]
@@ -150,7 +149,6 @@ class Unit:
         return [token for token in self._all_tokens if token.kind not in _BLANKS]
 
     def comments(self, first: int, last: int) -> list[str]:
-        """Return the comments in a range of lines."""
         return [one.text for one in self._all_tokens if one.kind == tokenize.COMMENT and first <= one.span.line <= last]
 
     def _grouped(self, node: ast.AST) -> Span:
@@ -223,7 +221,6 @@ class Unit:
         return self.insert((line, end), f"\n{text}")
 
     def to_colon(self, loop: ast.For) -> Span:
-        """Return the span of a loop's head."""
         colons = (one.span for one in self._tokens if one.text == ":" and one.span[:2] >= Span.of(loop.iter)[2:])
         return Span(*Span.of(loop)[:2], *next(colons)[2:])
 
@@ -257,7 +254,6 @@ class Unit:
         return self.insert(opening[2:], f"{star}{name}")
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """Return the file's text with some edits."""
         lines = [line.encode() for line in self.lines]
         for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
             span = edit.span
@@ -294,7 +290,6 @@ class Unit:
         return frozenset(map(bound_name, ast.walk(self.root))) - {""}
 
     def unused_name(self, name: str) -> str:
-        """Return a name that is unused here."""
         taken = {getattr(node, "id", getattr(node, "arg", "")) for node in self._nodes} | self.bound | set(self.names)
         return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 1000))) if one not in taken)
 
@@ -344,7 +339,6 @@ def bound_name(node: ast.AST) -> str:
 
 
 def is_simple(node: ast.AST) -> bool:
-    """Return True for a statement without inner statements."""
     return isinstance(node, ast.stmt) and not isinstance(node, (*_COMPOUND, ast.TryStar, ast.Match))
 
 
@@ -366,5 +360,4 @@ def _has_line(node: Any, line: int) -> bool:
 
 
 def finding_span(finding: Finding) -> Span:
-    """Return the span of a finding."""
     return Span(finding.line, finding.column, finding.end_line, finding.end_column)

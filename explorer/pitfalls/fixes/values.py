@@ -13,18 +13,11 @@ from explorer.capture.sources import Span, as_arrays
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, is_simple
-from explorer.pitfalls.function_source import Edit
+from explorer.pitfalls.function_source import AT_METHODS, Edit
 from explorer.pitfalls.gradients.faults import GradientFault, cures, fault_at
 
 # Digits that are lost are what one expects of 32 bits; whole numbers that they can't hold would become others.
 _NARROW = {"float64": "float32", "complex128": "complex64"}
-_IN_PLACE: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.Pow: "power",
-}
 _REDUCTIONS = ("sum", "mean", "prod", "any", "all", "std", "var")
 _PURE = (
     ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Slice, ast.keyword, ast.Starred,
@@ -37,7 +30,6 @@ _METHODS = (
 
 
 def numpy_function(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite np.sin(x) as jnp.sin(x)."""
     for call in unit.near(finding_span(finding), ast.Call):
         called = unit.resolve(call.func)
         name = getattr(called, "__name__", "") if called is not ... and isinstance(call.func, ast.Attribute) else ""
@@ -143,7 +135,6 @@ def narrow_dtype(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def tuple_of_list(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite a list that is a static argument as a tuple."""
     span = finding_span(finding)
     node = unit.exactly(span, ast.List)
     if node is None or any(isinstance(element, ast.Starred) for element in node.elts):
@@ -153,7 +144,6 @@ def tuple_of_list(unit: Unit, finding: Finding) -> list[Edit]:
 
 
 def debug_breakpoint(unit: Unit, finding: Finding) -> list[Edit]:
-    """Rewrite breakpoint() as jax.debug.breakpoint()."""
     call = unit.call_on_line(finding_span(finding))
     if unit.source(call.func) not in ("breakpoint", "pdb.set_trace") or call.args or call.keywords:
         raise RewriteUncertain("it is no breakpoint()")
@@ -167,7 +157,7 @@ def item_set(unit: Unit, finding: Finding) -> list[Edit]:
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 method = "set"
             case ast.AugAssign(target=ast.Subscript() as target, op=operator, value=value):
-                method = _IN_PLACE.get(type(operator), "")
+                method = AT_METHODS.get(type(operator), "")
             case _:
                 continue
         if not method or not isinstance(target.value, ast.Name):
@@ -222,7 +212,7 @@ def guard(unit: Unit, finding: Finding) -> list[Edit]:
     edits = _guards(_fault(unit.evidence, finding))
     own = Span(unit.start, 0, unit.end + 1, 0)
     if any(edit.file != unit.file or edit.span not in own or "#" in edit.before for edit in edits):
-        raise RewriteUncertain("it stands in another function, or has a comment inside")
+        raise RewriteUncertain("it is in another function, or has a comment inside")
     return edits
 
 

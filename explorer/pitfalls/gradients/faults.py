@@ -167,7 +167,6 @@ def _ends(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:
 
 
 def _is_loss(program: Program) -> bool:
-    """Return True if a program returns one number, as functions for `jax.grad` do."""
     outputs = program.main.raw.outvars
     return len(outputs) == 1 and is_float(outputs[0]) and outputs[0].aval.shape == ()
 
@@ -184,7 +183,6 @@ def _argument_names(program: Program) -> dict[Any, str]:
 
 
 def fault_at(faults: Sequence[GradientFault], file: str, span: Span) -> GradientFault | None:
-    """Return the fault that starts at the start of a span."""
     start = file, *span[:2]
     return next((fault for fault in faults if (fault.frame.file, *span_of(fault.frame)[:2]) == start), None)
 
@@ -244,8 +242,6 @@ Place = tuple[Body, Any]
 
 @dataclass
 class Values:
-    """Facts about a program's values that hold for all arguments."""
-
     program: Program
 
     def risk(self, sliced: ValueSlice) -> bool | None:
@@ -317,7 +313,6 @@ class Values:
         return None
 
     def is_positive(self, body: Body, atom: Any, or_zero: bool = False, depth: int = 0) -> bool:
-        """Return True if a value is provably positive for all arguments."""
         body, atom = self.program.origin(body, atom)
         constant = self.constant(body, atom)
         if constant is not None:

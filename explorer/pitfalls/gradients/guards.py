@@ -24,8 +24,6 @@ _DEEPEST = 4  # assignments from an operation to the choice
 
 @dataclass(frozen=True)
 class Cure:
-    """Guards that work, and the edits that write them."""
-
     guards: tuple[Guard, ...]
     edits: tuple[Edit, ...]
 
@@ -56,7 +54,10 @@ def find_cure(
         if _cures(sliced, probes, before, guards):
             guards = _fewest(sliced, probes, before, guards)
             if not loses_slope(sliced, probes, before, guards):
-                return Cure(tuple(guards), tuple(_outermost(_edits(sliced, sites, guards, choice))))
+                by_equation = {guard.equation: guard for guard in guards}
+                guarded = [site for site in sites if site.equation in by_equation]
+                edits = dict.fromkeys(write(sliced, site, by_equation[site.equation], choice) for site in guarded)
+                return Cure(tuple(guards), tuple(_outermost(list(edits))))
     return None
 
 
@@ -66,12 +67,6 @@ def _fewest(sliced: ValueSlice, probes: Probes, before: Results, guards: list[Gu
         if fewer and _cures(sliced, probes, before, fewer):
             guards = fewer
     return guards
-
-
-def _edits(sliced: ValueSlice, sites: Sequence[Site], guards: Sequence[Guard], choice: ast.Call | None) -> list[Edit]:
-    kinds = {guard.equation: guard for guard in guards}
-    guarded = (site for site in sites if site.equation in kinds)
-    return list(dict.fromkeys(write(sliced, site, kinds[site.equation], choice) for site in guarded))
 
 
 def _outermost(edits: list[Edit]) -> Iterator[Edit]:
@@ -100,7 +95,6 @@ def _with_inner(edit: Edit, inner: Sequence[Edit]) -> Edit:
 
 
 def singular_equations(sliced: ValueSlice, probes: Probes, results: Results) -> list[tuple[Equation, Singularity]]:
-    """Return the equations whose derivative isn't finite at a probe that shows the fault."""
     candidates = [(equation, singularity(equation)) for equation in sliced.equations]
     pairs = [(equation, where) for equation, where in candidates if where is not None]
     if not pairs:
@@ -118,16 +112,12 @@ def _attempts(
     options = [list(_kinds(sliced, site, choice, place)) for site in sites]
     seen: set[tuple[str, ...]] = set()
     for order in permutations(("condition", "operand", "both")):
-        kinds = tuple(_first_of(order, own) for own in options)
+        kinds = tuple(next((kind for kind in (*order, "least") if kind in own), "") for own in options)
         if "" not in kinds and kinds not in seen:
             seen.add(kinds)
             yield kinds
     if len(sites) <= 3:
         yield from (kinds for kinds in product(*options) if kinds not in seen)
-
-
-def _first_of(order: Sequence[str], kinds: Sequence[str]) -> str:
-    return next((kind for kind in (*order, "least") if kind in kinds), "")
 
 
 def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame) -> Iterator[str]:
@@ -204,15 +194,11 @@ def _function_around(file: str, span: Span) -> ast.AST | None:
     return next((node for node in reversed(syntax_at(file, span)) if isinstance(node, functions)), None)
 
 
-def _is_inside(span: Span, node: ast.AST) -> bool:
-    return span in Span.of(node)
-
-
 def _is_used_there_alone(site: Site, choice: ast.Call, place: Frame) -> bool:
     """Return True if an operation's value reaches only the choice, by the function's text."""
     if site.frame.file != place.file:
         return False
-    if _is_inside(site.span, choice):
+    if site.span in Span.of(choice):
         return True
     function = _function_around(place.file, span_of(place))
     other = _function_around(site.frame.file, span_of(site.frame))
@@ -222,27 +208,23 @@ def _is_used_there_alone(site: Site, choice: ast.Call, place: Frame) -> bool:
 
 
 def _flows_into(function: ast.AST, span: Span, choice: ast.Call, left: int) -> bool:
-    assigned = [node for node in ast.walk(function) if isinstance(node, ast.Assign) and _is_inside(span, node.value)]
+    assigned = [node for node in ast.walk(function) if isinstance(node, ast.Assign) and span in Span.of(node.value)]
     match assigned:
         case [ast.Assign(targets=[ast.Name(id=name)])] if left:
-            uses, loads = _uses(function, name)
-            return uses == len(loads) + 1 and all(
+            uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            loads = [Span.of(node) for node in uses if isinstance(node.ctx, ast.Load)]
+            return len(uses) == len(loads) + 1 and all(
                 load in Span.of(choice) or _flows_into(function, load, choice, left - 1) for load in loads
             )
         case _:
             return False
 
 
-def _uses(function: ast.AST, name: str) -> tuple[int, list[Span]]:
-    uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
-    return len(uses), [Span.of(node) for node in uses if isinstance(node.ctx, ast.Load)]
-
-
 def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
     name = getattr(choice.func, "attr", getattr(choice.func, "id", ""))
     if len(choice.args) != 3 or name not in ("where", "select"):
         return False
-    is_inside = site.frame.file == place.file and _is_inside(site.span, choice)
+    is_inside = site.frame.file == place.file and site.span in Span.of(choice)
     return is_inside or _stored_before(choice.args[0], _function_around(place.file, span_of(place)) or choice, site)
 
 
@@ -272,8 +254,6 @@ _CALLS = {
 
 @dataclass(frozen=True)
 class Site:
-    """Singular operation in the user's text."""
-
     equation: Equation  # what it was traced to
     singularity: Singularity  # where its derivative isn't finite
     frame: Frame  # its place in the text
@@ -331,7 +311,6 @@ def _squares(node: ast.Call, name: str) -> ast.expr | None:
 
 
 def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None) -> Edit:
-    """Return the edit that writes a guard at its operation."""
     numpy = _numpy(choice, site.node)
     operand = ast.unparse(site.operand)
     where, text = f"{numpy}.where", operand.replace("jnp.", f"{numpy}.") if site.root else operand

@@ -28,8 +28,6 @@ _MOST_LITERALS = 6
 
 @dataclass(frozen=True)
 class Results:
-    """Results of a slice at each probe."""
-
     values: np.ndarray  # its value, probe by probe
     is_finite: np.ndarray  # whether all of the value is
     is_nan: np.ndarray  # whether any of the gradient by any input is NaN
@@ -38,7 +36,6 @@ class Results:
     both: np.ndarray  # whether the condition of the choice held somewhere, and whether it failed somewhere
 
     def rows(self, chosen: slice) -> Results:
-        """Return the results of some probes."""
         return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def protected(self, probes: Probes) -> np.ndarray:

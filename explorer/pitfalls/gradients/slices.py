@@ -34,7 +34,6 @@ class Singularity:
         return self.test in ("{x} > 0", "{x} > -1", "{x} != 0")
 
     def holds(self, operand: Any, first: Any) -> Any:
-        """Evaluate the test elementwise."""
         return _TESTS[self.test](operand, first)
 
     def is_regular(self, *operands: Any) -> Any:
@@ -200,12 +199,10 @@ class ValueSlice:
         return self.program.origin(body, atom, own_rules=False)
 
     def run(self, values: Sequence[Any], guards: Sequence[Guard] = ()) -> Any:
-        """Return the value for given inputs, traced or not, with some equations guarded."""
         given: dict[Key, Any] = dict(zip(self.inputs, values, strict=True))
         return _Run(self, given, {guard.equation: guard for guard in guards}).output(self.sink, 0)
 
     def operands(self, values: Sequence[Any], equations: Sequence[Equation]) -> list[list[Any]]:
-        """Return the operands of some equations for given inputs."""
         run = _Run(self, dict(zip(self.inputs, values, strict=True)), {})
         return [run.operands(equation) for equation in equations]
 
@@ -267,7 +264,6 @@ class _Run:
 
 
 def in_branch(sliced: ValueSlice, equation: Equation, branch: Any) -> bool:
-    """Return True if an equation contributes to a branch of the slice's choice."""
     waiting, seen = [(sliced.sink.body, branch)], set[Equation]()
     while waiting:
         body, atom = sliced.origin(*waiting.pop())

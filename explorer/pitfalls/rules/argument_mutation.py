@@ -12,18 +12,11 @@ from explorer.capture.safe_reading import class_name, is_users_object, kind_of, 
 from explorer.capture.sources import Span
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, root_of
+from explorer.pitfalls.function_source import AT_METHODS, FunctionSource, root_of
 from explorer.pitfalls.outside import Write, write_of
 from explorer.pitfalls.rule import rule
 from explorer.pitfalls.state import Change
 
-_ADDING: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.Pow: "power",
-}
 _SHARING = frozenset(("asarray", "device_put", "from_dlpack"))
 
 
@@ -129,7 +122,7 @@ _COPIES = {dict: "{{**{0}, …}}", list: "[*{0}, …]", set: "{{*{0}, …}}"}
 
 def _copied(evidence: Evidence, change: Change, root: str) -> str:
     if (change.holder_path or root) != root:
-        return f"change copies, of `{change.holder_path}` and of what holds it"
+        return f"copy `{change.holder_path}` and the containers around it, and change the copies"
     value = next((one.value for one in evidence.call_arguments if one.name == root), None)
     return f"change a copy: {root} = {_COPIES.get(kind_of(value), 'copy.copy({0})').format(root)}"
 
@@ -167,7 +160,7 @@ def _assignment(function: FunctionSource, span: Span) -> tuple[ast.Assign | ast.
 def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
     """Return `x = x.at[i].set(v)` with the user's names, or words if `x` isn't a local name."""
     owner, index, value = (function.source(part) for part in (target.value, target.slice, node.value))
-    method = "set" if isinstance(node, ast.Assign) else _ADDING.get(type(node.op), "")
+    method = "set" if isinstance(node, ast.Assign) else AT_METHODS.get(type(node.op), "")
     if not method and isinstance(node, ast.AugAssign):
         value, method = ast.unparse(ast.BinOp(ast.Name(f"{owner}[{index}]"), node.op, node.value)), "set"
     changed = f"{owner}.at[{index}].{method}({value})"
@@ -206,7 +199,6 @@ def _in_place(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _first_in_place(function: FunctionSource, names: Container[str]) -> Iterator[Any]:
-    """Yield the `x *= …` on parameters that weren't assigned before."""
     stored = sorted(function.walk(ast.Name), key=lambda name: (name.lineno, name.col_offset), reverse=True)
     first = {name.id: name for name in stored if not isinstance(name.ctx, ast.Load)}
     for node in function.walk(ast.AugAssign):

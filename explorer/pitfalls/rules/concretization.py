@@ -37,12 +37,10 @@ def concretization(evidence: Evidence) -> Iterator[Finding]:
 
 
 def needs_size(error: BaseException) -> bool:
-    """Return True if the size of a result depends on values: a boolean mask, `nonzero` without `size=`."""
     return isinstance(error, jax.errors.NonConcreteBooleanIndexError) or "size argument" in str(error)
 
 
 def refused_at(refused: Refusal) -> dict[str, Any]:
-    """Return the location of the expression that needed a value."""
     if refused.step is None or refused.span is None:
         return {}
     return span_location(refused.step.file, refused.span)
@@ -93,7 +91,7 @@ def symbolic_equality(evidence: Evidence) -> Iterator[Finding]:
         answer = "True" if " != " in test.text else "False"
         yield symbolic_equality.finding(
             f"{evidence.name} asks whether {test.text}: that is taken to be {answer} for every size, which it isn't",
-            evidence=f"{test.text} was asked of a symbolic dimension in the trace, and holds for some sizes only",
+            evidence=f"the trace compared a symbolic dimension, and {test.text} holds for some sizes only",
             fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
             **span_location(
                 test.file,

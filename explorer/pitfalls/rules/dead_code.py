@@ -105,7 +105,7 @@ def _unused(evidence: Evidence, root: str, unused: list[Argument], is_whole: boo
     return dead_code.finding(
         f"{evidence.name} doesn't use the values of {f'`{root}`' if is_whole else names}",
         evidence=f"no result depends on {'it' if len(unused) == 1 else 'them'}; its shape and dtype may be used. "
-        "Another shape or dtype compiles again all the same",
+        "Another shape or dtype still recompiles",
         fix=f"leave `{root}` out" if is_whole else f"leave out of `{root}` what isn't used",
         **parameter_location(evidence, root),
     )

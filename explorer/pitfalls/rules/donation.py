@@ -256,7 +256,6 @@ def _type(aval: Any) -> str:
 
 
 def _bytes(aval: Any) -> str:
-    """Return a key that is equal for arrays of equal size in bytes, or of equal element count if unknown."""
     try:
         return str(aval.size * aval.dtype.itemsize)
     except (AttributeError, TypeError):  # of an extended dtype, such as that of keys

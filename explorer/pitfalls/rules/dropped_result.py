@@ -119,7 +119,6 @@ def _names(targets: list[ast.expr], first: bool) -> list[str]:
 
 
 def _unread(function: FunctionSource) -> frozenset[str]:
-    """Return the names that neither a function nor its inner functions read."""
     parts = [part for part in ast.walk(function.node) if isinstance(part, ast.Name)]
     read = {part.id for part in parts if not isinstance(part.ctx, ast.Store)}
     return frozenset(part.id for part in parts) - read - function.declared
@@ -138,10 +137,10 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
         whole = function.short(call, 200)
         fix = f"{name} = {whole}" if is_own else f"return {whole}, and set {name} to it where this is called"
     elif last_name(call.func) in ("split", "fold_in"):
-        message = f"`{text}` makes new keys that nothing uses: the key itself is the one it was"
+        message = f"`{text}` makes new keys that nothing uses: the key itself is unchanged"
         fix = _new_keys(function, call)
     else:
-        message = f"what `{text}` returns isn't used, and it changes nothing of what it was given"
+        message = f"what `{text}` returns isn't used, and it doesn't change its arguments"
         fix = _assigned(function, call, text)
     return dropped_result.finding(
         message,
@@ -153,7 +152,6 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
 
 
 def _new_keys(function: FunctionSource, call: ast.Call) -> str:
-    """Return how to keep the keys of `split` and `fold_in`, under the key's own name if it has one."""
     text, key = function.short(call), next((_own_name(function, given) for given in call.args), "")
     if last_name(call.func) == "fold_in":
         return f"{key} = {text}" if key else f"subkey = {text}, and draw with that"

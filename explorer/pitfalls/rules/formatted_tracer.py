@@ -141,9 +141,9 @@ def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: lis
     return formatted_tracer.finding(
         f"`{function.source(node)}` is made while tracing, where {', '.join(shown)} has no numbers to show",
         at=(function, node),
-        evidence=f"it was made of {values}: the text says JitTracer, in every call the same",
+        evidence=f"it was made of {values}: the text contains JitTracer, the same on every call",
         fix=f"jax.debug.print({as_format([node]) or _plain(shown)}) shows numbers while the program runs; "
-        f"{shown[0]}.shape and {shown[0]}.dtype can be told while tracing",
+        f"{shown[0]}.shape and {shown[0]}.dtype are known while tracing",
         severity="note" if is_minor else None,
     )
 

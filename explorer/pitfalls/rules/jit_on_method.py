@@ -78,8 +78,8 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
         evidence, severity = f"{kind} defines __eq__ and no __hash__", "error"
     else:
         message = (
-            f"`self` of {kind}.{name} is static and hashed by identity: each new {kind} compiles "
-            "anew and is kept alive by JAX's cache, and what is changed in it later isn't seen"
+            f"`self` of {kind}.{name} is static and hashed by identity: each new {kind} recompiles "
+            "and is kept alive by JAX's cache, and later changes to it have no effect"
         )
         evidence, severity = f"{kind} has the hash of `object`", "warning"
     fields = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
@@ -104,7 +104,7 @@ def _registered(kind: str, owner: Any, method: str) -> str:
         )
     arrays = data or ["arrays"]
     return (
-        f"a function of what it needs, under jax.jit: def {method}({', '.join(arrays)}, …), "
+        f"a jitted function of the arrays it needs: def {method}({', '.join(arrays)}, …), "
         f"called with {', '.join(f'self.{name}' for name in arrays)}"
     )
 

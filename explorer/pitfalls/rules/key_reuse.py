@@ -41,8 +41,6 @@ _SMALL = 256  # bytes: a key has 8 or 16, some keys a few more
 
 @dataclass(frozen=True)
 class Value:
-    """Value number of a variable."""
-
     number: int  # equal for equal values
     bodies: frozenset[Body] = frozenset()  # where what it is made of comes from
     seeds: frozenset[Any] = frozenset()  # where it starts, if nothing of it is an argument of the function; else empty
@@ -223,7 +221,6 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
 
 
 def _made(frame: Frame | None) -> str:
-    """Return how a key was made that depends on no argument."""
     node = expression_at(frame)
     given = node.args if isinstance(node, ast.Call) else []
     computed = any(isinstance(part, ast.Call) for node in given for part in ast.walk(node))

@@ -51,8 +51,8 @@ def _refused_by_flax(evidence: Evidence) -> Iterator[Finding]:
         f"{evidence.name} changes a variable of flax.nnx that it wasn't passed: a traced value would stay in it, and "
         "flax ends the trace",
         evidence=f"the trace ended with {type(error).__name__}",
-        fix="pass the object that has the variable as an argument, and compile with nnx.jit, which gives back what "
-        "changed: nnx.jit(f)(model, x)",
+        fix="pass the object that has the variable as an argument, and compile with nnx.jit, which returns the "
+        "changes: nnx.jit(f)(model, x)",
         **span_location(step.file, step.span),
     )
 
@@ -165,5 +165,5 @@ def _from_before(evidence: Evidence, path: str, value: Any) -> Finding:
         f"`{path}` holds a traced value that an earlier trace left: {evidence.name} can't compute with it",
         at=(function, None if function is None else function.header),
         evidence=f"before the trace `{path}` was {safe_text(value)} already",
-        fix=f"set {path.partition('[')[0]} anew, and return what is to be kept from the function that set it",
+        fix=f"reset {path.partition('[')[0]}, and return the values to keep from the function that set it",
     )

@@ -53,7 +53,7 @@ def _finding(
     what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
     happens = _happens(equation, index, size - width)
     return out_of_bounds.finding(
-        f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, and nothing is said",
+        f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, without an error",
         evidence=f"it asks for {what} of axis {axis}, which has {size}",
         fix=f"an index from 0 to {size - width}" + (", or from the end with -1" if width == 1 else "") + _chosen(node),
         **frame_location(frame),
@@ -118,7 +118,7 @@ def _chosen(node: ast.expr) -> str:
             is_read = name == "get"
             written = f'{ast.unparse(node)[:-1]}{", " if node.args else ""}mode="{"fill" if is_read else "drop"}"'
             if not is_read:
-                return f"; {written}) says that what is outside is dropped"
+                return f"; {written}) drops indices outside"
             read = f"{written}, fill_value=0)"
         case ast.Call(func=ast.Attribute(attr="take" | "take_along_axis") | ast.Name(id="take" | "take_along_axis")):
             read = f'{ast.unparse(node)[:-1]}, mode="fill", fill_value=0)'

@@ -62,7 +62,6 @@ def stale_closure(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_guarded(function: Any) -> bool:
-    """Return True if hot paths compile this function: they check what it reads on every call."""
     status = hot_status(function)
     return status is not None and status.is_on and status.row.state != "eager"
 
@@ -245,7 +244,6 @@ def _is_same_number(change: Change) -> bool:
 
 
 def _is_bookkeeping(evidence: Evidence, change: Change, write: Write) -> bool:
-    """Return True if a private value changes and nothing of it is in the program."""
     values = change.before, change.after
     return is_private(change.path) and not reaches_program(evidence, write.function, *values)
 

@@ -64,7 +64,7 @@ def _finding(
     seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
     seen += [f"jax.jit was called {times} times here"] if times > 1 else []
     return rejit_in_loop.finding(
-        f"{made} is made anew {how_often}, and jax.jit compiles it anew each time: JAX knows functions by identity",
+        f"{made} is created again {how_often}, and jax.jit recompiles it each time: JAX compares functions by identity",
         at=(function, span),
         evidence="; ".join(seen),
         # One call costs nothing extra, and a trace doesn't show whether there are more.

@@ -60,7 +60,7 @@ def _gathered(evidence: Evidence, waste: Waste) -> tuple[str, str]:
     op = waste.node.scope.rpartition("/")[2] if waste.node is not None else ""
     what = f" for `{op}`" if op else ""
     return f"an array that is split along {along(waste)} is gathered whole on each device{what}", (
-        f"{_keep(waste)}; or split another dimension before this line, of which each part can be computed by itself"
+        f"{_keep(waste)}; or split another dimension before this line, so that each part can be computed separately"
     )
 
 
@@ -86,7 +86,7 @@ def replicated_output(evidence: Evidence) -> Iterator[Finding]:
         path = output_path(evidence, waste.number)
         if waste.kind == "output":
             message = f"`{path}` comes back whole on each of the {waste.devices} devices along {along(waste)}: its "
-            message += "parts are gathered, and nobody asked for that"
+            message += "parts are gathered, without a request"
         else:
             message = f"`{path}` is made of nothing that is split, so each of the {waste.devices} devices has all of it"
         spec = waste.spec or "P(…)"
@@ -189,8 +189,6 @@ def replicated_intermediate(evidence: Evidence) -> Iterator[Finding]:
         yield finding_of(replicated_intermediate, evidence, waste, message + " alone", fix)
 
 
-DOCUMENTATION = "https://docs.jax.dev/en/latest/parallel.html"
-
 SHARDED = ("gathered-operand", "replicated-output", "replicated-argument", "idle-axis", "replicated-intermediate")
 
 
@@ -228,7 +226,6 @@ def compile_for(evidence: Evidence, plain: Any, backend: Backend) -> Capture | N
 
 
 def wastes(evidence: Evidence, *kinds: str) -> Iterator[Waste]:
-    """Yield the waste of some kinds in the compiled program."""
     if evidence.capture is None:
         return
     if evidence.waste is None:
@@ -258,7 +255,6 @@ def along(waste: Waste) -> str:
 
 
 def constraint(spec: str) -> str:
-    """Return code that requests a sharding, or ""."""
     return f"jax.lax.with_sharding_constraint(value, {spec})" if spec else ""
 
 
@@ -284,7 +280,6 @@ def lines_of(evidence: Evidence, waste: Waste) -> str:
 
 
 def output_path(evidence: Evidence, number: int) -> str:
-    """Return an output's path for the caller: `result[0]`."""
     try:
         paths = cast(list[Any], jax.tree_util.tree_flatten_with_path(evidence.traced.out_info)[0])
         return f"result{jax.tree_util.keystr(paths[number][0])}"
@@ -293,7 +288,6 @@ def output_path(evidence: Evidence, number: int) -> str:
 
 
 def argument_path(evidence: Evidence, number: int) -> str:
-    """Return the path of a compiled program's argument, such as `params['w']`, or ""."""
     graph = evidence.capture.hlo.graph if evidence.capture is not None else None
     for node in graph.nodes if graph is not None else ():
         is_of_entry = node.op == "parameter" and node.group is not None and node.group.kind == "entry"

@@ -96,7 +96,6 @@ def _taken(node: ast.Call) -> ast.expr | None:
 
 
 def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
-    """Return True if a call runs in some turns only: `if i % 100 == 0`."""
     for outer in function.around(node):
         if outer is loop:
             return False
@@ -183,7 +182,6 @@ def _effect(equation: Equation) -> str:
 
 
 def in_loop(equation: Equation) -> bool:
-    """Return True if an equation runs in each turn of a compiled loop, not in a `cond` inside it."""
     callers = takewhile(lambda caller: caller.op != "cond", equation.callers())
     return any(caller.op in ("scan", "while") for caller in callers)
 

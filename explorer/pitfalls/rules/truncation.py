@@ -229,7 +229,7 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
         evidence=f"NumPy's {value.dtype.name}{list(value.shape)}; jax_enable_x64 is off, and JAX doesn't warn here",
         fix=f"numbers that {narrow} holds, or {_X64}"
         if severity == "error"
-        else f".astype(np.{narrow}) says that it is meant, or {_X64}",
+        else f".astype(np.{narrow}) shows that it is intended, or {_X64}",
         severity=severity,
         **place,
     )

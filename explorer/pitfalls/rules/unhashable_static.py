@@ -55,7 +55,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
     elif _by_identity(kind_of(argument.value)):
         kind = short_name(kind_of(argument.value))
         yield unhashable_static.finding(
-            f"{what} is hashed by identity: each new {kind} compiles anew, and a change to this one isn't seen",
+            f"{what} is hashed by identity: each new {kind} recompiles, and changes to this one have no effect",
             at=(function, span),
             evidence=f"{kind} has the hash of `object`",
             fix=_by_value(argument.value),
@@ -99,7 +99,7 @@ def _compared(evidence: Evidence, kind: type, array: Any) -> Finding:
     return unhashable_static.finding(
         f"`{path}` is an array, and {short_name(kind)} keeps it as a static field: a call with another "
         f"{short_name(kind)} fails, since JAX has to compare the two",
-        evidence=f"it is no leaf of the arguments: {short_name(kind)} has it beside its arrays",
+        evidence=f"{short_name(kind)} keeps it as static data, not as a leaf of the arguments",
         fix=f"have `{path}` traced: its field without pytree_node=False, or static=True; "
         "or keep a tuple of its numbers",
         **parameter_location(evidence, path),
@@ -133,7 +133,7 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
             )
         elif kind:
             yield unhashable_static.finding(
-                f"`{source}` is made anew for each call of {callee}, which compiles anew each time: "
+                f"`{source}` is created for each call of {callee}, which recompiles each time: "
                 f"{with_article(kind)} is hashed by identity",
                 at=(function, node),
                 evidence=f"a new {kind} in each call",
@@ -143,7 +143,7 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
         elif store is not None:
             yield unhashable_static.finding(
                 f"`{source}` is changed here after {callee} was compiled with it as a static argument: "
-                f"{callee} goes on with what it was",
+                f"{callee} keeps using the old value",
                 at=(function, store),
                 evidence=f"{callee} was called with it in line {call.lineno}",
                 fix=f"a new object in the place of {source}, which is compiled for: dataclasses.replace makes one of a "
@@ -241,7 +241,7 @@ def _hashable(argument: CallArgument, path: str, kind: str) -> str:
     name = argument.name
     if path != name:
         if kind == "array":
-            return f"keep `{path}` out of what is compared, or pass it as an argument of its own, which is traced"
+            return f"exclude `{path}` from the comparison, or pass it as a separate argument, which is traced"
         return f"make `{path}` a tuple" if kind == "list" else f"make `{path}` something with a hash"
     if kind == "array":
         return f"take `{name}` out of static_argnums: an array is traced"

@@ -49,8 +49,6 @@ def unrolled_loop(evidence: Evidence) -> Iterator[Finding]:
 
 @dataclass
 class _Seen:
-    """Equations that come from one loop."""
-
     file: str  # where it is
     around: Loop | None  # the loop that calls the function that it is in
     equations: int = 0  # all that come of it
@@ -154,8 +152,6 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Loop in Python."""
-
     node: ast.AST  # `for`, `while`, or a comprehension
     body: tuple[Span, ...]  # what runs in each turn
     header: Span  # what a person points at
@@ -167,7 +163,6 @@ class Loop:
 
     @property
     def source(self) -> str:
-        """Iterable of the loop; "" for `while`."""
         if isinstance(self.node, ast.For):
             return ast.unparse(self.node.iter)
         return ast.unparse(self.node.generators[0].iter) if isinstance(self.node, _COMPREHENSIONS) else ""
@@ -222,8 +217,6 @@ class Loop:
 
 
 class FileLoops(NamedTuple):
-    """Loops and functions of a file."""
-
     loops: Sequence[Loop] = ()
     functions: Sequence[Span] = ()
 
@@ -237,13 +230,11 @@ class FileLoops(NamedTuple):
 
 
 def loops_of(file: str) -> FileLoops:
-    """Return the loops of a file as it is now; none if its text is missing."""
     source = read_source(file)
     return _loops_in(source.text) if source is not None else FileLoops()
 
 
 def loop_around(file: str, span: Span) -> Loop | None:
-    """Return the innermost loop of the same function whose turns run a span of a file."""
     return loops_of(file).around(span)
 
 

@@ -26,8 +26,6 @@ class FindingsView(View[Findings]):
 
 
 class FindingView(View[Finding]):
-    """View of a single finding."""
-
     def title(self, value: Finding) -> str:
         return value.rule
 

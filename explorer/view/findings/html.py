@@ -165,7 +165,6 @@ def _foot(finding: Finding) -> str:
 
 
 def _rest(findings: Sequence[Finding]) -> str:
-    """Return the findings after the first `_MOST` as a table."""
     if not findings:
         return ""
     rows = "".join(
@@ -224,9 +223,8 @@ def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
 
 
 def apply_fix(fix: Fix) -> None:
-    """Write a rewritten function into a new cell."""
     if not fix.code:
-        raise ViewError("no certain rewrite.\n  Hint: read Fix.text.")
+        raise ViewError("no certain rewrite.\n  Hint: Fix.text describes the change.")
     write_next(fix.code)
 
 

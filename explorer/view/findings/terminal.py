@@ -47,13 +47,11 @@ def tree(findings: Findings) -> RenderableType:
 
 
 def _paragraphs(group: FileGroup) -> list[RenderableType]:
-    """Return the findings of a file that are shown in full, with an empty line before each."""
     whole = (_finding(finding, group.label) for number, finding in group.numbered if number < _MOST)
     return [part for paragraph in whole for part in (Text(""), paragraph)]
 
 
 def finding_tree(finding: Finding) -> RenderableType:
-    """Return what `rich.print(finding)` shows."""
     return tree(Findings((finding,)))
 
 

@@ -74,7 +74,6 @@ def _visible(text: str) -> str:
 
 
 def group_by_file(findings: Findings) -> list[Group]:
-    """Group findings by file, in the order of their first finding."""
     files: dict[str, list[tuple[int, Finding]]] = {}
     for number, finding in enumerate(findings):
         files.setdefault(finding.file, []).append((number, finding))
@@ -114,7 +113,6 @@ def describe_no_findings(findings: Findings) -> str:
 
 
 def silencing(finding: Finding) -> str:
-    """Return the comment that silences a finding."""
     return f"# explorer: ignore[{finding.code or finding.rule}]"
 
 
@@ -222,7 +220,6 @@ def to_text(findings: Findings, width: int = 100) -> str:
 
 
 def finding_text(finding: Finding, width: int = 100) -> str:
-    """Return the paragraph of one finding."""
     return _paragraph(finding)
 
 

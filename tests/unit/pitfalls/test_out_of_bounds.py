@@ -31,7 +31,7 @@ UP_TO_4 = "an index from 0 to 4, or from the end with -1; "
         (
             lambda x: x.at[-6].add(2.0),
             "nothing is written there",
-            UP_TO_4 + 'x.at[-6].add(2.0, mode="drop") says that what is outside is dropped',
+            UP_TO_4 + 'x.at[-6].add(2.0, mode="drop") drops indices outside',
             lambda x: x,
         ),
         (
@@ -69,7 +69,7 @@ UP_TO_4 = "an index from 0 to 4, or from the end with -1; "
 def test_it_says_what_happens_and_what_to_write(function, happens, fix, computed):
     finding = only("out-of-bounds", function, X)
     text = finding.message.partition("`")[2].partition("`")[0]
-    assert finding.message == f"`{text}` is outside of `x`, whose shape is (5,): {happens}, and nothing is said"
+    assert finding.message == f"`{text}` is outside of `x`, whose shape is (5,): {happens}, without an error"
     assert finding.fix.text == fix
     np.testing.assert_array_equal(jax.jit(function)(X), jax.jit(computed)(X))
 

@@ -204,7 +204,7 @@ def test_an_argument_that_nothing_depends_on_is_named_as_far_as_it_is_known():
         return x + tree["a"]
 
     more = {"a": X, "b": BELOW, "c": BELOW, "d": BELOW, "e": BELOW}
-    rest = "its shape and dtype may be used. Another shape or dtype compiles again all the same"
+    rest = "its shape and dtype may be used. Another shape or dtype still recompiles"
     assert sentences(only("dead-code", f, X, X)) == (
         "f doesn't use the values of `other`",
         f"no result depends on it; {rest}",
@@ -272,13 +272,13 @@ def test_what_a_donation_can_not_be_used_for_is_said_with_what_there_is():
             np.array([1.0, 16_777_217.0]),
             "warning",
             "`y` is float64 and becomes float32 in f: 16777217 becomes 16777216",
-            ".astype(np.float32) says that it is meant, or ",
+            ".astype(np.float32) shows that it is intended, or ",
         ),
         (
             np.array([0.1]),
             "note",
             "`y` is float64 and becomes float32 in f: 7 digits are left of 16",
-            ".astype(np.float32) says that it is meant, or ",
+            ".astype(np.float32) shows that it is intended, or ",
         ),
         (
             np.array([1e39]),
@@ -290,7 +290,7 @@ def test_what_a_donation_can_not_be_used_for_is_said_with_what_there_is():
             np.array([0.1 + 0.1j]),
             "note",
             "`y` is complex128 and becomes complex64 in f: 7 digits are left of 16",
-            ".astype(np.complex64) says that it is meant, or ",
+            ".astype(np.complex64) shows that it is intended, or ",
         ),
     ],
 )
