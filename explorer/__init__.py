@@ -9,11 +9,17 @@ from importlib import import_module
 
 from explorer import _lazy
 from explorer import errors as errors
-from explorer.attachments import attach_methods
 from explorer.errors import ExplorerError as ExplorerError
 from explorer.model.capture import Capture
+from explorer.model.declared import define_with
 
-attach_methods()
+
+def _define_methods() -> None:
+    import_module("explorer.methods")
+    import_module("explorer.result_methods")
+
+
+define_with(_define_methods)
 load = Capture.load
 __version__ = "0.2.0"
 _PLACES = _lazy.names_of("explorer")
@@ -33,7 +39,7 @@ def _moved(name: str) -> object:
         for place in ("compat.tripy",) if name in _TRIPY else ("errors", "types"):
             module = import_module(f"explorer.{place}")
             if name in module.__all__:
-                warning = f"explorer.{name} is now explorer.{place}.{name}; the old name goes with the next release"
+                warning = f"explorer.{name} is now explorer.{place}.{name}; the next release removes the old name"
                 warnings.warn(warning, DeprecationWarning, stacklevel=3)
                 return getattr(module, name)
     raise AttributeError(f"module 'explorer' has no attribute {name!r}")

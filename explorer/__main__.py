@@ -16,7 +16,7 @@ from explorer.capture.commands import add_diff, add_explore, add_open
 from explorer.explain import add_explain
 from explorer.files.reports import add_schema, is_json, report_json
 from explorer.golden.commands import add_bisect, add_check, add_record
-from explorer.hardware.commands import add_targets
+from explorer.hardware.table import add_targets
 from explorer.hotpath.commands import add_hot, add_trace, add_visualize
 from explorer.ledger.commands import add_ledger, add_recompiles
 from explorer.measure.commands import add_profile, add_time

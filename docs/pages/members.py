@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 # What has no name of its own to look up, and is called all the same.
 _SPOKEN = {

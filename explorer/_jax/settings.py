@@ -16,7 +16,7 @@ from typing import Any, overload
 import jax
 import jaxlib
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 try:
     from jax._src import config as _config  # pyright: ignore

@@ -26,8 +26,8 @@ from explorer.aot.program import Program
 from explorer.capture.explore import CompileRequest, compile_with_findings
 from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.results.dynamic_report import Specialization
 from explorer.padding.interpreter import Notes
 

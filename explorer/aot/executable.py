@@ -26,8 +26,8 @@ from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
 from explorer.capture.trace_errors import explain_donated, explain_trace_error, guarded
 from explorer.errors import ArchiveError, InputError, TransformationError
-from explorer.model.attached import Displayable
 from explorer.model.capture import Capture
+from explorer.model.declared import Displayable
 from explorer.model.results.dynamic_report import DynamicReport, Specialization
 
 

@@ -17,7 +17,7 @@ from explorer.aot.program import Outputs, Program
 from explorer.aot.symbols import Symbols, sizes_of
 from explorer.capture.sources import called_at
 from explorer.errors import TransformationError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 _ARRAY = inspect.formatannotation(jax.Array)  # by its place in jaxlib, which nobody writes
 

@@ -43,7 +43,7 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.errors import NotRecordedError
 from explorer.files.disk import LARGEST_DUMP, read_bytes
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph
 from explorer.model.links import EquationSets
 from explorer.model.passes import Passes

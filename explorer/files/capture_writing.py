@@ -1,4 +1,4 @@
-"""Writing of captures; `explorer.files.capture` describes the format and reads it."""
+"""Captures and diffs as bytes; `explorer.files.capture` describes the format of captures and reads it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.analysis import Analysis, analyze
 from explorer.analysis.attribution import StageCoverage
+from explorer.analysis.diff.diff import Diff, Fusion, Value
 from explorer.analysis.questions.questions import answers
 from explorer.files.container import Blobs, pack, table
 from explorer.files.passes import pack_machine_code, pack_passes, pack_sets
@@ -247,3 +248,33 @@ def _shardings(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
             "way": blobs.column(np.asarray(way, np.int32)),
         }
     }
+
+
+def encode_diff(diff: Diff) -> bytes:
+    """Return everything that the view of a diff shows as bytes."""
+    blobs = Blobs()
+    kept = [_fusion(diff, old, f"{old.holds} → {new.holds}") for old, new in diff.fusions_changed]
+    header = {
+        "diff": {
+            "titles": [f"{one.function}{one.signature}" for one in (diff.a, diff.b)],
+            "headline": diff.headline,
+            "functions": [diff.a.function, diff.b.function],
+            "values": [_value(value) for value in diff.values],
+            "durations": [_value(value) for value in diff.durations],
+            "fusions": {
+                "gained": [_fusion(diff, one, one.holds) for one in diff.fusions_gained],
+                "lost": [_fusion(diff, one, one.holds) for one in diff.fusions_lost],
+                "changed": kept,
+            },
+            "stages": [pack_passes(stage.passes, blobs) for stage in diff.stages.values()],
+        }
+    }
+    return pack(header, blobs)
+
+
+def _value(value: Value) -> list[Any]:
+    return [value.name, value.a, value.b, value.ratio]
+
+
+def _fusion(diff: Diff, fusion: Fusion, holds: str) -> list[str]:
+    return [diff.hlo.name_of(fusion.node), holds, ", ".join(fusion.lines)]

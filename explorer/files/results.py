@@ -41,8 +41,8 @@ from explorer.files import capture as capture_file
 from explorer.files.columns import as_json
 from explorer.files.container import LARGEST, ZLIB, Unpacker, boolean, integer, json_list, json_object, number, text
 from explorer.files.disk import parse_json, read_bytes, write_whole
-from explorer.model.attached import Saved
 from explorer.model.capture import Capture
+from explorer.model.declared import Saved
 from explorer.model.events.process_ledger import ProcessLedger
 from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.hot_paths import HotPaths

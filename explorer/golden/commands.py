@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import explorer as ex  # loads each module at first use: the other verbs start without JAX
 from explorer.analysis.golden import compared
 from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import OptionError
+from explorer.files.disk import project_settings
 from explorer.files.findings import check_json, check_markdown, check_sarif
 from explorer.files.reports import add_format, add_output, present
 from explorer.golden.bisect import bisect_golden
-from explorer.golden.configuration import golden_files
 from explorer.model.golden import CheckResult, Golden
+from explorer.model.text import brief
 
 _NOT_CHECKED = 2
 
@@ -107,3 +109,45 @@ def _compared(path: Path) -> CheckResult:
         raise OptionError(f"{path} was recorded in a test: run that test with --update-golden to update it.")
     now = _recorded(before.function, list(before.arguments), [program.target for program in before.programs])
     return compared(before, now, str(path))
+
+
+_HIDDEN = (".", "node_modules")  # environments and caches hold other people's files
+
+
+def golden_files(folder: Path) -> list[Path]:
+    """Return the golden files of the project that a folder is in, sorted.
+
+    `files = ["tests/golden/*.golden"]` under `[tool.explorer.check]` in pyproject.toml names them, relative to its
+    folder. By default they are all `*.golden` in and below that folder.
+
+    Raises:
+        OptionError: pyproject.toml can't be read, or its `files` is no list of patterns.
+    """
+    for above in (folder, *folder.parents):
+        path = above / "pyproject.toml"
+        if path.is_file():
+            return _sorted(above, _patterns(path))
+    return _sorted(folder, None)
+
+
+def _sorted(folder: Path, patterns: Sequence[str] | None) -> list[Path]:
+    if patterns is not None:
+        try:
+            return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+        except (ValueError, NotImplementedError, RecursionError, OSError) as error:  # an empty pattern, an absolute one
+            raise OptionError(f"a path of [tool.explorer.check] is no pattern: {error!s:.200}.") from None
+    paths = ((path, path.relative_to(folder).parts) for path in folder.rglob("*.golden"))
+    return sorted(path for path, parts in paths if not any(part.startswith(_HIDDEN) for part in parts))
+
+
+def _patterns(path: Path) -> Sequence[str] | None:
+    table = project_settings(path, "check")
+    files: object = cast(dict[str, Any], table).get("files") if isinstance(table, dict) else None
+    if files is None:
+        return None
+    if not isinstance(files, list) or not all(isinstance(each, str) for each in cast(list[object], files)):
+        raise OptionError(
+            f"files is {brief(cast(object, files))} in [tool.explorer.check] of {path}; "
+            'allowed is a list of paths: ["tests/*.golden"].'
+        )
+    return cast(list[str], files)

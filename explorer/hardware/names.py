@@ -51,22 +51,8 @@ def _contents() -> Mapping[str, Any]:
 
 def _hardware(key: str, table: Mapping[str, Any]) -> Hardware:
     sources = {source["id"]: source["text"] for source in _contents()["source"]}
-    return Hardware(
-        key=key,
-        name=table["name"],
-        platform=table["platform"],
-        memory=table.get("memory", 0),
-        bandwidth=table.get("bandwidth", 0.0),
-        links=table.get("links", 0.0),
-        flops=table.get("flops", {}),
-        vector=table.get("vector", {}),
-        clock=table.get("clock", 0.0),
-        topology=table.get("topology", ""),
-        chip=table.get("chip", ""),
-        per_chip=table.get("per_chip", 1),
-        compiler=table.get("compiler", {}),
-        sources=tuple(sources[number] for number in table.get("sources", ())),
-    )
+    values = {name: value for name, value in table.items() if name not in ("aliases", "sources")}
+    return Hardware(key, sources=tuple(sources[number] for number in table.get("sources", ())), **values)
 
 
 _MAX_DEVICES = 1 << 16  # eight times the largest pod

@@ -1,12 +1,15 @@
-"""targets() and target(): hardware to compile for."""
+"""targets() and target(), hardware to compile for; `python -m explorer targets …`."""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
+from typing import Any
 
 from explorer.errors import OptionError
+from explorer.files.reports import add_format, is_json, present
 from explorer.hardware.cpu_features import lacking_feature
-from explorer.hardware.installed import compiler_of, is_available
+from explorer.hardware.installed import compiler_of, install, is_available, platform_of, remove
 from explorer.hardware.names import all_hardware, parse_target
 from explorer.model.results.targets import TargetRow, Targets
 from explorer.model.target import Target
@@ -69,3 +72,41 @@ def _hint(platform: str, is_installed: bool) -> str:
     lacks = compiler_of(platform).lacks
     hint = "" if is_installed else f"python -m explorer targets install {platform}"
     return f"{hint}{'; ' if hint and lacks else ''}{f'needs {lacks}' if lacks else ''}"
+
+
+def add_targets(verbs: Any) -> None:
+    about = (
+        "List hardware to compile for, which need not be here. Install its compiler into Explorer's own folder, "
+        "outside of JAX's environment, with pip as configured; or remove it."
+    )
+    verb = verbs.add_parser("targets", help="list hardware to compile for; install a compiler", description=about)
+    verb.add_argument("action", nargs="?", choices=("list", "install", "remove"), default="list")
+    verb.add_argument("target", nargs="*", help="h100, v5e, …; or a compiler: cuda, tpu, rocm")
+    add_format(verb)
+    verb.set_defaults(run=_targets)
+
+
+def _targets(given: argparse.Namespace) -> int:
+    if given.action == "list":
+        if given.target:
+            raise OptionError("list takes no target.\n  Hint: python -m explorer targets install " + given.target[0])
+        listed = targets()
+        present(given, "targets", listed, lambda: _print(listed))
+        return 0
+    if not given.target:
+        raise OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
+    lines: list[str] = []
+    emit = lines.append if is_json(given) else print  # a download takes minutes, so text is printed line by line
+    for platform in dict.fromkeys(platform_of(text) for text in given.target):
+        if given.action == "install":
+            install(platform, emit)
+        else:
+            emit(f"{platform}: {'removed' if remove(platform) else 'was not installed'}")
+    present(given, "targets", targets(), lambda: None, summary=lines)
+    return 0
+
+
+def _print(targets: Targets) -> None:
+    from rich.console import Console
+
+    Console(soft_wrap=True).print(targets, highlight=False)

@@ -36,11 +36,12 @@ from explorer.hotpath.report import LogListener, by_time, callers, labels_of, no
 from explorer.hotpath.sequences.recorder import Stream
 from explorer.hotpath.sequences.turns import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.timing import Journal
-from explorer.model.attached import Displayable, attached
 from explorer.model.capture import Capture
+from explorer.model.declared import Displayable
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow, LeftStatement, ProposedFunction, SignalSettings
 from explorer.model.results.session import remembered
 from explorer.model.text import did_you_mean
+from explorer.view.hotpath.link import display_live
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,8 +158,8 @@ class AutoCompile(Displayable):
             raise UnknownNameError(f"no function {name!r} was called often." + did_you_mean(name, names))
         return hot.capture()
 
-    @attached
-    def _ipython_display_(self) -> None: ...
+    def _ipython_display_(self) -> None:
+        display_live(self)
 
     def listen(self, listener: Callable[[HotEvent], None]) -> None:
         """Give each further event to `listener`, on the thread it happens on; what it raises is passed over."""

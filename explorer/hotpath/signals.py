@@ -23,7 +23,7 @@ from explorer.hotpath.arguments import ARRAYS
 from explorer.hotpath.auto import ALL, AutoCompile, configured, forced, is_turned_on
 from explorer.hotpath.counting import functions_of, may_be_hot
 from explorer.hotpath.swap import own_code
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.results.hot_paths import HotRow, Shard, SignalSettings
 
 P = ParamSpec("P")

@@ -18,7 +18,7 @@ from explorer.analysis.recompiles.process_programs import ProcessFold
 from explorer.errors import LedgerFileError, NotRecordedError, OptionError, ProcessWarning, ResultFileError
 from explorer.files import results
 from explorer.files.disk import process_names, read_start, with_files
-from explorer.files.ledger_reader import read_into
+from explorer.files.ledger_lines import read_into
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import Prediction
 from explorer.model.events.ledger import Ledger

@@ -23,8 +23,8 @@ from explorer.capture.filtered import arrays_of, flatten, inner_call, inner_jit,
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.arguments import struct_of
 from explorer.measure.calls import Calls
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.text import did_you_mean
 
 _LONGEST = 300  # characters of an error

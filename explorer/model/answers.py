@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from explorer.model.attached import Displayable
+from explorer.model.declared import Displayable
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One sentence, and what it speaks of.
+    """One sentence and the nodes that it is about.
 
     Args:
         kind: `cost`, `copies`, `precision`, `donation`, `memory` or `eliminated`.
         text: The sentence.
-        share: How much of the program it is about, 0 to 1: of its FLOPs, bytes, memory or equations.
-        stage: The stage of `nodes`.
-        nodes: The rows of the graph of `stage` that it speaks of, ascending.
+        share: Share of the program that it is about, 0 to 1: of its FLOPs, bytes, memory or equations.
+        stage: Stage of `nodes`.
+        nodes: Rows in the graph of `stage`, ascending.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -84,13 +84,13 @@ given the capture, and gives None where it doesn't know either. A room puts its 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One of the questions that are answered.
+    """One of the supported questions.
 
     Args:
-        key: Its short name.
-        title: How a person puts it.
-        words: Words of which one has to be in what is typed; each counts twice.
-        hints: Words that make it likelier; each counts once.
+        key: Short name.
+        title: The question in plain words.
+        words: Keywords of which the input needs at least one; each counts twice.
+        hints: Additional keywords; each counts once.
     """
 
     key: str
@@ -101,15 +101,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Displayable):
-    """The answer to a question.
+    """Answer to a question.
 
     Args:
-        question: What was understood, as a person puts it.
-        text: The answer in a sentence or two.
+        question: The recognized question.
+        text: The answer in one or two sentences.
         certainty: One of `CERTAINTIES`.
-        stage: The stage of `nodes`.
-        nodes: The rows of the graph of `stage` that it speaks of, ascending.
-        hint: What to run to know more; empty where nothing would help.
+        stage: Stage of `nodes`.
+        nodes: Rows in the graph of `stage`, ascending.
+        hint: Command that gives more information; empty if there is none.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -132,7 +132,7 @@ class Answer(Displayable):
 
     @property
     def certainty_text(self) -> str:
-        """As a sentence has it: `exact`, `inferred`, `not known`."""
+        """Return the certainty for use in a sentence: `exact`, `inferred`, `not known`."""
         return "not known" if self.certainty == "unknown" else self.certainty
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which line of the user's own code each node of a stage belongs to, and how that is known."""
+"""Lines of user code of a stage's nodes, and the evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 Ints = NDArray[np.int32]
 
@@ -20,13 +20,13 @@ NONE, OWN, EQUATION, SERVES, LIBRARY = range(len(MARKS))
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of Python that a node belongs to.
+    """Line of Python that a node belongs to.
 
     Args:
-        file, line: The line, from 1.
-        function: The function that it stands in, as frames call it.
-        how: `own`: the node's own frames say so. `equation`: the equation's that it is. `serves`: it is there for a
-            node of that line, as a copy that layout assignment adds. `library`: no frame of it is the user's.
+        file, line: Position, from line 1.
+        function: Enclosing function, as in stack frames.
+        how: Evidence. `own`: the node's own frames. `equation`: the node's equation. `serves`: the node exists for a
+            node of that line, such as a copy from layout assignment. `library`: it has no user frame.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -49,21 +49,21 @@ class SourceLine:
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """The one answer to what belongs to a line of the source, for one stage: each surface takes it from here.
+    """Nodes of each source line for one stage, shared by all views.
 
-    A node belongs to one line at most: that of the innermost frame in the user's own code. A kernel also belongs to
-    each line that an instruction inside it belongs to. Arguments and constants without a frame belong to none.
+    A node belongs to at most one line: that of the innermost frame in user code. A kernel also belongs to every line of
+    its instructions. Arguments and constants without a frame belong to no line.
 
-    Columns have one row a node, shape `[n]`, int32.
+    Columns have one row per node, shape `[n]`, int32.
 
     Args:
-        places: The lines that any node belongs to, each once.
+        places: Distinct lines.
         line: Index into `places`, -1 for none.
         mark: Index into `MARKS`.
-        by: The node whose place it has: itself, or what it serves; -1 for none.
-        equation: Where the place is that of an equation, the equation's row in the first stage; else -1.
-        start, node: Compressed rows, shapes `[places + 1]` and `[members]`: the nodes that belong to each place,
-            ascending, a kernel once for each of its lines.
+        by: Node that determines the line: itself, or the node that it serves; -1 for none.
+        equation: Row of the equation in the first stage that determines the line; else -1.
+        start, node: Compressed rows, shapes `[places + 1]` and `[members]`: nodes of each line, ascending; a kernel
+            appears once for each of its lines.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -97,12 +97,12 @@ class Attribution:
         return self.node[self.start[code] : self.start[code + 1]] if code >= 0 else self.node[:0]
 
     def mask(self, passes: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether each node belongs to one of the places that pass, shape `[n]`; `passes` has one entry a place."""
+        """Return a mask of nodes that belong to a selected line, shape `[n]`; `passes` has one entry per place."""
         mask = np.zeros(len(self.line), bool)
         mask[self.node[np.repeat(np.asarray(passes, bool), np.diff(self.start))]] = True
         return mask
 
     def place(self, node: int) -> SourceLine | None:
-        """The line that a node belongs to, of a kernel the one that it is named for; None for none."""
+        """Return the line of a node, for a kernel the line that it is named for; None without a line."""
         code = int(self.line[node])
         return replace(self.places[code], how=MARKS[int(self.mark[node])]) if code >= 0 else None

@@ -1,7 +1,7 @@
-"""What a person looks at in the view of a capture, and what they wrote there: a value that can be sent and kept.
+"""Bookmark of a place in a capture's view, with notes; it can be sent and saved.
 
-It names what it means as the stages and the source do, so it outlives the page, the kernel and another compilation of
-the same function. The browser writes and reads the same: `explorer/view/js/src/keep/bookmark.ts`.
+It refers to nodes and lines by name, so it remains valid after the page and the kernel are gone and for another compile
+of the same function. The browser writes and reads the same: `explorer/view/js/src/keep/bookmark.ts`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from urllib.parse import quote, unquote
 from explorer.errors import ViewError
 
 PANES = ("graph", "text", "table", "lines", "why", "memory", "passes")
-_MOST = 10_000  # names, notes, and letters of a text: more is no bookmark, whoever sent it
-_READABLE = "/:@"  # beside letters, digits and _.-~: they mean nothing in the part of an address behind its #
+_MOST = 10_000  # names, notes, and letters of a text: a larger input is no bookmark
+_READABLE = "/:@"  # with letters, digits and _.-~: characters without a meaning in the fragment of an address
 
 
 @dataclass(frozen=True)
 class Note:
-    """What a person wrote on something.
+    """Note of a user on a node, a group or a line.
 
     Args:
-        on: What it is written on, as in `Bookmark.selection`: `"dot.3"`, `"/forward"`, `":12"`.
-        text: What they wrote.
-        stage: The stage of a node or a group; empty for a line of the source.
+        on: Object of the note, as in `Bookmark.selection`: `"dot.3"`, `"/forward"`, `":12"`.
+        text: Text of the note.
+        stage: Stage of the node or group; empty for a source line.
 
     Example:
         >>> import explorer
@@ -42,23 +42,22 @@ class Note:
 
 @dataclass(frozen=True)
 class Bookmark:
-    """A place in the view of a capture, with the notes that were written in it.
+    """Place in the view of a capture, with notes.
 
-    `cap.bookmark` is where a person looks now; `cap.view.bookmark = …` and `cap.to_html(path, bookmark=…)` open there.
-    What it names and the capture lacks is passed over, and the view says what.
+    `cap.bookmark` is the current place; `cap.view.bookmark = …` and `cap.to_html(path, bookmark=…)` open a place.
+    Names that the capture lacks are skipped, and the view lists them.
 
     Args:
-        stage: The stage that is shown; empty for the one that a view opens with.
-        pane: How it is shown: `graph`, `text`, `table`, `lines`, `why`, `memory` or `passes`.
-        selection: What is chosen: names of nodes of the stage (`"dot.3"`), one group of it by its path
-            (`"/forward/block"`), or one line of the source (`":12"`; of another file than the function's,
-            `"layers.py:12"`).
-        search: What is searched, instead of a selection.
-        open_groups: What is open in the graph of the stage, by name or path; None: what the view opens by itself.
-        notes: What was written, in the order in which that was first done.
+        stage: Visible stage; empty for the default.
+        pane: Visible pane: `graph`, `text`, `table`, `lines`, `why`, `memory` or `passes`.
+        selection: Names of nodes of the stage (`"dot.3"`), one group by its path (`"/forward/block"`), or one source
+            line (`":12"`; in a file other than the function's, `"layers.py:12"`).
+        search: Search text, instead of a selection.
+        open_groups: Open groups of the graph, by name or path; None for the view's default.
+        notes: Notes in order of creation.
 
     Raises:
-        ViewError: A value is none that a view has.
+        ViewError: A value is invalid.
 
     Example:
         >>> import explorer
@@ -108,10 +107,10 @@ class Bookmark:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave.
+        """Return the bookmark of a dictionary from `to_dict`.
 
         Raises:
-            ViewError: It is no bookmark's.
+            ViewError: The dictionary is no bookmark.
         """
         if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: it may be from a file
             raise ViewError(f"a bookmark is an object with names; got {given!r:.60}.")
@@ -130,7 +129,7 @@ class Bookmark:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` gave.
+        """Return the bookmark of a text from `to_json`.
 
         Raises:
             ViewError: The text is no bookmark.
@@ -143,7 +142,7 @@ class Bookmark:
 
     @property
     def address(self) -> str:
-        """What stands behind the `#` of a page's address, and opens it there; a browser's own leaves long notes out."""
+        """Return the fragment after `#` of a page's address that opens this place; browsers leave long notes out."""
         pane = "" if self.pane == "graph" else self.pane
         single = {"stage": self.stage, "pane": pane, "find": self.search}
         pairs = [(key, [value]) for key, value in single.items() if value]
@@ -155,10 +154,10 @@ class Bookmark:
 
     @classmethod
     def from_address(cls, address: str) -> Self:
-        """The bookmark in the address of a page, or in what stands behind its `#`; of no bookmark an empty one.
+        """Return the bookmark in a page's address or in its fragment; without one, an empty bookmark.
 
         Raises:
-            ViewError: It names a pane that no view has.
+            ViewError: The address names an unknown pane.
         """
         given: dict[str, Any] = {}
         notes: list[tuple[str, str, str]] = []
@@ -176,7 +175,7 @@ class Bookmark:
         return cls.from_dict({**given, "notes": notes})
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Return True unless the bookmark is empty."""
         return bool(self.to_dict())
 
 
@@ -196,7 +195,7 @@ def _text(value: object, name: str) -> None:
 
 
 def _names(values: object, name: str) -> tuple[str, ...]:
-    """As a tuple; none of them is empty, for in an address there would be nothing of it."""
+    """Return the names as a tuple without empty names, which an address can't contain."""
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) > _MOST:  # pyright: ignore
         raise ViewError(f"{name} is a sequence of at most {_MOST:,} names; got {values!r:.60}.")
     for value in values:  # pyright: ignore[reportUnknownVariableType]

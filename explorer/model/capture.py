@@ -13,9 +13,9 @@ from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.answers import Answer, Facts
-from explorer.model.attached import Pictured, attached, cached_property
 from explorer.model.attribution import Attribution
 from explorer.model.bookmark import Bookmark
+from explorer.model.declared import Pictured, cached_property, declared
 from explorer.model.fates import Fate, Fates, FateTable
 from explorer.model.findings import Findings
 from explorer.model.graph import Graph, Node
@@ -131,7 +131,7 @@ class Capture(Pictured):
         stages = tuple(stage.attributed(partial(attribute, stage.name)) for stage in self.stages)
         self.__dict__.update(stages=stages, _given=given)
 
-    @attached
+    @declared
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
         """The lines that the nodes of a stage's graph belong to."""
         ...
@@ -143,7 +143,7 @@ class Capture(Pictured):
         return {file: source for file in files if file and (source := self.read_source(file)) is not None}
 
     @cached_property
-    @attached
+    @declared
     def links(self) -> Links:
         """Which nodes of different stages are the same operation."""
         ...
@@ -230,7 +230,7 @@ class Capture(Pictured):
         return blake2b(self.wire, digest_size=8).hexdigest()
 
     @cached_property
-    @attached
+    @declared
     def live_memory(self) -> LiveMemory:
         """What is in memory at each step of the optimised program; NotRecordedError where there is none.
 
@@ -249,19 +249,19 @@ class Capture(Pictured):
         names = ", ".join(stage.name for stage in self.stages) or "none"
         raise UnknownNameError(f"this capture has no stage {name!r}; it has: {names}" + self._failed())
 
-    @property
+    @cached_property
     def jaxpr(self) -> Stage:
         return self.stage("jaxpr")
 
-    @property
+    @cached_property
     def stablehlo(self) -> Stage:
         return self.stage("stablehlo")
 
-    @property
+    @cached_property
     def hlo(self) -> Stage:
         return self.stage("hlo")
 
-    @attached
+    @declared
     def nodes_at(
         self, line: int, stage: str = "hlo", *, file: str | None = None, through: bool = False
     ) -> tuple[Node, ...]:
@@ -289,7 +289,7 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def coverage(self, stage: str, grade: str = "") -> float:
         """The share, 0 to 1, of the nodes of a stage that do something: no parameters, constants or tuples.
 
@@ -312,7 +312,7 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def to_frame(self, stage: str = "hlo") -> pd.DataFrame:
         """The nodes of a stage as a pandas DataFrame, one row a node in program order.
 
@@ -336,7 +336,7 @@ class Capture(Pictured):
         ...
 
     @cached_property
-    @attached
+    @declared
     def all_fates(self) -> Mapping[str, Fates]:
         """By stage before `hlo`, what became of its equations, column-wise; UnknownNameError without `hlo`."""
         ...
@@ -370,7 +370,7 @@ class Capture(Pictured):
             raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
         return self.fates_of(stage)[node.index]
 
-    @attached
+    @declared
     def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
         """What became of every equation, by source line; or what one pass did to the lines.
 
@@ -402,7 +402,7 @@ class Capture(Pictured):
         return self.fates_of(stage).mapped
 
     @cached_property
-    @attached
+    @declared
     def summary(self) -> Facts:
         """The capture in a few sentences, the most important first; each knows the nodes that it speaks of.
 
@@ -416,7 +416,7 @@ class Capture(Pictured):
         ...
 
     @cached_property
-    @attached
+    @declared
     def collectives(self) -> Collectives:
         """What the devices of a sharded program send each other: kind, mesh axis, groups, bytes, line.
 
@@ -432,7 +432,7 @@ class Capture(Pictured):
         ...
 
     @cached_property
-    @attached
+    @declared
     def shardings(self) -> Shardings:
         """How each value of the optimised program lies on the devices: which dimension is split along which axis.
 
@@ -447,7 +447,7 @@ class Capture(Pictured):
         ...
 
     @cached_property
-    @attached
+    @declared
     def estimates(self) -> Estimates:
         """What each kernel is expected to take on a `target` that isn't here; empty for a program compiled without one.
 
@@ -461,7 +461,7 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def ask(self, question: str, node: Node | None = None) -> Answer:
         """The answer to a question in your own words, as the view's field gives it (Ctrl-K).
 
@@ -489,12 +489,12 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def lines(self) -> LineTable:
         """What each line of the source costs: its equations, its kernels, its share of FLOPs, bytes and seconds."""
         ...
 
-    @attached
+    @declared
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly.
 
@@ -511,7 +511,7 @@ class Capture(Pictured):
         ...
 
     @staticmethod
-    @attached
+    @declared
     def load(path: str | PathLike[str]) -> Capture:
         """Read what `save` wrote.
 
@@ -531,12 +531,12 @@ class Capture(Pictured):
         ...
 
     @cached_property
-    @attached
+    @declared
     def wire(self) -> bytes:
         """Everything as bytes: what `save` writes and the viewer reads."""
         ...
 
-    @attached
+    @declared
     def extract(self, node: Node, height: int = 0) -> str:
         """The text of an HLO module that computes what one instruction computes; XLA parses, compiles and runs it.
 
@@ -561,7 +561,7 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
         """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 
@@ -574,7 +574,7 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def what_if(
         self,
         *,
@@ -614,7 +614,7 @@ class Capture(Pictured):
         """
         ...
 
-    @attached
+    @declared
     def compiled_for(self, target: Any) -> Capture:
         """The capture of the same function and types of arguments, compiled for other hardware.
 
@@ -633,18 +633,18 @@ class Capture(Pictured):
         ...
 
     @property
-    @attached
+    @declared
     def can_change(self) -> bool:
         """Whether `what_if` knows what this was compiled from."""
         ...
 
     @property
-    @attached
+    @declared
     def steady(self) -> Samples | None:
         """Time of a call of this program, as `explorer.time` and others measured it; None where nothing did here."""
         ...
 
-    @attached
+    @declared
     def widget(self) -> Any:
         """The view as an ipywidget, for composing layouts.
 
@@ -654,7 +654,7 @@ class Capture(Pictured):
         ...
 
     @cached_property
-    @attached
+    @declared
     def view(self) -> Any:
         """The live views of this capture: `selection`, and what Python shows there, `highlight`, `filter`, `colour`."""
         ...
@@ -672,7 +672,7 @@ class Capture(Pictured):
         """
         return self.view.bookmark if "view" in self.__dict__ else self.saved_bookmark
 
-    @attached
+    @declared
     def to_html(self, path: str | PathLike[str], bookmark: Bookmark | None = None) -> Path:
         """Write the view as one self-contained page, and return its path; it needs no network and no kernel.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from explorer.model.attached import Displayable, Framed, attached
+from explorer.model.declared import Displayable, Framed, declared
 
 # error: the result is wrong or the call fails. warning: it surprises or costs. note: worth knowing.
 SEVERITIES = ("error", "warning", "note")
@@ -15,13 +15,13 @@ SEVERITIES = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """How to cure a finding.
+    """Fix of a finding.
 
     Args:
-        text: What to do, in a sentence or in code.
-        code: The user's function rewritten, whole; empty where no rewrite is certain. It was parsed and traced, and the
-            rule no longer hits it.
-        diff: From the user's text to `code`, as a unified diff.
+        text: Instruction, as a sentence or code.
+        code: The user's whole function, rewritten; empty without a certain rewrite. It was parsed and traced, and the
+            rule no longer reports it.
+        diff: Unified diff from the user's text to `code`.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -47,12 +47,12 @@ class Fix:
     def __str__(self) -> str:
         return self.text
 
-    @attached
+    @declared
     def apply(self) -> None:
-        """Write `code` into a new cell below the one that runs this.
+        """Write `code` into a new cell below the running cell.
 
         Raises:
-            ViewError: There is no code, or no notebook to write into.
+            ViewError: The fix has no code, or there is no notebook.
         """
         ...
 
@@ -62,19 +62,19 @@ class Finding(Displayable):
     """One pitfall in one place.
 
     Args:
-        rule: The rule's name: `impure-print`.
+        rule: Name of the rule: `impure-print`.
         severity: One of `SEVERITIES`.
-        message: What happens, in one sentence.
-        file: The name that frames carry.
-        line: From 1; 0 where it has no line.
-        evidence: What was seen: values, counts, types.
-        fix: How to cure it.
-        code: The rule's number, for `# explorer: ignore[EX001]`.
-        label: What a person calls the file: `train.py`, `cell [4]`.
-        text: The line itself, stripped.
-        column, end_line, end_column: The piece that is meant, as Python counts: columns from 0 in UTF-8 bytes; equal
-            where it is all of the line.
-        documentation: The page of JAX's documentation that explains it.
+        message: Effect, in one sentence.
+        file: File name, as in stack frames.
+        line: Line number from 1; 0 without a line.
+        evidence: Observed values, counts, types.
+        fix: The fix.
+        code: Number of the rule, for `# explorer: ignore[EX001]`.
+        label: Short name of the file: `train.py`, `cell [4]`.
+        text: Text of the line, stripped.
+        column, end_line, end_column: Position of the code, columns from 0 in UTF-8 bytes; equal for the
+            whole line.
+        documentation: Page of JAX's documentation that explains the pitfall.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -115,19 +115,19 @@ class Finding(Displayable):
 
 
 class Findings(Sequence[Finding], Displayable, Framed):
-    """What was found, the gravest first, then by line.
+    """Findings sorted by severity, then by line.
 
-    As text each has its place, severity and rule, its line, the evidence and the cure.
+    The text shows position, severity, rule, line, evidence and fix of each.
 
     Args:
-        findings: In any order.
-        function: The name of the function that was checked.
+        findings: Findings in any order.
+        function: Name of the checked function.
         faults: Rules that raised, each with its error; their findings are missing.
-        failure: What ended the trace, where no finding says so: what comes after it was not checked.
-        rules: The names of the rules that ran.
-        record: What the linter keeps of the trace, for `fix` and `recheck`; None where there is none, as in findings
-            that were loaded or belong to a capture.
-        target: Which hardware the program was compiled for, as `target=` names it; empty if that was not asked for.
+        failure: Error that ended the trace, unless a finding reports it; later code was not checked.
+        rules: Names of the rules that ran.
+        record: The linter's record of the trace, for `fix` and `recheck`; None for findings that were loaded or belong
+            to a capture.
+        target: Hardware of the compile, as in `target=`; empty if not set.
 
     Example:
         >>> import explorer as ex
@@ -185,12 +185,12 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @property
     def errors(self) -> Findings:
-        """Where the result is wrong, or the call fails, for certain."""
+        """Return the findings with a certainly wrong result or a failing call."""
         return self._of_severity("error")
 
     @property
     def warnings(self) -> Findings:
-        """What surprises or costs.
+        """Return the findings with surprising behavior or cost.
 
         Example:
             >>> import explorer
@@ -203,7 +203,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
 
     @property
     def notes(self) -> Findings:
-        """What is worth knowing."""
+        """Return the informative findings."""
         return self._of_severity("note")
 
     def _of_severity(self, severity: str) -> Findings:
@@ -215,52 +215,52 @@ class Findings(Sequence[Finding], Displayable, Framed):
             findings, self.function, self.faults, self.failure, self.rules, record or self.record, self.target
         )
 
-    @attached
+    @declared
     def recheck(self) -> Findings:
-        """The values that the function read while it was traced and that have changed since, each as a finding.
+        """Return one finding for each value that the trace read and that has changed since.
 
-        Calls go on to compute with the old values. Nothing is traced or run.
+        Calls keep computing with the old values. Nothing is traced or run.
 
         Raises:
-            NotRecordedError: These findings were loaded or belong to a capture: what was read was not recorded.
+            NotRecordedError: The findings were loaded or belong to a capture, so no reads were recorded.
         """
         ...
 
-    @attached
+    @declared
     def fix(self, finding: Finding | int) -> Fix:
-        """The cure of a finding, with the user's function rewritten where a rewrite is certain.
+        """Return the fix of a finding, with the rewritten function if the rewrite is certain.
 
-        It is proven before it is returned: the rewritten function is traced once more, for which the user's Python runs
-        once, and the rule must not find it again. Where no rewrite is certain, or the proof failed, `code` is empty.
+        The rewritten function is traced once before it is returned, so the user's Python runs once, and the rule must
+        not report it again. `code` is empty if no rewrite is certain or if this check failed.
 
         Args:
             finding: One of these findings, or its index.
 
         Raises:
-            NotRecordedError: These findings were loaded: the function isn't there any more.
+            NotRecordedError: The findings were loaded, so the function is not available.
         """
         ...
 
-    @attached
+    @declared
     def can_fix(self, finding: Finding) -> bool:
-        """Whether `fix` may have a rewrite for a finding; the proof is made there."""
+        """Return True if `fix` may have a rewrite for a finding; `fix` verifies it."""
         ...
 
     def apply(self, finding: Finding | int) -> None:
-        """Write the user's function, rewritten as `fix` has it, into a new cell below the one that runs this.
+        """Write the function as rewritten by `fix` into a new cell below the running cell.
 
         Args:
             finding: One of these findings, or its index.
 
         Raises:
-            NotRecordedError: These findings were loaded: the function isn't there any more.
+            NotRecordedError: The findings were loaded, so the function is not available.
             ViewError: No rewrite is certain, or there is no notebook to write into.
         """
         self.fix(finding).apply()
 
     @property
     def subject(self) -> str:
-        """What was looked at: `step`, or `step for 8xh100`; empty where it has no name.
+        """Return the checked function, `step` or `step for 8xh100`; empty without a name.
 
         Example:
             >>> import explorer
@@ -279,9 +279,9 @@ class Findings(Sequence[Finding], Displayable, Framed):
     def __str__(self) -> str:
         return self.to_text()
 
-    @attached
+    @declared
     def to_sarif(self) -> str:
-        """As SARIF 2.1.0, which code hosts and editors show beside the lines.
+        """Return the findings as SARIF 2.1.0, which code hosts and editors show next to the lines.
 
         Example:
             >>> import explorer, json
@@ -292,7 +292,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         """
         ...
 
-    @attached
+    @declared
     def to_json(self) -> str:
         """All of it as JSON; `Findings.from_json` reads it.
 
@@ -305,7 +305,7 @@ class Findings(Sequence[Finding], Displayable, Framed):
         ...
 
     @staticmethod
-    @attached
+    @declared
     def from_json(text: str) -> Findings:
         """The findings that `to_json` wrote.
 
@@ -314,19 +314,19 @@ class Findings(Sequence[Finding], Displayable, Framed):
         """
         ...
 
-    @attached
+    @declared
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain dicts, lists, texts and numbers."""
         ...
 
     @staticmethod
-    @attached
+    @declared
     def from_dict(values: dict[str, Any]) -> Findings:
         """The findings that `to_dict` gave; TypeError, ValueError or KeyError if the values are something else."""
         ...
 
     @staticmethod
-    @attached
+    @declared
     def of_trace(
         function: Callable[..., Any],
         args: Sequence[Any],
@@ -335,14 +335,14 @@ class Findings(Sequence[Finding], Displayable, Framed):
         error: Exception | None,
         capture: Any = None,
     ) -> Findings:
-        """The findings of the passive rules about a trace that was made anyway; nothing of the user's runs.
+        """Return the findings of the passive rules for an existing trace; no user code runs.
 
         Args:
             function: The function, as the user passed it.
-            args, kwargs: What it was traced with.
+            args, kwargs: Arguments of the trace.
             traced: The `jax.stages.Traced`; None if the trace failed.
-            error: What ended the trace.
-            capture: Of the compiled program, for the rules that look at one for several devices; they alone run then.
+            error: Exception that ended the trace.
+            capture: Capture of a program for several devices; then only the rules for such programs run.
         """
         ...
 

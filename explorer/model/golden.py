@@ -1,4 +1,4 @@
-"""What a compiler made of a program, short enough to be read in a pull request, and kept to compare with."""
+"""Short record of a compiled program, readable in a pull request, for comparison with later compiles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import Displayable, attached
+from explorer.model.declared import Displayable, declared
 from explorer.model.text import brief, cut_end
 
 MEASURES = ("kernels", "flops", "bytes", "peak_memory", "constants", "wire")
@@ -21,16 +21,16 @@ TOLERANCE: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class LineRecord:
-    """What one line of the source became.
+    """Equations and kernels of one source line.
 
     Args:
-        file: Its path from the folder that it was recorded in; of a library's, from the folder of its package. Empty
-            for what no line is known for.
-        line: From 1.
-        code: Its text, without indentation.
-        equations: How many equations it makes, by primitive and type: `exp f32[8,128]`.
-        kernels: How many kernels are its own, by what they compute and give: `add, tanh → f32[8,128]`.
-        flops, bytes: Its part of the program's.
+        file: Path relative to the folder of the recording; for a library, relative to its package. Empty for kernels
+            without a known line.
+        line: Line number, from 1.
+        code: Text of the line, without indentation.
+        equations: Number of equations by primitive and type: `exp f32[8,128]`.
+        kernels: Number of kernels by operations and result: `add, tanh → f32[8,128]`.
+        flops, bytes: The line's part of the program's figures.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -57,21 +57,20 @@ class LineRecord:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRecord:
-    """What one compiler made of the function.
+    """Record of one compiled program of the function.
 
     Args:
-        target: The hardware it is for: `cpu`, or a target as `explore` takes it.
-        kernels: How many kernels the program has.
-        flops, bytes: What they do, and what they read and write.
-        peak_memory: Bytes that it takes at most, as the compiler says: arguments, results, what is between, and on a
-            TPU the code.
-        results: Bytes that it returns.
-        constants: Bytes of arrays that are baked in.
+        target: Target hardware: `cpu`, or a target of `explore`.
+        kernels: Number of kernels.
+        flops, bytes: FLOPs, and bytes read and written.
+        peak_memory: Peak bytes according to the compiler: arguments, results, temporaries, and on a TPU the code.
+        results: Bytes of the results.
+        constants: Bytes of constant arrays.
         wire: Bytes that a device sends to others.
-        donated: Bytes of arguments whose memory results take over.
-        collectives: How many, by kind and mesh axis: `all-reduce over data`.
-        findings: The rules that lint has something to say of, each with how often.
-        lines: What each line became, in the order in which they are traced.
+        donated: Bytes of arguments whose memory the results reuse.
+        collectives: Number by kind and mesh axis: `all-reduce over data`.
+        findings: Number of lint findings by rule.
+        lines: Records of the lines, in the order of the trace.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -96,16 +95,16 @@ class ProgramRecord:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """What was recorded of a function, to be compared with what becomes of it later: `explorer.check`.
+    """Record of a function that `explorer.check` compares with later compiles.
 
     Args:
-        function: `train.py:step`, as the command line names it; in a test, the function's name.
-        place: Where it is defined, `train.py:40`; empty where that isn't known.
-        arguments: As the command line gives them: `f32[8,128]`. Empty where a test gives them.
-        jax: The version that compiled it.
-        programs: One for each target.
-        compiles: By function, how often it compiled in the test that recorded this; empty outside of tests.
-        tolerance: By measure, the share by which it may grow.
+        function: `train.py:step`, as on the command line; in a test, the function's name.
+        place: Position of its definition, `train.py:40`; empty if unknown.
+        arguments: Arguments as on the command line: `f32[8,128]`. Empty in a test.
+        jax: Version of the JAX that compiled it.
+        programs: One record per target.
+        compiles: Number of compiles by function in the recording test; empty outside of tests.
+        tolerance: Allowed relative growth by measure.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -125,10 +124,10 @@ class Golden:
     tolerance: Mapping[str, float] = field(default_factory=lambda: dict(TOLERANCE))
 
     def program(self, target: str) -> ProgramRecord:
-        """What was recorded for a target.
+        """Return the record for a target.
 
         Raises:
-            UnknownNameError: Nothing was.
+            UnknownNameError: There is no record for this target.
         """
         for program in self.programs:
             if program.target == target:
@@ -136,7 +135,7 @@ class Golden:
         names = ", ".join(program.target for program in self.programs)
         raise UnknownNameError(f"nothing was recorded for {brief(target)}; there are: {cut_end(names, 500)}")
 
-    @attached
+    @declared
     def save(self, path: str | PathLike[str]) -> None:
         """Write it as a small text file, made to be read in a pull request.
 
@@ -154,30 +153,30 @@ class Golden:
         ...
 
     @staticmethod
-    @attached
+    @declared
     def load(path: str | PathLike[str]) -> Golden:
-        """Read what `save` wrote.
+        """Read a file written by `save`.
 
         Raises:
-            GoldenFileError: It can't be read, with the line and what is allowed there.
-            FileNotFoundError: There is none.
+            GoldenFileError: The file can't be parsed; the message has the line and the allowed content.
+            FileNotFoundError: The file doesn't exist.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A measure that is no longer what was recorded.
+    """Change of one measure against the record.
 
     Args:
-        target: Of which program.
+        target: Target of the program.
         measure: One of `MEASURES`, or `donated`, `collectives`, `findings`, `compiles`.
-        before, after: What was recorded, and what is.
-        text: What changed: `bytes moved: 2.8 MB, 1.8 MB before, +50%`.
-        where: The line that has most of it, and which kernels are others there; empty where no line is known.
-        cause: What the source did to bring it about, in a sentence; where nobody can tell, it says so.
-        file, line: Where the cause stands, or what it costs; empty and 0 where no line is known.
-        function: The function that is compiled again; empty for other measures.
+        before, after: Recorded and current value.
+        text: Description: `bytes moved: 2.8 MB, 1.8 MB before, +50%`.
+        where: Line with most of the change, and its changed kernels; empty without a known line.
+        cause: Cause in the source, as a sentence; an unknown cause is named as unknown.
+        file, line: Position of the cause or of the cost; empty and 0 if unknown.
+        function: Recompiled function; empty for other measures.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -202,14 +201,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult(Displayable):
-    """A function beside what was recorded of it.
+    """Comparison of a function with its record.
 
     Args:
-        name: The golden file, or the function where there is none.
-        regressions: What grew beyond its tolerance, with its cause; if there are any, the check fails.
-        gains: What became less by more than that.
-        notes: What else is different: the version of JAX.
-        now: What is there now; `now.save(path)` makes it what is compared with.
+        name: Golden file, or the function if there is no file.
+        regressions: Measures that grew beyond their tolerance, with causes; any regression fails the check.
+        gains: Measures that decreased beyond their tolerance.
+        notes: Other differences, such as the version of JAX.
+        now: Current record; `now.save(path)` makes it the new reference.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -232,7 +231,7 @@ class CheckResult(Displayable):
     def passed(self) -> bool:
         return not self.regressions
 
-    @attached
+    @declared
     def to_json(self) -> str:
         """As JSON, for programs.
 
@@ -245,7 +244,7 @@ class CheckResult(Displayable):
         """
         ...
 
-    @attached
+    @declared
     def to_sarif(self) -> str:
         """As SARIF 2.1.0, for code hosts and editors: a result for each regression, on the line of its cause.
 
@@ -258,7 +257,7 @@ class CheckResult(Displayable):
         """
         ...
 
-    @attached
+    @declared
     def to_markdown(self) -> str:
         """As Markdown, for a pull request's comment."""
         ...
@@ -269,12 +268,12 @@ PASSES, FAILS, UNKNOWN = "passes", "fails", "can't be checked"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one candidate gave.
+    """Outcome of one candidate.
 
     Args:
         candidate: A commit, or a release of JAX.
         outcome: `PASSES`, `FAILS` or `UNKNOWN`.
-        text: What the check says of it; of one that can't be checked, why.
+        text: Message of the check, or the reason why it can't be checked.
     """
 
     candidate: str
@@ -284,13 +283,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Bisection:
-    """Where a check began to fail.
+    """First failing candidate of a check.
 
     Args:
-        first: The first candidate that fails.
-        last: The last one before it that passes.
-        between: Those in between that can't be checked: it may have been any of them.
-        tried: In the order in which they were.
+        first: First failing candidate.
+        last: Last passing candidate before it.
+        between: Candidates in between that can't be checked; each may be the first failing one.
+        tried: Outcomes in the order of the checks.
     """
 
     first: Verdict
@@ -299,7 +298,7 @@ class Bisection:
     tried: Sequence[Verdict]
 
     def to_text(self) -> str:
-        """A sentence, what was not known, and what the check says of the first that fails."""
+        """Return the result, the unknowns, and the check's message for the first failing candidate."""
         tried = f"{len(self.tried)} tried"
         lines = [f"{self.first.candidate} is the first that fails; {self.last} passes ({tried})."]
         if self.between:

@@ -1,7 +1,7 @@
 """A graph of operations, stored column-wise.
 
 A real training step has 100,000 instructions, so a node is a row: an index into numpy columns and string tables.
-`Node`, `Group` and `Frame` are cheap views on a row, made when somebody looks.
+`Node`, `Group` and `Frame` are cheap views on a row, made on access.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached, cached_property
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.attribution import Attribution, SourceLine
+from explorer.model.declared import cached_property, declared
 from explorer.model.types import TypeSizes, measure_types
 
 Ints = NDArray[np.int32]
@@ -85,7 +85,7 @@ class Group:
 
 
 class ComputationCall(NamedTuple):
-    """That a node calls a computation: indices of the node and the group, and the attribute that says so.
+    """Call of a computation by a node: indices of the node and the group, and the attribute that names it.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -155,7 +155,7 @@ class Node:
 
     @property
     def users(self) -> tuple[Node, ...]:
-        """Who reads it, each once, in program order."""
+        """Return the nodes that read this node, each once, in program order."""
         graph = self.graph
         user_start, user = graph.user_columns
         return tuple(Node(graph, int(i)) for i in user[user_start[self.index] : user_start[self.index + 1]])
@@ -172,9 +172,9 @@ class Node:
 
     @property
     def place(self) -> SourceLine | None:
-        """The line of the user's code that it belongs to and how that is known; None for an argument or a constant.
+        """Return the node's line of user code and its evidence; None for an argument or a constant.
 
-        Of a kernel, the line that it is named for: it belongs to each line of what is inside.
+        A kernel has the line that it is named for; it belongs to every line of its contents.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -185,9 +185,9 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """What the compiler printed of it beside its type and operands, by key: `dimensions`, `custom_call_target`.
+        """Return the attributes that the compiler printed, by key: `dimensions`, `custom_call_target`.
 
-        Values are as printed, a string without its quotes; `explorer.model.attributes` has the keys that no text has.
+        Values are printed text, strings without quotes. `explorer.model.attributes` lists keys that no text has.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -208,24 +208,24 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Operations, their operands, their groups and where they came from.
+    """Operations with operands, groups and source positions.
 
-    Columns have one row a node (shape `[n]`, int32); a code column indexes the string table of the plural name.
+    Columns have one row per node (shape `[n]`, int32). A code column indexes the string table of the plural name.
 
     Args:
-        names: The name of each node.
+        names: Name of each node.
         op, type, scope: Codes into `ops`, `types`, `scopes`.
         operand_start, operand: Compressed rows, shapes `[n + 1]` and `[edges]`: the operands of node `i` are
             `operand[operand_start[i]:operand_start[i + 1]]`, in order, repeats included.
         group: Index into `groups`, -1 for none.
         frame: Index into `frames` of the innermost frame, -1 for none.
         line: Line of the stage's text, from 0.
-        measure: Gives the numbers known of each node (`flops`, `bytes`, …), by name, shape `[n]`; asked once, when
-            somebody looks.
+        measure: Function that returns figures per node (`flops`, `bytes`, …), by name, shape `[n]`; called once, on
+            first access.
         unread: Lines of the text, from 0, that should hold nodes but could not be read.
-        attributes: What the text says of the module as a whole: `name`, `is_scheduled`, `input_output_alias`.
-        node_attributes: Those of each node; `attribute_table` has them, also where there are none.
-        attribute: Gives the lines that the nodes belong to, in a capture, which knows more than the graph alone.
+        attributes: Attributes of the module: `name`, `is_scheduled`, `input_output_alias`.
+        node_attributes: Attributes of each node; `attribute_table` is never None.
+        attribute: Function that returns the lines of the nodes, set by a capture, which knows more than the graph.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -273,9 +273,9 @@ class Graph:
     def __contains__(self, name: str) -> bool:
         return name in self._index_of
 
-    @attached
+    @declared
     def where(self, query: str) -> tuple[Node, ...]:
-        """The nodes that a query finds, in program order; the same as the search field of the view.
+        """Return the nodes that match a query, in program order, as in the view's search field.
 
         Args:
             query: Words (`softmax`), words in a field (`op:dot`, `scope:attention`, `line:12`, `shape:8,*`,
@@ -284,7 +284,7 @@ class Graph:
                 `not` and parentheses; `explorer.analysis.query` has them all.
 
         Raises:
-            QueryError: The query can't be read; says where.
+            QueryError: The query can't be parsed; the message shows the position.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -293,19 +293,19 @@ class Graph:
         """
         ...
 
-    @attached
+    @declared
     def paths(self, a: Node, b: Node) -> Paths:
-        """The paths along the operands between two nodes, in whichever direction there are any.
+        """Return the paths along operands between two nodes, in either direction.
 
-        They come one by one, a shortest first; `len`, `subgraph` and `steps` are known without walking them. What is in
-        a kernel or a loop that the other node is outside of stands for it.
+        Paths are generated one by one, shortest first; `len`, `subgraph` and `steps` need no walk. If only one node is
+        inside a kernel or loop, the kernel or loop represents it.
 
         Raises:
-            ForeignNodeError: One is no node of this graph.
+            ForeignNodeError: A node belongs to another graph.
         """
         ...
 
-    @attached
+    @declared
     def neighbourhood(self, node: Node, width: int = 1) -> tuple[Node, ...]:
         """The nodes at most `width` steps away from one, along operands and users, in program order; itself too.
 
@@ -324,52 +324,52 @@ class Graph:
 
     @cached_property
     def attribution(self) -> Attribution:
-        """Which line of the user's code each node belongs to: the one answer that every surface gives."""
+        """Return the line of user code of each node, which all views share."""
         return self.attribute(self) if self.attribute is not None else self._attribution_alone()
 
-    @attached
+    @declared
     def _attribution_alone(self) -> Attribution:
         """The same without what the other stages of a capture know."""
         ...
 
-    @attached
+    @declared
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
         """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 
-        What its kernels take goes beside it: see `Capture.to_model_explorer_json`.
+        Kernel times go into a second file: see `Capture.to_model_explorer_json`.
         """
         ...
 
-    @attached
+    @declared
     def nodes_through(self, file: str, line: int) -> Ints:
         """The indices of the nodes whose stack goes through a line, a library's too; ascending."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def placed(self) -> Ints:
         """For each node, the node whose place in the source it has: itself, or what it belongs to; -1 for none."""
         ...
 
-    @attached
+    @declared
     def with_attributes_of(self, text: str) -> Graph:
-        """The graph with the attributes that its text tells of: a file of version 0.1.0 has none."""
+        """Return the graph with attributes parsed from `text`, for files of version 0.1.0, which store none."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def kernel(self) -> Ints:
         """For each instruction of HLO, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def kernel_words(self) -> Mapping[int, str]:
         """By the index of a fusion, the operations that it is about, the most characteristic ones: `max, exp, sum`."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def hierarchy(self) -> Hierarchy:
         """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
         ...
@@ -410,14 +410,14 @@ class Graph:
 
     @cached_property
     def sizes(self) -> TypeSizes:
-        """How large the arrays of each of `types` are."""
+        """Return the array sizes of each of `types`."""
         return measure_types(self.types)
 
     @cached_property
     def calls(self) -> Sequence[ComputationCall]:
-        """Which node calls which computation in which role, in program order; one that isn't there is left out.
+        """Return the calls of computations by nodes, in program order; missing computations are left out.
 
-        A group has one caller; a reducer may be called by many nodes, each of which is here.
+        A group has one caller, but a reducer may have many, and all are listed.
         """
         index: dict[str, list[int]] = {}
         for i, group in enumerate(self.groups):
@@ -436,12 +436,12 @@ class Graph:
 
     @cached_property
     def is_equation(self) -> NDArray[np.bool_]:
-        """Whether a node does something: not the arguments, constants, tuples and returns; shape `[n]`."""
+        """Return a mask of nodes that compute: no arguments, constants, tuples and returns; shape `[n]`."""
         return ~np.asarray([op in _NO_EQUATION for op in self.ops] or [True], bool)[self.op]
 
     @cached_property
     def is_root(self) -> NDArray[np.bool_]:
-        """Whether a node is what its computation returns, as HLO marks it; shape `[n]`."""
+        """Return a mask of the nodes that HLO marks as a computation's root; shape `[n]`."""
         return self.attribute_table.codes("root") >= 0
 
     @cached_property
@@ -453,7 +453,7 @@ class Graph:
 
 
 def _nearest(groups: Sequence[int], caller: int) -> int:
-    """Of the computations of one name, that of the caller's module: a text may hold several, callees before callers."""
+    """Return the computation of the caller's module among several of one name; callees precede callers in a text."""
     before = [group for group in groups if group < caller]
     return before[-1] if before else groups[0] if groups else -1
 
@@ -464,18 +464,18 @@ class Hierarchy:
 
     A group's `parent` comes before it, or is -1. Its `kind` is the computation's (`fusion`, `body`, …), `inputs`,
     `outputs`, `phase`, `function`, `scope`, `part` (what is before or after a loop), `repeat` (its children are the
-    iterations), `iteration`, `single` (an iteration that is not like the others), or `uncalled` (the computations that
-    nothing calls: no part of the program).
+    iterations), `iteration`, `single` (an iteration unlike the others), or `uncalled` (computations without
+    a caller, which are no part of the program).
 
     Args:
         groups, group: The tree.
-        repeat: Of each group, how often it runs, where that is known to be more than once; else 0.
-        differ: Of each `repeat`, how many nodes of an iteration differ, in what they call, from one to another, or have
-            no counterpart in another.
-        twin: Of each node, its counterpart in the first of the iterations that are equal or nearly so; itself where
-            there are none. It has the same op, and in iterations that are equal the same type.
-        difference: Of each `repeat`, in words what differs between iterations that are only nearly equal:
-            `6, 12, 18 and 24 without and, compare`; empty where all are equal.
+        repeat: Number of runs of each group, if known to be more than one; else 0.
+        differ: For each `repeat`, number of nodes of an iteration that call other computations in another iteration or
+            have no counterpart there.
+        twin: For each node, its counterpart in the first equal or similar iteration; itself if there is none. Both have
+            one op, and in equal iterations one type.
+        difference: For each `repeat`, the differences of similar iterations in words:
+            `6, 12, 18 and 24 without and, compare`; empty if all are equal.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -501,17 +501,17 @@ MOST_COUNTED = sys.maxsize
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Every path along the operands from one instruction to another; made one by one as they are asked for.
+    """Paths along operands from one instruction to another, generated on demand.
 
-    Where there are too many to look at, `nodes` is what they all run through: a subgraph.
+    If there are too many to list, use `nodes`: the subgraph that all paths run through.
 
     Args:
         graph: The graph.
-        start, end: Indices of the nodes that the paths lead from and to, in the direction of the data.
-        nodes: Indices of the nodes that are on some path, ascending; none where neither feeds the other.
-        count: How many paths there are, at most `sys.maxsize`.
-        steps: How many edges the shortest has.
-        onwards: For each of `nodes`, which of its users are on a path, the nearest to the end first.
+        start, end: Indices of the first and last node, in the direction of data flow.
+        nodes: Indices of all nodes on some path, ascending; empty without a path.
+        count: Number of paths, at most `sys.maxsize`.
+        steps: Number of edges of the shortest path.
+        onwards: For each of `nodes`, its users on a path, nearest to the end first.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -536,7 +536,7 @@ class Paths:
         return bool(self.nodes)
 
     def __iter__(self) -> Iterator[tuple[Node, ...]]:
-        """The paths, a shortest one first; each is begun only when the one before was looked at."""
+        """Yield the paths, shortest first, each computed on demand."""
         if not self.nodes:
             return
         path, choices = [self.start], [iter(self.onwards[self.start])]

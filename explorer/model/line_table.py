@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from explorer.model.attached import Framed
+from explorer.model.declared import Framed
 from explorer.model.text import aligned
 from explorer.model.units import amount_text, bytes_text, count_text
 
@@ -17,16 +17,16 @@ _WIDEST = 48  # characters of a line's text in a repr
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """What one line of the source costs.
+    """Cost of one source line.
 
     Args:
-        file, line: Its place, the line from 1; empty and 0 for what no line is known for.
-        text: The line without its indentation; empty where the source is not known.
-        equations: How many equations of the jaxpr it makes.
-        kernels: How many kernels something of it runs in.
-        flops, bytes: Its part of theirs; `flops_share` and `bytes_share` of the program's, 0 to 1.
-        seconds: Its part of the time measured, None where none was.
-        one_iteration: Whether some of it is in a loop whose length nobody knows: one iteration of that is counted.
+        file, line: Position, from line 1; empty and 0 for kernels without a known line.
+        text: The line without indentation; empty if the source is unknown.
+        equations: Number of its equations in the jaxpr.
+        kernels: Number of kernels with a part of the line.
+        flops, bytes: Its part of the kernels' figures; `flops_share` and `bytes_share` of the program's, 0 to 1.
+        seconds: Its part of the measured time, None without a measurement.
+        one_iteration: True if a part is in a loop of unknown length, of which one iteration counts.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -53,12 +53,12 @@ class LineRow:
 
 
 class LineTable(Sequence[LineRow], Framed):
-    """The rows, by file and line; what no line is known for is last.
+    """Costs by file and line; the row without a known line is last.
 
     Args:
-        rows: The rows.
-        flops, bytes_, seconds: Of the whole program: each column's sum; seconds None where none were measured.
-        notes: What the counts leave open, a sentence each.
+        rows: Rows of the lines.
+        flops, bytes_, seconds: Sums over the program; seconds is None without a measurement.
+        notes: Limits of the counts, one sentence each.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -119,12 +119,12 @@ _NAMED = 3  # names before the others are counted
 
 @dataclass(frozen=True)
 class CountLimits:
-    """Where FLOPs and bytes of a program are not what a call does, and why.
+    """Reasons why a program's FLOPs and bytes may differ from those of a call.
 
     Args:
-        loops: Names of the loops whose length nobody knows: one iteration is counted.
-        branches: Names of the conditionals: each of their branches is counted.
-        unknown: Names of the kernels whose FLOPs nobody knows, as those of a custom call: they count as none.
+        loops: Names of loops of unknown length; one iteration counts.
+        branches: Names of conditionals; every branch counts.
+        unknown: Names of kernels with unknown FLOPs, such as custom calls; they count as 0.
     """
 
     loops: Sequence[str] = ()

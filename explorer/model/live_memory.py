@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import OutOfRangeError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.text import aligned
 from explorer.model.types import parse_type
@@ -20,25 +20,25 @@ from explorer.model.units import bytes_text
 KINDS = ("argument", "donated", "constant", "temp", "output", "aliased")
 NO_SCHEDULE = "no schedule: not a peak"
 _HOST = 5  # Layout::kHostMemorySpace, of every backend
-_NEAR = 0.02  # of what is reserved: alignment and the tables of pointers that tuples are
+_NEAR = 0.02  # of the reserved bytes: alignment and the pointer tables of tuples
 _LITTLE = 1 << 16  # bytes: a TPU's compiler reserves some 32 kB for each loop, whatever its size
-_SHOWN = 8  # rows of a table before it says how many more there are
+_SHOWN = 8  # rows of a table before the count of the others
 
 Sizes = NDArray[Any]  # of int64 or, where those would overflow, of Python's integers
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One array in memory.
+    """One buffer in memory.
 
     Args:
-        node: What makes it: an instruction, or the parameter or constant that it is.
+        node: Instruction, parameter or constant that makes it.
         type: `f32[8,128]`.
-        bytes: Its size.
-        kind: `argument` (the caller's, there throughout), `donated` (an argument given away: free after its last
-            reader), `constant`, `temp`, `output`, `aliased` (an output that lies where a donated argument was).
-        start, end: The first and last step of the schedule in which it is alive.
-        space: The memory space; 0 is the device's own, and the only one that counts for the peak.
+        bytes: Size.
+        kind: `argument` (live throughout), `donated` (free after its last reader), `constant`, `temp`, `output`, or
+            `aliased` (an output in the memory of a donated argument).
+        start, end: First and last live step of the schedule.
+        space: Memory space; 0 is the device's main memory, which alone counts for the peak.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -75,37 +75,35 @@ class Donation:
 
 @dataclass(frozen=True, eq=False)
 class LiveMemory:
-    """What is alive at each step of a module's schedule.
+    """Live buffers at each step of a module's schedule.
 
-    A model of XLA's own buffer assignment: the peak is the most bytes that buffers take up at one step, where arguments
-    that are not donated and constants count throughout, outputs from when they are written, and a loop's body once, at
-    the loop. It is not what an allocator reserves: that is more by alignment, by gaps between buffers, and by the
-    tables of pointers that tuples are (`capture.memory` has XLA's own figures: `argument`, `output`, `temp`, `alias`).
-    Of 67 programs compiled for a CPU it is never above what the buffers of XLA's assignment take up at their fullest
-    moment, and within 2 % of that for 66; of 57 also within 2 % of all that XLA reserves (`python -m
-    tests.corpus_memory`). For a TPU arrays are counted with the tiles that they fill up, and on-chip memory for itself:
-    of 65 programs all that need more than 128 kB of its own memory agree with its compiler's assignment to 1 %, none is
-    above. What its compiler reserves may be more than both: `reserved` is its figure, `besides` what of it is known.
+    This is a model of XLA's buffer assignment. The peak is the largest sum of live bytes at one step. Constants and
+    arguments that are not donated count throughout, outputs count from their write on, and a loop's body counts once,
+    at the loop. An allocator reserves more: alignment, gaps between buffers, and pointer tables of tuples
+    (`capture.memory` has XLA's figures: `argument`, `output`, `temp`, `alias`). Of 67 programs compiled for a CPU, the
+    peak never exceeds that of XLA's assignment, and is within 2 % of it for 66; for 57 it is also within 2 % of what
+    XLA reserves (`python -m tests.corpus_memory`). For a TPU arrays count with padded tiles, and on-chip memory counts
+    separately. Of 65 programs, all that need more than 128 kB of device memory agree with the compiler's assignment to
+    1 %, and none exceeds it. The compiler may reserve more than both: `reserved` is its figure, `besides` explains it.
 
-    Where the text has no schedule (`is_scheduled` is False), its own order was taken for one, and nothing here is a
-    peak: whoever runs it decides on an order of their own.
+    Without a schedule in the text (`is_scheduled` is False), the order of the text is used and there is no peak,
+    because the executor chooses its own order.
 
-    Columns have one row a buffer, shape `[n]`.
+    Columns have one row per buffer, shape `[n]`.
 
     Args:
-        graph: The module's.
-        order: The node that runs at each step, shape `[steps]`. The first step is the call: nothing runs yet, and the
-            node is the first of the text.
+        graph: Graph of the module.
+        order: Node that runs at each step, shape `[steps]`. At the first step, the call, nothing runs yet, and the node
+            is the first of the text.
         node: Index of the node that makes the buffer.
-        array: Which of the node's arrays it is, a tuple's counted flat.
-        size: Bytes, int64; Python's own integers (dtype object) where they might not fit in that.
-        kind: Codes into `KINDS`.
-        space: Memory space, 0 for the device's own: the others count for themselves (`peaks`).
-        start, end: First and last step alive.
+        array: Index among the node's arrays, tuples flattened.
+        size: Bytes, int64; Python integers (dtype object) if they might overflow.
+        kind: Indices into `KINDS`.
+        space: Memory space, 0 for the main memory; other spaces have their own `peaks`.
+        start, end: First and last live step.
         donations: Arguments that could be donated and are not.
-        is_scheduled: Whether the text says that its order is the schedule.
-        reserved: Bytes of the device's own memory that the compiler says a run takes from its beginning to its end,
-            constants counted; 0 where it says nothing.
+        is_scheduled: True if the text declares its order as the schedule.
+        reserved: Bytes of main memory that the compiler reserves for a whole run, with constants; 0 if unknown.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -155,7 +153,7 @@ class LiveMemory:
 
     @property
     def peak_at(self) -> Node | None:
-        """What runs at the peak."""
+        """Return the node that runs at the peak."""
         return Node(self.graph, int(self.order[self.peak_step])) if len(self.order) else None
 
     @cached_property
@@ -192,10 +190,10 @@ class LiveMemory:
 
     @property
     def besides(self) -> dict[str, int]:
-        """What is reserved and in no buffer that is alive at the peak, by why; empty where that is next to nothing.
+        """Return the reserved bytes outside of live buffers at the peak, by reason; empty if negligible.
 
-        An output's place is reserved before it is written, and until then a temporary may lie there. Of the rest the
-        text doesn't tell: gaps between buffers, and what kernels need for themselves.
+        An output's memory is reserved before the write, and a temporary may use it until then. The text doesn't
+        describe the rest: gaps between buffers, and scratch memory of kernels.
         """
         rest = self.reserved - self.peak
         if not self.is_scheduled or rest <= max(_NEAR * self.reserved, _LITTLE):
@@ -207,7 +205,7 @@ class LiveMemory:
 
     @property
     def headline(self) -> str:
-        """The peak, where and of what; where there is no schedule, that this is none."""
+        """Return a sentence about the peak, its position and its largest buffer, or about the missing schedule."""
         at = self.peak_at
         if at is None:
             return "nothing runs"
@@ -232,7 +230,7 @@ class LiveMemory:
         return "\n".join([*lines, *self._remarks()])
 
     def _remarks(self) -> Iterator[str]:
-        """What a table says below its rows: what is reserved besides, other memory spaces, what could be donated."""
+        """Return the remarks below a table: other reserved memory, other memory spaces, possible donations."""
         if self.besides:
             parts = ", ".join(f"{bytes_text(size)} {why}" for why, size in self.besides.items())
             yield f"  reserved besides: {parts}"
@@ -287,17 +285,17 @@ def _place(buffer: Buffer) -> str:
     return f"{place.function.rpartition('.')[2]}:{place.line}" if place is not None else ""
 
 
-# What a compiler says of a program, and what a person calls it, in the order in which it is drawn.
+# The compiler's names of uses and their labels, in drawing order.
 USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
 
 
 def needed_bytes(uses: Mapping[str, int]) -> float:
-    """Bytes of a device's memory that a program needs, by what its compiler says of each use; NaN where it doesn't.
+    """Return the device memory that a program needs, in bytes, from the compiler's figures by use; NaN without any.
 
-    Outputs that lie where a donated argument was take nothing. The code counts: a TPU keeps it in the same memory, and
-    its compiler refuses a program by the sum. Of an elementwise program on a v5e, arguments and outputs of 15.746 GiB
-    and a code of 2.02 MiB were refused as 43 KiB too many for the 15.748 GiB that there are. The compilers of GPUs and
-    CPUs say 0.
+    Outputs in the memory of donated arguments count 0. The code counts, because a TPU keeps it in the same memory and
+    its compiler refuses a program by the sum. An elementwise program on a v5e with 15.746 GiB of arguments and outputs
+    and 2.02 MiB of code was refused as 43 KiB too large for 15.748 GiB. The compilers of GPUs and CPUs report a code of
+    0.
 
     Example:
         >>> needed_bytes({"argument": 100, "output": 60, "temp": 20, "alias": 60, "generated code": 5})

@@ -1,4 +1,4 @@
-"""What a compiler made below HLO: the code of each kernel, and what is known of it."""
+"""Machine code of kernels, with registers, spills and launch sizes."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ LANGUAGES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class KernelCode:
-    """The code of one kernel. What isn't known of it is None, or empty.
+    """Machine code of one kernel. Unknown fields are None or empty.
 
     Args:
-        function: Its symbol.
-        kernels: The instructions of the `hlo` stage that run it: more than one where equal kernels share their code.
-        texts: The code by language, one of `LANGUAGES`.
-        grid, block: Of a GPU, how many blocks run, and how many threads a block has, by axis.
-        registers: Of a GPU, how many 32-bit registers its assembler gave each thread.
-        stack: Of a GPU, bytes of memory that each thread has for spilled registers and arrays of its own; 0: no spills.
-        shared: Of a GPU, bytes of shared memory that a block has.
-        occupancy: Of a GPU, the share of a multiprocessor's threads that can be resident, at most: from published
-            limits, registers where they are known, shared memory and the size of a block.
-        matrix_instructions: The matrix instructions in it, as the text writes them: a GPU's `mma`, a TPU's `vmatmul`.
-        vector_bits: Of a CPU, the width of the widest vectors that it computes with; 0 where it has scalars alone.
-        spills: How many instructions store a register to memory for want of registers. Of a TPU its bundles say it; of
-            a CPU it is not known.
-        calls: Functions of libraries and runtimes that it calls.
-        bundles: Of a TPU, how many bundles are scheduled, each once: a loop's body counts once.
+        function: Symbol.
+        kernels: Instructions of the `hlo` stage that run it; several if equal kernels share code.
+        texts: Code by language, one of `LANGUAGES`.
+        grid, block: GPU: number of blocks, and threads per block, by axis.
+        registers: GPU: 32-bit registers per thread, from the assembler.
+        stack: GPU: bytes per thread for spilled registers and local arrays; 0 means no spills.
+        shared: GPU: bytes of shared memory per block.
+        occupancy: GPU: upper bound on the share of resident threads of a multiprocessor, from published limits, known
+            registers, shared memory and block size.
+        matrix_instructions: Matrix instructions as printed: `mma` of a GPU, `vmatmul` of a TPU.
+        vector_bits: CPU: width of the widest vectors; 0 for scalar code.
+        spills: Number of instructions that spill a register to memory, from a TPU's bundles; unknown for a CPU.
+        calls: Called functions of libraries and runtimes.
+        bundles: TPU: number of scheduled bundles; a loop's body counts once.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -69,7 +68,7 @@ class KernelCode:
 
     @property
     def has_spills(self) -> bool | None:
-        """Whether registers are spilled; None where that isn't known, as where a GPU's threads have a stack."""
+        """Return True if registers are spilled; None if unknown, for example for a GPU kernel with a stack."""
         if self.spills is not None:
             return self.spills > 0
         return False if self.stack == 0 else None
@@ -77,12 +76,12 @@ class KernelCode:
 
 @dataclass(frozen=True)
 class MachineCode(RowSequence[KernelCode]):
-    """The code of all kernels of a program; by position, or by the name of an instruction of the `hlo` stage.
+    """Machine code of all kernels of a program, indexed by position or by the name of an `hlo` instruction.
 
     Args:
-        platform: Whose code it is: `cuda`, `tpu`, `cpu`, …
-        rows: One for each kernel, in the order of the first instruction that runs it.
-        notes: What isn't known, and why, a sentence each.
+        platform: Platform of the code: `cuda`, `tpu`, `cpu`, …
+        rows: One row per kernel, in the order of the first instruction that runs it.
+        notes: Unknown facts with reasons, one sentence each.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -102,7 +101,7 @@ class MachineCode(RowSequence[KernelCode]):
         object.__setattr__(self, "_by_kernel", by_kernel)
 
     def get(self, kernel: str) -> KernelCode | None:
-        """The code that an instruction of the `hlo` stage runs; None where there is none of its own."""
+        """Return the code of an instruction of the `hlo` stage; None if it has no code of its own."""
         return self._by_kernel.get(kernel)
 
     def __getitem__(self, at: int | str) -> KernelCode:  # pyright: ignore[reportIncompatibleMethodOverride]

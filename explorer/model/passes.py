@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import attached, cached_property
+from explorer.model.declared import cached_property, declared
 from explorer.model.graph import Ints
 from explorer.model.text_versions import Versions, unified
 
@@ -20,12 +20,12 @@ LINK_KINDS = ("rewritten", "merged", "fused", "duplicated", "with", "unused", "u
 
 
 class PassLink(NamedTuple):
-    """What became of one instruction in one pass; `old` and `new` are keys, `new` is -1 where there is nothing.
+    """Link from an instruction before a pass (`old`) to one after it (`new`, -1 for none); both are keys.
 
     Args:
-        position: Of the pass among those that changed something.
+        position: Index of the pass among those that changed something.
         kind: One of `LINK_KINDS`.
-        inferred: It follows from equal structure, not from a reader that was rewired.
+        inferred: True if it follows from equal structure, not from a rewired reader.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -64,7 +64,7 @@ class HistoryEvent:
 
 @dataclass(frozen=True)
 class History:
-    """All that happened to an instruction, and to what it came from and what it became, in order.
+    """History of an instruction, its origins and its successors, in order.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -95,16 +95,16 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One run of one pass, and what it did to the module.
+    """One run of one pass and its effect on the module.
 
     Args:
-        index: Its place among all that were recorded, from 0.
-        name, pipeline: As the compiler calls them.
-        born, died, changed: Instructions that it made, removed, and rewrote under the same name.
-        moved: It did nothing but put instructions into another order.
-        instructions: How many the module has after it.
-        seconds: What it took, with the writing of its snapshot where it changed something; None where unknown.
-        snapshot: The module after it, an index into the versions' snapshots.
+        index: Index among all recorded passes, from 0.
+        name, pipeline: The compiler's names.
+        born, died, changed: Number of instructions added, removed, and rewritten under one name.
+        moved: True if it only reordered instructions.
+        instructions: Number of instructions after it.
+        seconds: Duration, with the writing of the snapshot if it changed something; None if unknown.
+        snapshot: The module after it, as an index into the versions' snapshots.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -142,7 +142,7 @@ class Pass:
         return self._versions.text(self.snapshot)
 
     def diff(self, context: int = 3) -> str:
-        """What it changed, as a unified diff with `context` lines around each change.
+        """Return the changes as a unified diff with `context` lines around each.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -166,16 +166,16 @@ class Pass:
 
 
 class Passes(Sequence[Pass]):
-    """The passes that changed something, in the order in which they ran; `all` has the others too.
+    """Passes that changed something, in execution order; `all` includes the others.
 
-    A pass changed something if the text of the module is another one after it, metadata and the numbers in names apart.
+    A pass changed something if the module's text differs after it, not counting metadata and numbers in names.
 
     Args:
         versions: The lines and snapshots of the module.
-        recorded: Every pass that is known to have run.
-        is_complete: Whether `recorded` has the passes that changed nothing too, or only those that say they did.
-        omitted: What was left out because the program is too large, empty if nothing was.
-        links: What became of each instruction, where that is known already.
+        recorded: All passes known to have run.
+        is_complete: True if `recorded` includes the passes that changed nothing.
+        omitted: Description of parts left out because the program is too large; empty if nothing was.
+        links: Links of instructions, if known already.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -222,14 +222,14 @@ class Passes(Sequence[Pass]):
         raise UnknownNameError(f"no pass is named {at!r}; these changed something: {names}")
 
     @cached_property
-    @attached
+    @declared
     def links(self) -> Sequence[PassLink]:
-        """What became of each instruction that died or was copied, pass by pass."""
+        """Return the links of all removed or copied instructions, pass by pass."""
         ...
 
     @cached_property
     def effects(self) -> Sequence[Effect]:
-        """What each of them did, by rows of the versions."""
+        """Return the effect of each pass, in rows of the versions."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
     def rows_around(self) -> list[tuple[Ints, Ints]]:
@@ -237,15 +237,15 @@ class Passes(Sequence[Pass]):
         rows = self.versions.replay()
         return [(rows[step.first], rows[step.snapshot]) for step in self._consequential]
 
-    @attached
+    @declared
     def history(self, name: str) -> History:
-        """Where an instruction was born, what it was made from, what it became, and where it died.
+        """Return an instruction's first pass, origins, successors and last pass.
 
         Args:
-            name: Of an instruction at any time, `add.3`.
+            name: Name of an instruction after any pass, `add.3`.
 
         Raises:
-            UnknownNameError: No instruction ever had this name; the message lists close ones.
+            UnknownNameError: No instruction had this name; the message lists similar names.
         """
         ...
 
@@ -301,7 +301,7 @@ def measured(versions: Versions, ran: Sequence[tuple[str, str, float | None, int
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one pass did: the rows of instructions that it made and removed, and (before, after) of those it rewrote.
+    """Effect of one pass: rows of added and removed instructions, and (before, after) of rewritten ones.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -318,7 +318,7 @@ class Effect:
 
 
 def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
-    """What turned one snapshot into another; nothing if only numbers in names differ."""
+    """Return the effect between two snapshots; empty if only numbers in names differ."""
     gone = np.setdiff1d(before, after)
     died = _row_of_key(versions, gone)
     born = _row_of_key(versions, np.setdiff1d(after, before))
@@ -338,7 +338,7 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
 
 
 def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:
-    """The operation and type of each line: they differ quicker than whole texts, of which most snapshots have many."""
+    """Return the operation and type of each line, which compare faster than the texts of many equal lines."""
     return versions.op[rows].tobytes(), versions.type[rows].tobytes()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ForeignNodeError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Node
 from explorer.model.types import ArrayType, parse_type
 

@@ -12,19 +12,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from explorer.model.attached import attached, cached_property
 from explorer.model.attribution import Attribution
+from explorer.model.declared import cached_property, declared
 from explorer.model.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file or notebook cell that a stack goes through.
+    """Source file or notebook cell in a stack.
 
     Args:
-        file: The file name that frames carry.
-        label: What a person calls it: `train.py`, `cell [4]`.
-        text: All of it.
+        file: File name, as in stack frames.
+        label: Short name: `train.py`, `cell [4]`.
+        text: Whole text.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -43,7 +43,7 @@ class Source:
         return f"Source({self.label}, {self.text.count(chr(10)):,} lines)"
 
 
-@lru_cache(maxsize=16_384)  # asked for each frame of a graph; a program has few files
+@lru_cache(maxsize=16_384)  # called for each frame of a graph; a program has few files
 def is_library_file(file: str) -> bool:
     """True if a file is part of Python, of an installed package, of JAX or of Explorer; False for the user's own.
 
@@ -113,9 +113,9 @@ class Durations:
     """Seconds spent in each step of the compilation.
 
     Args:
-        trace, lower, compile: Of each step; 0 where it wasn't come to.
-        reused: The steps whose result JAX had already, in this process or in its persistent cache: their seconds are
-            those of a look into a cache, and say nothing of what the step costs.
+        trace, lower, compile: Seconds of each step; 0 for steps that were not reached.
+        reused: Steps whose result JAX had cached, in this process or in its persistent cache. Their seconds are
+            those of a cache lookup, not of the step.
 
     Example:
         >>> import explorer, jax, jax.numpy as jnp
@@ -132,7 +132,7 @@ class Durations:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Of each step, whether it was done or its result was there."""
+        """Return the seconds of each step, cached or not."""
         return {"trace": self.trace, "lower": self.lower, "compile": self.compile}
 
     @property
@@ -159,13 +159,13 @@ class Constant:
 
 
 class WrittenLine(NamedTuple):
-    """A line of a stage's text, without what it says of the source.
+    """One line of a stage's text, without source metadata.
 
     Args:
-        number: In the text, from 0.
-        parts: In turns what is no name, first and last, and the names in between.
-        is_end: It says nothing, or ends what is before it.
-        is_of_module: It begins or ends the module.
+        number: Line number in the text, from 0.
+        parts: Alternating text and names, starting and ending with text.
+        is_end: True if it is empty or closes a block.
+        is_of_module: True if it opens or closes the module.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -196,14 +196,14 @@ class WrittenLine(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Stage:
-    """One representation of the function: its text, and its graph linked to the text by line.
+    """One form of the program: its text, and its graph linked to the text by line.
 
-    Nothing is read until it is asked for: `read` is called at most once, by the first access to `text` or `graph`.
+    Reading is lazy: `read` is called at most once, by the first access to `text` or `graph`.
 
     Args:
         name: `jaxpr`, `stablehlo`, `hlo`.
-        read: Returns the text and its graph.
-        origin: The stage that it was made of by `attributed`, if it was.
+        read: Function that returns the text and its graph.
+        origin: Stage that `attributed` copied, if any.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -228,18 +228,18 @@ class Stage:
     @cached_property
     def _content(self) -> tuple[str, Graph]:
         content = self.read()
-        # Lets go of what was read from: an executable with its memory.
+        # Release the source of the text: an executable with its memory.
         self.read = lambda: content
         return content
 
     @cached_property
-    @attached
+    @declared
     def written_lines(self) -> Sequence[WrittenLine]:
         """The lines that say something of the program, with the places of names in them."""
         ...
 
     def attributed(self, attribute: Callable[[Graph], Attribution]) -> Stage:
-        """The same stage, read once for both, with a graph that asks `attribute` for the lines of its nodes."""
+        """Return a copy that shares the reading and takes the lines of its nodes from `attribute`."""
         origin = self.origin or self
 
         def read() -> tuple[str, Graph]:
@@ -248,7 +248,7 @@ class Stage:
         return Stage(self.name, read, origin)
 
     def forget_attribution(self) -> None:
-        """Let the lines of the nodes be decided anew, where more is known of the capture now."""
+        """Discard the lines of the nodes, so that they are computed again with new information."""
         if "_content" in self.__dict__:
             self.graph.__dict__.pop("attribution", None)
 

@@ -9,23 +9,23 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Hardware:
-    """What is published of one kind of device.
+    """Published figures of one kind of device.
 
     Args:
-        key: What `target=` calls it: `h100`, `v5e`.
-        name: As its maker, and JAX, call it.
-        platform: Whose compiler it has: `cuda`, `rocm`, `tpu`, `cpu`.
-        memory: Bytes of one device; 0 where that depends on the machine, as for a CPU.
-        bandwidth: Bytes a second to and from it; 0 where that isn't known.
-        links: Bytes a second that one device sends to the others, one way; 0 where that isn't known.
-        flops: Operations a second of a dense matrix product, by dtype as HLO writes it.
-        vector: The same of what is no matrix product.
-        clock: GHz of a TPU, by which a compiler's cycles are seconds; 0 where that isn't known.
-        topology: The smallest arrangement of several devices that its compiler takes, empty where it takes any number.
-        chip: What its compiler calls the use of a chip's cores, empty for its default.
-        per_chip: How many devices JAX has on a chip of its topology.
-        compiler: What its compiler asks of a device, by the names of `figures.toml`.
-        sources: Where the figures are from.
+        key: Name in `target=`: `h100`, `v5e`.
+        name: Name used by the maker and by JAX.
+        platform: Compiler platform: `cuda`, `rocm`, `tpu`, `cpu`.
+        memory: Bytes per device; 0 if it depends on the machine, as for a CPU.
+        bandwidth: Memory bandwidth in bytes per second; 0 if unknown.
+        links: Bytes per second that one device sends to others, one way; 0 if unknown.
+        flops: Operations per second of a dense matrix product, by HLO dtype.
+        vector: The same for other operations.
+        clock: GHz of a TPU, which converts cycles to seconds; 0 if unknown.
+        topology: Smallest arrangement of several devices that the compiler accepts, empty for any number.
+        chip: The compiler's name for the use of a chip's cores, empty for the default.
+        per_chip: Number of JAX devices per chip of the topology.
+        compiler: Device properties that the compiler needs, named as in `figures.toml`.
+        sources: Sources of the figures.
 
     Example:
         >>> import explorer
@@ -52,14 +52,14 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Target:
-    """One or more devices of a kind, as `target="8xh100"` names them.
+    """One or more devices of one kind, as in `target="8xh100"`.
 
     Args:
-        device: Of which kind they are.
-        count: How many; of a topology the product of its sides, times the devices of a chip.
-        topology: `4x4`, as TPUs are wired; empty where it is only a number of devices.
-        compile_seconds: After how many a compile is given up; 0 for never.
-        compile_memory: Bytes that the compiler may take of this machine; 0 for as many as there are.
+        device: Kind of device.
+        count: Number of devices; for a topology, the product of its sides times the devices per chip.
+        topology: Wiring of TPUs, such as `4x4`; empty for a plain number of devices.
+        compile_seconds: Time limit of a compile in seconds; 0 for none.
+        compile_memory: Memory limit of the compiler in bytes; 0 for none.
 
     Example:
         >>> import explorer
@@ -76,12 +76,12 @@ class Target:
 
     @property
     def platform(self) -> str:
-        """Whose compiler it has: `cuda`, `rocm`, `tpu`, `cpu`."""
+        """Return the compiler platform: `cuda`, `rocm`, `tpu`, `cpu`."""
         return self.device.platform
 
     @property
     def caveat(self) -> str:
-        """What differs from a compile where the hardware is; empty where nothing is known to."""
+        """Return the known differences from a compile on the hardware itself; empty without any."""
         return _CAVEATS.get(self.platform, "")
 
     def __str__(self) -> str:

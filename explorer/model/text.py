@@ -99,9 +99,9 @@ def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]
 
 
 def code_parts(text: str) -> list[tuple[str, bool]]:
-    """The parts of a sentence, each with whether it is code, which stands between backticks; none is empty.
+    """Return the nonempty parts of a sentence, each with True if it is code between backticks.
 
-    A backtick without a second one is a letter.
+    An unpaired backtick is a normal character.
 
     Example:
         >>> code_parts("line 3, `y = x @ w`: 2 ms")
@@ -111,12 +111,12 @@ def code_parts(text: str) -> list[tuple[str, bool]]:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = (), indent: str = "") -> list[str]:
-    """Rows of cells as lines: each column as wide as its longest cell, two spaces apart.
+    """Return rows of cells as aligned lines; columns are as wide as their longest cell, two spaces apart.
 
     Args:
-        rows: The head first; a row may be shorter than others.
-        right: The columns, from 0, whose cells end at the right.
-        indent: Stands before each line.
+        rows: Head and rows; a row may be shorter than others.
+        right: Right-aligned columns, from 0.
+        indent: Prefix of each line.
 
     Example:
         >>> aligned([("line", "time"), ("3", "41 ms"), ("120", "2 ms")], right=(1,))
@@ -157,7 +157,7 @@ NAME = "jax-compilation-explorer"
 
 
 def install_hint(package: str, extra: str) -> str:
-    """How to install a package that something needs: alone, or with what goes with it.
+    """Return the command that installs a needed package, alone or with its extra.
 
     Example:
         >>> install_hint("pandas", "lab")

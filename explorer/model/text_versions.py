@@ -32,9 +32,9 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Versions:
-    """Every line that any snapshot of a module has, once, and the snapshots.
+    """Distinct lines of all snapshots of a module, and the snapshots.
 
-    Columns have one row a line (shape `[n]`, int32); a line that is no instruction has `key` -1.
+    Columns have one row per line (shape `[n]`, int32); a line without an instruction has `key` -1.
 
     Args:
         lines: The text, without metadata.
@@ -42,11 +42,11 @@ class Versions:
         op, type: Codes into `ops`, `types`.
         frame: Index into `frames` of the innermost frame, -1 for none.
         operand_start, operand: Compressed rows, as in a graph; an operand is a key.
-        names, computation: Of each key: the instruction's name, and its computation, an index into `computations`.
-        snapshots: The first is the module before all passes.
-        equations: Of each line the equations that its metadata names, where the recording numbered them; after the
-            lines come states that a line took on later, when its metadata alone changed.
-        relabelled: For each of these states the snapshot that it began in and its line, shape `[2 * states]`, in order.
+        names, computation: Instruction name of each key, and its computation as an index into `computations`.
+        snapshots: Snapshots; the first is the module before all passes.
+        equations: Equations in the metadata of each line, if the recording numbered them; after the lines come later
+            states of lines whose metadata alone changed.
+        relabelled: First snapshot and line of each such state, shape `[2 * states]`, in order.
     """
 
     lines: Sequence[str]
@@ -65,7 +65,7 @@ class Versions:
     snapshots: Sequence[Snapshot]
     equations: EquationSets | None = None
     relabelled: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
-    # The snapshot asked for last: passes are walked in order, and each snapshot follows from the one before it.
+    # Cache of the latest snapshot: passes are walked in order, and each snapshot follows from the previous one.
     _last: list[tuple[int, Ints]] = field(default_factory=list[tuple[int, Ints]], init=False, repr=False)
 
     def rows(self, snapshot: int) -> Ints:
@@ -123,7 +123,7 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
         if length < 0 or (new + length > end if start < 0 else start + length > len(before)):
             raise UnreadableTextError("a run leads out of its snapshot")
         count += length
-        if count > end:  # each row stands at most once in a snapshot: damaged runs must not fill the memory
+        if count > end:  # each row occurs at most once in a snapshot: damaged runs must not fill the memory
             raise UnreadableTextError("a snapshot has more rows than there are: a line is in it more than once")
         if start < 0:
             parts.append(np.arange(new, new + length, dtype=np.int32))
@@ -134,7 +134,7 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
 
 
 def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]) -> list[Snapshot]:
-    """Each of several snapshots, given as its rows and the first new one, as what it has of the one before it."""
+    """Return each snapshot, given as its rows and first new row, as runs of the previous snapshot."""
     result: list[Snapshot] = []
     for rows, first in snapshots:
         result.append(Snapshot(runs_between(before, rows, first), first))
@@ -143,7 +143,7 @@ def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]
 
 
 def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Ints:
-    """What `after` has of `before`, and what is new in it (the rows from `first` on), as a snapshot's runs."""
+    """Return the runs of `before` in `after` and the new rows (from `first` on), as a snapshot's runs."""
     place = {row: at for at, row in enumerate(before)}
     runs: list[int] = []
     start, length, is_new = -1, 0, False

@@ -1,6 +1,6 @@
-"""What a type's text says, in any stage's notation: `f32[8,128]{1,0:T(8,128)}`, `tensor<8x128xf32>`, tuples of them.
+"""Parser of types in each stage's notation: `f32[8,128]{1,0:T(8,128)}`, `tensor<8x128xf32>`, tuples of them.
 
-A graph's types are interned and few, and each is parsed once.
+A graph has few distinct types, and each is parsed once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import UnreadableTextError
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.text import cut_middle
 
 # An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. Element types may hold brackets of their
@@ -39,10 +39,10 @@ class ArrayType:
     """One array of a type.
 
     Args:
-        dtype: As written, `f32`.
-        dims: Dimensions as written; a dynamic one has its `<=`, a symbolic one its name, one that is split over
-            devices the axes of its mesh: `32@data`.
-        layout: HLO's, with its braces: `{1,0:T(8,128)S(1)}`; empty where there is none.
+        dtype: Printed dtype, `f32`.
+        dims: Printed dimensions. A dynamic dimension includes `<=`, a symbolic one is a name, and one split
+            over devices has the mesh axes: `32@data`.
+        layout: HLO layout with braces: `{1,0:T(8,128)S(1)}`; empty without a layout.
     """
 
     dtype: str
@@ -57,12 +57,12 @@ class ArrayType:
 
     @cached_property
     def elements(self) -> int:
-        """How many elements it has; a dimension without a number counts as 1."""
+        """Return the number of elements; a dimension without a number counts as 1."""
         return math.prod(self.shape)
 
     @cached_property
     def bits(self) -> int:
-        """Of one element; 0 for what is no number, as a token."""
+        """Return the bits of one element; 0 for types without a size, such as a token."""
         if self.dtype in _BITS:
             return _BITS[self.dtype]
         if complex_ := _COMPLEX.match(self.dtype):
@@ -72,14 +72,14 @@ class ArrayType:
 
     @cached_property
     def size_in_bits(self) -> int:
-        """Of all elements, without padding."""
+        """Return the bits of all elements, without padding."""
         return self.bits * self.elements
 
     @cached_property
     def allocated(self) -> int:
-        """Bytes in memory: less than a byte takes one, unless the layout says that elements are packed.
+        """Return the bytes in memory; an element of less than a byte takes one byte, unless the layout packs elements.
 
-        Tiles are filled up: a TPU's `f32[32,8]{1,0:T(8,128)}` takes as much as `f32[32,128]`.
+        Tiles are padded: a TPU's `f32[32,8]{1,0:T(8,128)}` takes as much as `f32[32,128]`.
         """
         elements = self._tiled_elements if self.tiling else self.elements
         packed = _PACKED.search(self.layout)
@@ -89,10 +89,10 @@ class ArrayType:
 
     @cached_property
     def _tiled_elements(self) -> int:
-        """How many elements the tiles of its layout have room for.
+        """Return the number of elements that the layout's tiles hold.
 
-        A tile lies over the densest dimensions, and what is left of each of these counts tiles; the next tile lies
-        over the one before (openxla/xla: `docs/tiled_layout.md`).
+        A tile covers the most minor dimensions, and the remaining sizes count tiles. The next tile applies to the
+        result of the previous one (openxla/xla: `docs/tiled_layout.md`).
         """
         if sorted(self.minor_to_major) != [*range(len(self.shape))]:  # damaged, or a dimension without a number
             return self.elements
@@ -117,15 +117,15 @@ class ArrayType:
 
     @cached_property
     def minor_to_major(self) -> tuple[int, ...]:
-        """The dimensions as they lie in memory, the densest first; empty without a layout."""
+        """Return the dimensions from most minor to most major; empty without a layout."""
         order = self.layout.strip("{}").partition(":")[0]
         return tuple(int(dim) for dim in order.split(",") if dim.strip().isdecimal())
 
     @cached_property
     def stored(self) -> tuple[object, ...]:
-        """What two arrays must have in common to lie in memory in the same way; no layout is the usual one.
+        """Return the key that arrays with equal storage share; no layout means the default layout.
 
-        Tiles are a TPU's, whose compiler looks at the dimensions as they lie, whatever their order is called.
+        Tiles are used by TPUs, whose compiler compares the physical order of dimensions, not their names.
         """
         order = self.minor_to_major or tuple(reversed(range(len(self.dims))))
         if self.tiling and sorted(order) == [*range(len(self.dims))]:
@@ -133,7 +133,7 @@ class ArrayType:
         return self.dtype, self.dims, order, self.tiling, self.memory_space, self.allocated
 
     def is_stored_as(self, other: ArrayType) -> bool:
-        """Whether an array lies in memory as another one does, so that it may be written in its place."""
+        """Return True if both arrays have one storage, so that one may be written in place of the other."""
         return self is other or self.stored == other.stored
 
     @cached_property
@@ -163,14 +163,14 @@ class Type:
         return len(self.arrays)
 
     def element(self, index: int) -> slice:
-        """Which arrays are an element's; none for an index that leads out of the type."""
+        """Return the array indices of a tuple element; empty for an index outside of the type."""
         if not 0 <= index < len(self.starts):
             return slice(0, 0)
         return slice(self.starts[index], self.starts[index + 1] if index + 1 < len(self.starts) else len(self.arrays))
 
     @cached_property
     def elements(self) -> int:
-        """How many elements its first array has: layouts and transposes keep that. 1 where there is none."""
+        """Return the number of elements of the first array, which layouts and transposes keep; 1 without an array."""
         return self.arrays[0].elements if self.arrays else 1
 
     @cached_property
@@ -190,7 +190,7 @@ class Type:
 
     @cached_property
     def dtype(self) -> str:
-        """That of the array with most bytes; empty where there is none."""
+        """Return the dtype of the largest array; empty without an array."""
         return max(self.arrays, key=lambda array: array.bits * array.elements).dtype if self.arrays else ""
 
     def __str__(self) -> str:
@@ -217,7 +217,7 @@ class TypeSizes:
 
 @lru_cache(maxsize=1 << 16)
 def parse_type(text: str) -> Type:
-    """Return the type that a text tells of.
+    """Parse the text of a type.
 
     Raises:
         UnreadableTextError: One of its arrays has more elements than any compiler can count, or hundreds of dimensions.
@@ -251,7 +251,7 @@ def _array(dtype: str, dims: str, divider: str, layout: str) -> ArrayType:
 
 
 def measure_types(types: Sequence[str]) -> TypeSizes:
-    """How large the arrays of each type are."""
+    """Return the array sizes of each type."""
     parsed = [parse_type(text) for text in types]
     ranks = [len(type_.arrays[0].dims) if type_.arrays else np.nan for type_ in parsed]
     return TypeSizes(
@@ -262,7 +262,7 @@ def measure_types(types: Sequence[str]) -> TypeSizes:
 
 
 def elements(text: str) -> int:
-    """How many elements the first array of a type has; 1 where there is none."""
+    """Return the number of elements of a type's first array; 1 without an array."""
     return parse_type(text).elements
 
 

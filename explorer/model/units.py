@@ -30,7 +30,7 @@ def amount_text(amount: float) -> str:
 
 
 def _scaled(amount: float, whole: float) -> tuple[float, str]:
-    """The amount in the largest unit of which it is one, as it will be printed: to a tenth, from `whole` on to one."""
+    """Return the amount in its largest unit as printed: with one decimal, without decimals from `whole` on."""
     scaled, prefix = float(amount), 0
     while prefix < len(_PREFIXES) - 1 and round(scaled, 0 if scaled >= whole or not prefix else 1) >= 1000:
         scaled, prefix = scaled / 1000, prefix + 1
@@ -61,7 +61,7 @@ def duration_text(seconds: float) -> str:
 
 
 def least_duration_text(seconds: float) -> str:
-    """Seconds that something takes at the least: rounded down, so that it takes no less; to 0.01 ns, not finer.
+    """Return a lower bound in seconds, rounded down to at most 0.01 ns.
 
     Example:
         >>> least_duration_text(0.0019999), least_duration_text(1.5364e-8), least_duration_text(1.56e-11)
@@ -87,7 +87,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def factor_text(factor: float) -> str:
-    """How many times as much.
+    """Return a factor as text.
 
     Example:
         >>> factor_text(3.44), factor_text(1.021), factor_text(15230)
@@ -126,7 +126,7 @@ def rate_text(rate: float, what: str = "FLOP") -> str:
         >>> rate_text(147.4e9), rate_text(27.1e9, "B")
         ('147 GFLOP/s', '27.1 GB/s')
     """
-    # What rounds to a thousand is one of the next unit: 999.9 M are 1 G.
+    # A value that rounds to a thousand is one of the next unit: 999.9 M are 1 G.
     amount, prefix = float(rate), 0
     while float(f"{amount:.3g}") >= 1000 and prefix < len(_PREFIXES) - 1:
         amount, prefix = amount / 1000, prefix + 1

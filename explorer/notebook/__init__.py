@@ -20,7 +20,7 @@ def load_ipython_extension(ipython: Any) -> None:
         >>> "explore" in shell.magics_manager.magics["line"]
         True
     """
-    from explorer.notebook.extension import load
+    from explorer.notebook.magics import load
 
     load(ipython)
 
@@ -37,6 +37,6 @@ def unload_ipython_extension(ipython: Any) -> None:
         >>> "explore" in shell.magics_manager.magics["line"]
         False
     """
-    from explorer.notebook.extension import unload
+    from explorer.notebook.magics import unload
 
     unload(ipython)

@@ -17,7 +17,7 @@ from jax.extend.core import Literal
 from explorer._jax import inner_jaxprs, scan_inputs, user_stack
 from explorer._jax.arguments import jaxpr_place
 from explorer.capture.readers.graph_builder import is_runner
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame
 from explorer.model.stage import is_library_file
 

@@ -20,8 +20,8 @@ from explorer.capture.explore import HoldsState
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import member
 from explorer.capture.sources import Span
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import FunctionSource, function_source, last_name, source_of, span_location

@@ -9,12 +9,13 @@ from typing import Any
 
 from explorer.errors import NotRecordedError, UnknownNameError
 from explorer.ledger.watch import Watch
-from explorer.model.attached import Displayable, attached
+from explorer.model.declared import Displayable
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import FamilyKey, family_key
 from explorer.model.events.ledger import Ledger
 from explorer.model.results.session import SessionReport, SessionRow, remembered_values
 from explorer.sessions.collect import collect, families, watched_ledger
+from explorer.view.sessions.link import display_live
 
 
 class Session(Displayable):
@@ -118,8 +119,8 @@ class Session(Displayable):
         """
         return self.to_html(path)
 
-    @attached
-    def _ipython_display_(self) -> None: ...
+    def _ipython_display_(self) -> None:
+        display_live(self)
 
     def __repr__(self) -> str:
         return f"Session({repr(self.report()).partition('(')[2]}"

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from html import escape
 
 from explorer.analysis.diff.diff import Diff, Fusion
-from explorer.files.diff import encode_diff
+from explorer.files.capture_writing import encode_diff
 from explorer.view.interface import View
 from explorer.view.page import interactive
 

@@ -1,4 +1,4 @@
-"""What the methods of `explorer.model.attached` do: find the value's view, and write or return what it draws.
+"""What the methods of `explorer.model.declared` do: find the value's view, and write or return what it draws.
 
 A fault in a view never costs the user their result: a notebook then shows the value's repr, with one line that says
 what failed. Files are written whole or not at all, and there a fault is raised.

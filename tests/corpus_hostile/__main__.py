@@ -28,7 +28,7 @@ from explorer.capture.recording import DUMP_PREFIX
 from explorer.files.golden import from_toml, to_toml
 from explorer.files.instruction_log import read_timeline
 from explorer.files.signals import read_signals
-from explorer.golden.configuration import golden_files
+from explorer.golden.commands import golden_files
 from explorer.model.golden import Golden
 from explorer.pitfalls.rule import severities
 from tests.corpus_hostile.formats import FORMATS, module_texts

@@ -19,7 +19,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.stage import Source
 from explorer.model.types import parse_type

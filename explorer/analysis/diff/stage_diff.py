@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.diff.match_graphs import Alignment, Side, match_graphs
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.graph import Frame, Graph, Group, Ints, Node
 from explorer.model.passes import Pass, Passes, measured
 from explorer.model.stage import WrittenLine
@@ -55,7 +55,6 @@ class StageDiff:
 
     @property
     def pairs(self) -> tuple[tuple[Node, Node], ...]:
-        """The nodes that both sides have."""
         there = self.alignment.there
         return tuple(
             (Node(self.a.graph, int(i)), Node(self.b.graph, int(there[i]))) for i in np.flatnonzero(there >= 0)

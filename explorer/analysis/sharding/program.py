@@ -10,8 +10,8 @@ import numpy as np
 
 from explorer.analysis.cost.flops import own_flops
 from explorer.analysis.graphs import entry_parameters, graph_of, is_op
-from explorer.model.attached import cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Graph, Node
 from explorer.model.shardings import Axes, DeviceMesh, Spread
 from explorer.model.types import ArrayType, parse_type

@@ -10,7 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from explorer.errors import NotRecordedError
-from explorer.model.attached import Charted, attached
+from explorer.model.declared import Charted, declared
 from explorer.model.events.event import Event
 from explorer.model.events.family_counts import (
     BUILDING,
@@ -84,7 +84,7 @@ class Ledger(Charted):
         self._spill = self._open_spill(spill) if spill is not None else None
 
     @staticmethod
-    @attached
+    @declared
     def _open_spill(path: str | PathLike[str]) -> EventFile: ...
 
     @property
@@ -246,12 +246,12 @@ class Ledger(Charted):
         return self._counts.get(family)
 
     @property
-    @attached
+    @declared
     def storms(self) -> tuple[Storm, ...]:
         """The functions that were compiled more often than `storm` times, the worst first."""
         ...
 
-    @attached
+    @declared
     def storm_of(self, event: Event) -> Storm | None:
         """The storm that an event's function is in; None if it is in none."""
         ...
@@ -272,7 +272,7 @@ class Ledger(Charted):
             present = {(present.family, present.leaf) for present in self._predictions}
             self._predictions += [new for new in predictions if (new.family, new.leaf) not in present]
 
-    @attached
+    @declared
     def varying(self, function: Which | None = None, *, calls: int | None = None) -> Variations:
         """Return the constant and the varying properties of a function's calls: sizes, dtypes, ….
 
@@ -285,12 +285,12 @@ class Ledger(Charted):
         """
         ...
 
-    @attached
+    @declared
     def tree(self) -> StackTree:
         """The user's call stacks as a tree, roots first, with what was compiled under each frame and its seconds."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas DataFrame with one row per event; `explorer.files.frames.EVENT` describes the columns.
 
@@ -310,7 +310,7 @@ class Ledger(Charted):
         """
         ...
 
-    @attached
+    @declared
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything that is kept as JSON lines; `Ledger.load` reads it.
 
@@ -330,7 +330,7 @@ class Ledger(Charted):
         ...
 
     @staticmethod
-    @attached
+    @declared
     def load(path: str | PathLike[str], *, storm: int = STORM) -> Ledger:
         """Load a ledger from a file of `save` or `spill`. Nothing in the file is executed.
 
@@ -341,7 +341,7 @@ class Ledger(Charted):
         ...
 
     @staticmethod
-    @attached
+    @declared
     def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
         """Merge the ledgers of several processes, in the order of the clock.
 
@@ -376,12 +376,12 @@ class Ledger(Charted):
         """
         return self.chart()
 
-    @attached
+    @declared
     def _ipython_display_(self) -> None:
         # A ledger that grows is displayed by its view, which has to know the output to keep it up to date.
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

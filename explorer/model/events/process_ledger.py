@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.model.attached import Displayable, Framed, Saved, attached
+from explorer.model.declared import Displayable, Framed, Saved, declared
 from explorer.model.results.rows import Rows
 
 Ranges = tuple[tuple[int, int], ...]
@@ -148,7 +148,7 @@ class ProcessLedger(Rows[ProcessProgram], Displayable, Framed, Saved):
         text = ", ".join(runs[:-1]) + " and " + runs[-1] if len(runs) > 1 and not more else ", ".join(runs)
         return f"process{'es' * several} {text}" + (f" and {more:,} more runs" if more else "")
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
 

@@ -9,8 +9,8 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from explorer.model.attached import Charted, Saved, attached
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Saved, declared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,12 +249,12 @@ class DynamicReport(Charted, Saved):
         return prod(most - max(1, least) + 1 for least, _, most in self.dimensions.values())
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """The report in a sentence: what serves which sizes, and how much of it is padding; or what prevents that."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row for each size that was called and padded.
 
@@ -276,5 +276,5 @@ class DynamicReport(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from explorer.model.attached import Framed
+from explorer.model.declared import Framed
 from explorer.model.graph import Node
 from explorer.model.results.rows import RowSequence
 from explorer.model.shardings import Groups

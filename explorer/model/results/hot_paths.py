@@ -8,7 +8,7 @@ from math import isfinite, nan
 from pathlib import PurePath
 from typing import Literal
 
-from explorer.model.attached import Charted, Framed, Saved, attached
+from explorer.model.declared import Charted, Framed, Saved, declared
 from explorer.model.results.rows import row_named
 from explorer.model.units import count_text, duration_text
 
@@ -447,12 +447,12 @@ class HotPaths(Charted, Framed, Saved):
         return row_named(self.functions, name, "hot function")
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """All of it in a sentence."""
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import NotRecordedError, OptionError
-from explorer.model.attached import Charted, Displayable, Framed, Saved, attached, cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Displayable, Framed, Saved, cached_property, declared
 from explorer.model.graph import Frame
 from explorer.model.results.profile_events import By, Events, Flame, Timeline
 from explorer.model.results.roofline import Peaks
@@ -242,13 +242,13 @@ class Profile(Charted, Saved):
         return self.captures[max(seconds, key=lambda number: seconds[number])]
 
     @cached_property
-    @attached
+    @declared
     def op_parts(self) -> Sequence[OpPart]:
         """The ops in parts, split as their lines are, each with the stack and the scope that it comes from."""
         ...
 
     @cached_property
-    @attached
+    @declared
     def equations(self) -> Sequence[EquationTime]:
         """The equations of the jaxprs that are known, the longest first, as far as instructions are linked to them."""
         ...
@@ -268,12 +268,12 @@ class Profile(Charted, Saved):
             )
         return replace(self, ops=_sorted(self.ops, by), lines=_sorted(self.lines, by))
 
-    @attached
+    @declared
     def with_peaks(self, peaks: Peaks) -> Profile:
         """The same with `wasted` of each op and line: the seconds over the least that the machine's peaks allow."""
         ...
 
-    @attached
+    @declared
     def to_frame(self, kind: Kind = "lines") -> pd.DataFrame:
         """Return a pandas DataFrame of the `lines`, the `ops`, the jaxpr's `equations`, or the `host` activities.
 
@@ -289,7 +289,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def to_perfetto(self, path: str | PathLike[str]) -> Path:
         """Write what was recorded as a trace that ui.perfetto.dev opens: threads, instructions with their source line.
 
@@ -304,7 +304,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def to_xprof(self, folder: str | PathLike[str]) -> Path:
         """Write what was recorded, as the profiler gave it, into a folder for XProf or TensorBoard: `--logdir FOLDER`.
 
@@ -313,7 +313,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def flame(self, by: By = "stack") -> Flame:
         """Return the time as a tree `by` the Python `stack` or by named `scope`; `to_folded()` converts it to text.
 
@@ -322,7 +322,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def flame_chart(self, by: By = "stack") -> Any:
         """Return the tree as a plotly chart with a static picture and a table.
 
@@ -332,7 +332,7 @@ class Profile(Charted, Saved):
         """
         ...
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...
 
 
@@ -423,5 +423,5 @@ class ProcessProfile(Displayable, Framed, Saved):
         which = [at for at, op in enumerate(self.ops) if not op.is_collective]
         return np.nansum(self.seconds[which], axis=0) if which else np.zeros(len(self.processes))
 
-    @attached
+    @declared
     def __repr__(self) -> str: ...

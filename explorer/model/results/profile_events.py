@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.graph import Floats, Frame, Ints
 
 # Kinds of events.

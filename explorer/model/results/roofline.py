@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from explorer.model.attached import Charted, Displayable, Framed, Saved, cached_property
+from explorer.model.declared import Charted, Displayable, Framed, Saved, cached_property
 from explorer.model.text import aligned, cut_end
 from explorer.model.units import count_text, duration_text, factor_text, least_duration_text, share_text
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import Displayable
+from explorer.model.declared import Displayable
 from explorer.model.text import did_you_mean
 
 

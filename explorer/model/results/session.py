@@ -12,7 +12,7 @@ from math import isfinite, nan
 from typing import Any, ParamSpec, TypeVar
 
 from explorer.errors import UnknownNameError
-from explorer.model.attached import Displayable, attached
+from explorer.model.declared import Displayable, declared
 from explorer.model.results.rows import Rows
 from explorer.model.text import did_you_mean
 from explorer.model.units import count_text
@@ -134,7 +134,7 @@ class SessionReport(Rows[SessionRow], Displayable):
     notes: tuple[str, ...] = ()
 
     @property
-    @attached
+    @declared
     def summary(self) -> tuple[str, ...]:
         """Return sentences about cost, recompiles with reasons, and unknowns; names are in backticks."""
         ...

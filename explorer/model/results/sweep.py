@@ -8,8 +8,8 @@ from itertools import zip_longest
 from math import isfinite, nan
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import Charted, Saved, attached, cached_property
 from explorer.model.capture import Capture
+from explorer.model.declared import Charted, Saved, cached_property, declared
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.rows import Rows, row_named
 from explorer.model.results.statistics import Axis
@@ -186,7 +186,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         return tuple(row for row in self.rows if row.error)
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """The result in a sentence: how time, compile time and memory grow, or which kind is faster."""
         ...
@@ -195,7 +195,7 @@ class Sweep(Rows[SweepRow], Charted, Saved):
         """`n = 128, dtype = float32`: a point in words."""
         return ", ".join(f"{axis.name} = {axis.labels[at]}" for axis, at in zip(self.axes, row.at, strict=True))
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a point: what was swept by name, then seconds, bytes and counts.
 
@@ -308,7 +308,7 @@ class Variant(Measured):
     plain: Capture | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    @attached
+    @declared
     def diff(self) -> Diff:
         """Return the differences between this program and the plain one.
 
@@ -327,7 +327,7 @@ class Variant(Measured):
         less = plain.peak - self.peak
         return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
 
-    @attached
+    @declared
     def verdict(self, plain: Measured) -> str:
         """Return the effect as a phrase: `saves 4.0 MB and 12 % of time`."""
         ...
@@ -372,12 +372,12 @@ class WhatIf(Rows[Variant], Charted, Saved):
         return row_named(self.rows, name, "variant")
 
     @property
-    @attached
+    @declared
     def headline(self) -> str:
         """Return the worthwhile changes in a sentence, most effective first."""
         ...
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a variant.
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from explorer.model.attached import Displayable, Framed
 from explorer.model.capture import Capture
+from explorer.model.declared import Displayable, Framed
 from explorer.model.results.estimates import Estimates
 from explorer.model.results.rows import RowSequence, row_at
 from explorer.model.target import Hardware

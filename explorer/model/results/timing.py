@@ -8,7 +8,7 @@ from math import ceil, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from explorer.model.attached import Charted, Saved, attached, cached_property
+from explorer.model.declared import Charted, Saved, cached_property, declared
 from explorer.model.results.statistics import (
     attained,
     drift_of,
@@ -311,7 +311,7 @@ class Timing(Charted, Saved):
         slack = _UNSURE if self.steady.is_too_noisy or self.eager.is_too_noisy else 1.0
         return low > slack or high < 1 / slack
 
-    @attached
+    @declared
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
         """A table for pandas: a row for each figure, or for each measurement.
 
@@ -474,7 +474,7 @@ class Comparison(Charted, Saved):
             ratio = max(different, key=lambda ratio: ratio.ratio)
         return f"{ratio.name} is {ratio} than {self.baseline}"
 
-    @attached
+    @declared
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
         """A table for pandas: a row for each name, or for each round.
 

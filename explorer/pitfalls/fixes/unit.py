@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from explorer.capture.safe_reading import is_exactly, member
 from explorer.capture.sources import Span, parse
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.findings import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import Edit, first_line

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from html import escape
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 from explorer.model.findings import SEVERITIES, Finding, Findings, Fix
 
 # Severity is never shown by color alone.

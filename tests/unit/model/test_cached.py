@@ -2,7 +2,7 @@
 
 from threading import Barrier, Thread
 
-from explorer.model.attached import cached_property
+from explorer.model.declared import cached_property
 
 
 class Pair:

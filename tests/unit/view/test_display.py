@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.model.attached import Displayable
+from explorer.model.declared import Displayable
 from explorer.model.results.roofline import Peaks
 from explorer.view import display
 from explorer.view.registry import _VIEWS, view_of

@@ -13,7 +13,7 @@ import explorer as ex
 from explorer.analysis.diff.match_graphs import Side, match_graphs
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.readers.hlo import read_hlo
-from explorer.files.diff import encode_diff
+from explorer.files.capture_writing import encode_diff
 from explorer.model.graph import Frame, Graph, Group
 
 X = jnp.ones((128, 64))

@@ -14,7 +14,7 @@ addSheet(sheet);
 type Value = [name: string, a: string, b: string, ratio: number | null];
 type Fusion = [name: string, holds: string, lines: string];
 
-/** What explorer/files/diff.py writes. */
+/** The content that explorer/files/capture_writing.py writes. */
 export interface DiffHeader {
   titles: [string, string];
   headline: string;

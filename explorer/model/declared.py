@@ -1,28 +1,15 @@
-"""Methods that every value shares: another room answers them, and a value declares what a user calls.
+"""Methods that values declare and `explorer/methods.py` defines, and what most values declare: display, files, frames.
 
-A value knows nothing of who analyses, writes or shows it, and still a user calls `graph.where(query)` or
-`capture.to_html(path)`. So the value declares the method, with its signature and documentation and no body, and
-`explorer/attachments.py`, the one place that knows both sides, names the function that is called with the same
-arguments:
-
-    class Graph:
-        @attached
-        def where(self, query: str) -> tuple[Node, ...]:
-            '''The nodes that a query finds, in program order.'''
-            ...
-
-    attach({"Graph.where": "explorer.analysis.query:where"})
-
-The room behind a method is loaded when the method is called first, so that a script pays for what it uses. For a value
-computed once, put `@cached_property` above `@attached`; for a class method, `@classmethod`.
+A value imports no room that analyzes, writes or shows it. It declares such a method with its documentation and no
+body. `explorer/methods.py` defines it in a subclass; `adopt` copies the definition to the value's own class. That
+module is imported at the first call of any declared method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property as _with_lock  # noqa: TID251
-from functools import wraps
-from importlib import import_module
+from functools import update_wrapper, wraps
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -30,31 +17,50 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TARGETS: dict[str, str] = {}
+_declarations: set[Any] = set()
+_definitions: dict[Callable[..., Any], Callable[..., Any]] = {}
+_importers: list[Callable[[], object]] = []
 
 
-def attach(targets: Mapping[str, str]) -> None:
-    """Name the functions behind declared methods.
-
-    Args:
-        targets: By the method's qualified name (`Graph.where`), `module:function`.
-    """
-    _TARGETS.update(targets)
+def define_with(import_definitions: Callable[[], object]) -> None:
+    """Set the function that imports the definitions; the first call of a declared method calls it."""
+    _importers[:] = [import_definitions]
 
 
-def attached(declaration: Callable[P, R]) -> Callable[P, R]:
-    """A method that calls the function attached to it; its signature and documentation are those of `declaration`."""
-    implementation: list[Callable[P, R]] = []  # of one, once the room behind it is loaded
+def declared(declaration: Callable[P, R]) -> Callable[P, R]:
+    """Return a method with the signature and documentation of `declaration`; it calls the adopted definition."""
 
     @wraps(declaration)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def first_call(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
-        if not implementation:
-            module, _, function = _TARGETS[declaration.__qualname__].partition(":")
-            implementation.append(getattr(import_module(module), function))
-        return implementation[0](*args, **kwargs)
+        if first_call not in _definitions:
+            for import_definitions in _importers:
+                import_definitions()
+        return _definitions[first_call](*args, **kwargs)
 
-    return call
+    _declarations.add(first_call)
+    return first_call
+
+
+def adopt(*subclasses: type) -> None:
+    """Replace the declared methods of each subclass's first base class by the subclass's definitions."""
+    for subclass in subclasses:
+        owner = subclass.__bases__[0]
+        for name, member in vars(subclass).items():
+            declaration = _function_of(vars(owner).get(name))
+            if declaration in _declarations:
+                definition = _function_of(member)
+                update_wrapper(definition, declaration)
+                del definition.__wrapped__  # it is no wrapper: signature and source are its own
+                _definitions[declaration] = definition
+                setattr(owner, name, member)
+
+
+def _function_of(member: Any) -> Any:
+    """Return the function behind a method, property, cached property, class method or static method."""
+    for name in ("__func__", "fget", "func"):
+        member = getattr(member, name, member)
+    return member
 
 
 if TYPE_CHECKING:
@@ -82,7 +88,7 @@ class Displayable:
 
     __slots__ = ()
 
-    @attached
+    @declared
     def to_text(self, width: int = 100) -> str:
         """Everything worth reading as text; where that is drawn as a tree or table, `width` characters wide.
 
@@ -109,7 +115,7 @@ class Displayable:
         """
         ...
 
-    @attached
+    @declared
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write what a notebook shows as one self-contained page, and return its path.
 
@@ -117,10 +123,10 @@ class Displayable:
         """
         ...
 
-    @attached
+    @declared
     def __rich__(self) -> Any: ...
 
-    @attached
+    @declared
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]: ...
 
     def _repr_html_(self) -> str | None:
@@ -133,7 +139,7 @@ class Pictured(Displayable):
 
     __slots__ = ()
 
-    @attached
+    @declared
     def to_svg(self, path: str | PathLike[str]) -> Path:
         """Write the static picture as SVG, on a light ground of its own, and return its path.
 
@@ -148,7 +154,7 @@ class Pictured(Displayable):
         """
         ...
 
-    @attached
+    @declared
     def to_png(self, path: str | PathLike[str], scale: float = 2) -> Path:
         """Write the static picture as PNG, `scale` times as large as the SVG, and return its path.
 
@@ -163,7 +169,7 @@ class Charted(Pictured):
 
     __slots__ = ()
 
-    @attached
+    @declared
     def chart(self) -> Any:
         """The figures as an `explorer.view.chart.Chart`: plotly, with a static picture, tables and text beside it.
 
@@ -178,7 +184,7 @@ class Framed:
 
     __slots__ = ()
 
-    @attached
+    @declared
     def to_frame(self) -> pd.DataFrame:
         """The rows as a `pandas.DataFrame`; its columns are what the class of the rows documents.
 
@@ -211,13 +217,13 @@ class Saved:
 
     __slots__ = ()
 
-    @attached
+    @declared
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one JSON file, whole or not at all, with what was compiled; `load` gives it back."""
         ...
 
     @classmethod
-    @attached
+    @declared
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote; nothing in the file is executed or imported.
 
