@@ -188,7 +188,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     scopes: list[int] = graph.scope.tolist()
     # JAX's unnamed operations in a part belong to it. XLA adds unnamed instructions to a loop that don't.
     is_lowered = any(op.startswith("stablehlo.") for op in graph.ops)
-    is_part: list[bool] = graph.is_equation.tolist() if is_lowered else [False] * len(scopes)
+    is_part: list[bool] = (graph.is_equation & is_lowered).tolist()
     for group in (*_callers_first(graph, callers), -1):
         kind = graph.groups[group].kind if group >= 0 else ""
         around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE

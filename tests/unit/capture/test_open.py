@@ -301,7 +301,7 @@ def test_bytes_that_crash_the_compilers_reader_are_an_error():
         (b"\x0a\x05hello\x00", "not a serialized HLO module"),
         (b"ML\xefRgarbage\x00", "this MLIR bytecode can't be read: bytecode version"),
         (gzip.compress(b"HloModule f", mtime=0)[:-12] + b"\0" * 9, "compressed, and it is damaged"),
-        (b"EXPLORER\x01\x00\x00\x00", r"saved. Hint: explorer.load"),
+        (b"EXPLORER\x01\x00\x00\x00", r"saved capture. Hint: explorer.load"),
     ],
 )
 def test_a_file_that_holds_no_module_says_what_it_is(content, message, tmp_path):

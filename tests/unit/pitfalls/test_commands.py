@@ -117,7 +117,7 @@ def test_rewrites_are_shown_as_diffs(file, capsys):
         (["users_code.py"], "names no function"),
         (["users_code.py:missing"], "it has: printing, clean, broken, failing"),
         (["users_code.py:number"], "lint takes a function"),
-        (["users_code.py:broken"], "the argument `x` of broken is not given(?s:.*)--arg 'x=f32"),
+        (["users_code.py:broken"], "the argument `x` of broken is missing(?s:.*)--arg 'x=f32"),
         (["users_code.py:broken", "--arg", "nonsense("], "can't be evaluated: SyntaxError"),
         (["users_code.py:clean", "--rules", "EX999"], "there is no rule 'EX999'"),
     ],
