@@ -1094,6 +1094,6 @@ class UnwrittenStateWarning(UserWarning):
     """
 
 
-__all__ = sorted(
+__all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
     name for name, value in list(globals().items()) if isinstance(value, type) and value.__module__ == __name__
 )

@@ -169,7 +169,9 @@ def trip_counts(graph: Graph, least: int = 0) -> dict[int, int]:
     """Return the iterations of each loop known to have at least `least`, by the loop's node."""
     counts: dict[int, int] = {}
     for op, key in _COUNTS.items():
-        number = graph.attribute_table.integers(key) if op in graph.ops else graph.op
+        if op not in graph.ops:
+            continue
+        number = graph.attribute_table.integers(key)
         nodes = np.flatnonzero(is_op(graph, (op,)) & (number >= least)).tolist()
         counts |= {node: int(number[node]) for node in nodes}
     proven = proven_trip_counts(graph)
@@ -322,7 +324,7 @@ def count_limits(graph: Graph, loops: Ints | None = None) -> CountLimits:
 def unknown_loops(graph: Graph) -> Ints:
     """Return the loops counted as one iteration: neither the text nor a profile gives their length."""
     runs = graph.measures.get("runs")
-    if runs is None:
+    if runs is None or "while" not in graph.ops:
         return np.zeros(0, np.int32)
     loops = np.flatnonzero(is_op(graph, ("while",)) & (runs != 0))
     with_length = set(trip_counts(graph))

@@ -250,7 +250,11 @@ def known_sets(capture: Capture) -> Mapping[str, EquationSets]:
     exact, origins = capture.exact_sets, origins_of(capture)
     if not isinstance(origins, Origins):
         return exact
-    return {**exact, "hlo": origins.sets(capture.hlo.graph, exact["hlo"])}
+    # Beside the origins: the lines and the links of a capture both read them.
+    kept = capture.passes.__dict__
+    if kept.get("sets_of") is not exact["hlo"]:
+        kept["sets"], kept["sets_of"] = origins.sets(capture.hlo.graph, exact["hlo"]), exact["hlo"]
+    return {**exact, "hlo": kept["sets"]}
 
 
 def _origins(evidence: Evidence, hlo: Graph) -> Origins:

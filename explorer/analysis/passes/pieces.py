@@ -12,6 +12,7 @@ from explorer.analysis.passes.changes import Change, Program, RowOfKey
 _INDEX = re.compile(r"\bindex=(\d+)")
 _STEM = re.compile(r"[.\d]*(?:\.clone[.\d]*)*$")
 _MAX_STEPS = 16  # views and tuples between a copy and its source
+_MAX_DEPTH = 100  # calls inside of calls
 
 
 @dataclass(eq=False)
@@ -85,7 +86,9 @@ def _inside(
     index = _INDEX.search(program.versions.lines[row]) if program.op_name(row) == "get-tuple-element" else None
     if index is not None:
         at = row_of.get(program.operands(row)[0])
-        while at in members and program.op_name(at) == "call" and (root := program.called_root(at, roots)) >= 0:
+        for _ in range(_MAX_DEPTH):
+            if at not in members or program.op_name(at) != "call" or (root := program.called_root(at, roots)) < 0:
+                break
             at = root
         if at in members and program.op_name(at) == "tuple" and int(index[1]) < len(program.operands(at)):
             part = row_of.get(program.operands(at)[int(index[1])])
@@ -139,8 +142,9 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
     callers: tuple[dict[int, int], dict[int, int]] = {}, {}
 
     def inner(row: int, side: int) -> int:
-        while program.op_name(row) in ("fusion", "call"):
-            root = program.called_root(row, roots[side])
+        for _ in range(_MAX_DEPTH):  # in a damaged file a computation may call itself
+            is_call = program.op_name(row) in ("fusion", "call")
+            root = program.called_root(row, roots[side]) if is_call else -1
             if root < 0:
                 break
             callers[side][program.home(root)] = row
@@ -149,7 +153,9 @@ def _pair(change: Change, piece: Piece, roots: tuple[Mapping[int, int], Mapping[
 
     def outer(row: int, side: int) -> int:
         """Return the value of a parameter if its call is known."""
-        while row >= 0 and program.op_name(row) == "parameter" and program.home(row) in callers[side]:
+        for _ in range(_MAX_DEPTH):
+            if row < 0 or program.op_name(row) != "parameter" or program.home(row) not in callers[side]:
+                break
             caller = callers[side][program.home(row)]
             index = program.versions.lines[row].partition(" parameter(")[2].partition(")")[0]
             operands = program.operands(caller)

@@ -112,7 +112,7 @@ def test_too_much_is_refused_when_saving_as_when_loading(file, monkeypatch):
     monkeypatch.setattr(archive, "LARGEST", 1000)
     with pytest.raises(ArchiveError, match="at most 1,000 can be loaded"):
         write_archive(file, ABOUT, MEMBERS)
-    with pytest.raises(ArchiveError, match="unpacks to 8,600 bytes; at most 1,000"):
+    with pytest.raises(ArchiveError, match="unpacks to 8,600 bytes by its manifest; at most 1,000"):
         read_archive(file)
 
 
@@ -382,8 +382,8 @@ A, B = ("a", b"1"), ("b", b"2")
         (zipped([A], version=0), "the version 0"),
         (zipped([A], version=True), "the version True"),
         (zipped([A], version="1"), "the version '1'"),
-        (zipped([A], more=1), "other things"),
-        (zipped([A], about=[]), "other things"),
+        (zipped([A], more=1), "other entries"),
+        (zipped([A], about=[]), "other entries"),
         (zipped([A], members=[]), "altered"),
         (zipped([A], members={}), "not what its manifest lists: a"),
         (zipped([A], members={"a": listed(b"1"), "c": listed(b"")}), "not what its manifest lists: c"),
