@@ -181,8 +181,7 @@ class ProcessComparison:
             self._queue.put((key, ledger))
 
     def ended(self, events: tuple[Event, ...]) -> None:
-        # The call was compared when its compile began.
-        ...
+        pass  # it was compared when its compile began
 
     def close(self) -> None:
         self._queue.put(None)

@@ -194,7 +194,7 @@ def error_line(error: BaseException) -> str:
 
 
 def _anew(target: Any) -> Callable[..., Any]:
-    # JAX keeps traces and programs by the identity of the function: a new object has none.
+    # JAX keeps traces and programs by the identity of the function: a new object starts without them.
     if is_jitted(target) and (options := jit_options(target)) is not None:
         return jax.jit(partial(target.__wrapped__), **options)
     return target if hasattr(target, "trace") or is_filtered(target) else partial(target)

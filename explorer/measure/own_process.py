@@ -20,7 +20,8 @@ from explorer.files.disk import read_text
 from explorer.measure.machine import free_bytes
 from explorer.model.units import bytes_text
 
-# What glibc gives back as soon as it is freed: else what loading left behind would serve the program unseen.
+# glibc returns freed memory to the system at once. Otherwise memory freed after loading would serve the program and
+# not be counted.
 _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 _LONGEST = 200  # characters of the last line that a child writes
 
