@@ -130,7 +130,7 @@ _STEPS = ("trace", "lower", "compile")
 _KNOWN = "it was compiled before it was watched; nothing was compiled now"
 _UNKNOWN = Reason("unknown")
 _ASKED = Reason(
-    "unknown", text="it was asked for ahead of time, where `.lower()` and `.compile()` may have options of their own"
+    "unknown", text="it was requested ahead of time, where `.lower()` and `.compile()` may have options of their own"
 )
 _TYPED = Leaf._fields.index("weak") + 1  # its path and its type come first
 _MANY_AHEAD = 256  # functions traced ahead of time that are remembered until they are compiled
@@ -319,7 +319,7 @@ class Misses:
         self._missed.clear()
 
 
-_UNSEEN = "`{}` had compiled before anything watched, for arguments like these: what changed can't be told"
+_UNSEEN = "`{}` had compiled before anything watched, for arguments like these: the change is unknown"
 _MANY_SIGNATURES = 48  # signatures of one function
 
 

@@ -195,7 +195,7 @@ class ProcessComparison:
                 row = ledger.rows[0]
                 text = (
                     f"process 0 compiled no program for {row.place} in the {_PATIENCE:g} s since process "
-                    f"{self._shared.index} did; its arrays lie on devices of several processes, which may wait for ever"
+                    f"{self._shared.index} did; its arrays are on devices of several processes, which may wait for ever"
                 )
                 _warn(text, row.file, row.line)
                 continue

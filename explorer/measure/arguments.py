@@ -128,7 +128,7 @@ def as_float(given: Any, verb: str) -> Any:
         ) from None
     if not jnp.issubdtype(dtype, jnp.floating):
         raise OptionError(
-            f"{verb} casts arguments of floating point to another one; {dtype.name} is none.\n"
+            f"{verb} casts floating-point arguments to another floating-point dtype; {dtype.name} is no such dtype.\n"
             "  Hint: make arguments of another kind in `args=`: args=lambda dtype: (jnp.ones(8, dtype),)."
         )
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:

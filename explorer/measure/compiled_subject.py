@@ -102,7 +102,7 @@ def compile_subject(
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:
         raise OptionError(
-            f"{request.name} has arguments beside those of a call, such as captured state; "
+            f"{request.name} has more arguments than a call, such as captured state; "
             "it can't be called with options of XLA's."
         )
     return CompiledSubject(capture, traced, target if hasattr(target, "trace") else jax.jit(target), *arrays)

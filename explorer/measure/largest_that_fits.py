@@ -160,7 +160,7 @@ def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
     if limit is not None:
         capacity = Capacity(limit, "the limit that was given")
     if not capacity.bytes:
-        raise OptionError(f"nobody tells how much memory {device} has.\n  Hint: limit= says how many bytes there are.")
+        raise OptionError(f"the memory of {device} is unknown.\n  Hint: limit= sets the number of bytes.")
     return device, capacity
 
 

@@ -33,7 +33,7 @@ _PATIENCE = 10.0  # seconds of compiling, after which no other size is begun
 _FARTHEST = 1 << 40  # sizes beyond are no answer
 _WORTH_A_PROCESS = 10_000_000  # bytes: what a process grows by is known to about a tenth of them
 _PATIENCE_UNASKED, _PATIENCE_ASKED = 20.0, 600.0  # seconds that a program may run in a process of its own
-_OF_EXECUTABLE = "what the runtime takes besides is measured of a function: explorer.memory(function, *arguments)"
+_OF_EXECUTABLE = "the runtime's own memory is measured for a function: explorer.memory(function, *arguments)"
 
 
 @takes_call
@@ -164,7 +164,7 @@ def _single_size(
 def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[MemoryRow, str]:
     """Return the row with the memory that a subprocess took, and a note on that measurement."""
     if default_device().platform != "cpu":
-        return row, "what the runtime takes besides is measured on a CPU alone"
+        return row, "the runtime's own memory is measured on a CPU only"
     if math.isnan(row.needed):
         return row, ""
     peak = peak_of_process(compiled, row.uses.get("argument", 0), int(row.needed), patience)
@@ -188,7 +188,7 @@ def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
     except Exception:  # a text that runs in no order that can be followed: XLA's own figures are still there
         live = math.nan
     constants = sum(constant.bytes for constant in capture.constants)
-    error = "" if capture.memory else "the compiler doesn't tell"
+    error = "" if capture.memory else "the compiler doesn't report it"
     return replace(row, uses=capture.memory, constants=constants, live=live, capture=capture, error=error)
 
 

@@ -50,7 +50,7 @@ def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float)
     """
     free = free_bytes()
     if not Path("/proc/self/status").exists():
-        return _not_measured("this system doesn't tell what a process takes")
+        return _not_measured("this system doesn't report the memory of a process")
     if free and 2 * needed > free:
         return _not_measured(f"it needs {bytes_text(needed)} or more, and {bytes_text(free)} are free")
     native = native_code(compiled)
@@ -87,7 +87,7 @@ def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
 
 
 def _not_measured(why: str) -> ProcessPeak:
-    return ProcessPeak(note=f"what the runtime takes besides was not measured: {why}")
+    return ProcessPeak(note=f"the runtime's own memory was not measured: {why}")
 
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -79,7 +79,7 @@ def _estimated(call: Call, profile: Profile | None, peaks: Peaks | None, target:
     __tracebackhide__ = True
     if profile is not None:
         raise OptionError(
-            f"a profile was measured here, and says nothing of {target.device.name}.\n"
+            f"a profile measured here does not apply to {target.device.name}.\n"
             f"  Hint: roofline(f, x, target={str(target)!r}) estimates."
         )
     if not target.device.bandwidth and peaks is None:

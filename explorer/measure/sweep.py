@@ -212,7 +212,7 @@ def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
             works = [at for at, row in enumerate(rows) if not row.error and points.seconds]
             timed = work.alone([("time", at) for at in works], "timed")
             workers = len(work.workers)
-            beside = f"{workers} workers compiled beside one another" if workers > 1 else "a worker compiled"
+            beside = f"{workers} workers compiled in parallel" if workers > 1 else "a worker compiled"
             beside += f"{', then each point ran alone' * bool(points.seconds)}: a compile alone may take less"
             notes = [*target_notes(points.target), *work.notes(), beside]
     notes += _take_times(rows, dict(zip(works, timed, strict=True)))

@@ -39,7 +39,7 @@ def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
     device = parse_target(target).device.name
     raise OptionError(
         f"{verb} measures a running program, and a program for {device} can't run here.\n"
-        f"  Hint: {instead} says what published figures let one expect."
+        f"  Hint: {instead} estimates it from published figures."
     )
 
 
@@ -78,7 +78,7 @@ def capacity_note(target: Target) -> str:
     capacity = capacity_of(target)
     if not capacity.bytes or capacity.is_compilers:
         return f"whether it fits: {capacity.basis}"
-    return f"whether it fits is not said by this compiler: {bytes_text(capacity.bytes)} is {capacity.basis}"
+    return f"this compiler doesn't check whether it fits: {bytes_text(capacity.bytes)} is {capacity.basis}"
 
 
 @takes_call

@@ -216,7 +216,7 @@ def _called_once(subject: Subject, may_donate: bool) -> Calls:
 def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[str]) -> Steps[Samples | None]:
     """Sample calls of the function as written; return None with a note if it can't run eagerly."""
     if subject.eager is None:
-        notes.append("no eager calls: there is no Python left of what was compiled")
+        notes.append("no eager calls: a compiled program has no Python left")
         return None
     calls = Calls(subject.eager, subject.args, subject.kwargs, may_donate)
     try:

@@ -161,7 +161,7 @@ class Subject:
         function = _checkpointed(jaxpr_as_fun(traced.jaxpr), change)
         if jit_options(inner_jit(self.shown)) is None:
             raise OptionError(
-                f"the jit of {name_of(self.shown)} says where its arguments are placed, which a variant would lose.\n"
+                f"the jit of {name_of(self.shown)} sets where its arguments are placed, which a variant would lose.\n"
                 "  Hint: leave out in_shardings and out_shardings, and place the arrays themselves."
             )
         leaves = leaves_of(self.shown, traced, args, kwargs)
@@ -320,7 +320,7 @@ def _rematerialization(name: str, given: Any) -> Change:
     if (isinstance(given, str) and given not in _POLICIES) or not callable(policy):
         raise OptionError(
             f"remat is {value_text(given)}; allowed are True, a policy of jax.checkpoint_policies by name, a callable "
-            f"one, a list of these, or a dict that names them.\n"
+            f"one, a list of policies, or a dict that names them.\n"
             f"  Hint:{did_you_mean(given, _POLICIES) if isinstance(given, str) else ''} by name there are "
             f"{', '.join(_POLICIES)}."
         )
@@ -334,7 +334,7 @@ def _precision(given: Any) -> Change:
         near = did_you_mean(given, _PRECISIONS) if isinstance(given, str) else ""
         raise OptionError(
             f"precision is {value_text(given)}; allowed are {', '.join(_PRECISIONS[:6])}, …, or a list of them.\n"
-            f"  Hint:{near} jax.default_matmul_precision tells what each means."
+            f"  Hint:{near} jax.default_matmul_precision documents each of them."
         )
     return Change("precision", f"precision {given}", f"precision {given}", precision=given)
 
@@ -343,7 +343,7 @@ def _dtype(subject: Subject, given: Any) -> Change:
     __tracebackhide__ = True
     dtype = as_float(given, "dtype")
     if not has_floats((subject.args, subject.kwargs)):
-        raise OptionError("dtype casts the arguments of floating point, and there is none.\n  Hint: leave it out.")
+        raise OptionError("dtype casts floating-point arguments, and this call has no float.\n  Hint: leave it out.")
     return Change("dtype", f"dtype {dtype.name}", f"{dtype.name} arguments", dtype=dtype)
 
 

@@ -147,7 +147,7 @@ def what_if_of(
         wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
         changes = changes_of(subject, **wanted)
         if not changes:
-            raise OptionError("nothing is asked for to be changed.\n  Hint: capture.what_if(donate=True).")
+            raise OptionError("no change is requested.\n  Hint: capture.what_if(donate=True).")
         name = " + ".join(change.name for change in changes)
         changes = [changes[0] if len(changes) == 1 else replace(together(changes), name=name, doing=name)]
         trial = _Trial(subject, changes, seconds * (time and target is None), progress or (lambda fraction, text: None))
@@ -202,8 +202,8 @@ class _Trial:
             raise OptionError(f"there is nothing to compare with: the function itself fails: {plain.row.error}")
         if shown is not None and plain.row.kernels != (kernels := kernels_of(shown)):
             raise ChangedFunctionError(
-                f"{shown.function} gives another program now than the one that is shown, which has {kernels:,} "
-                f"kernels: {plain.row.kernels:,}. What its Python reads, or a setting of JAX's, has changed.\n"
+                f"{shown.function} compiles to {plain.row.kernels:,} kernels now, and the program that is shown has "
+                f"{kernels:,}. Values that its Python reads, or a setting of JAX, have changed.\n"
                 "  Hint: explore it again."
             )
         tried = [plain]
@@ -361,7 +361,7 @@ def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> Wha
         raise WorkerError(f"the variants could not be run: {outcome.failure}.")
     tried: WhatIf = outcome.value
     rows = [replace(row, stages={**row.stages, **stages[at]}) for at, row in enumerate(tried.rows)]
-    beside = "compiled by workers beside one another, then run by one of them alone: a compile alone may take less"
+    beside = "compiled by parallel workers, then run by one of them alone: a compile alone may take less"
     return replace(tried, rows=rows, notes=(*tried.notes, *notes, beside))
 
 

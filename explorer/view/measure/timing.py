@@ -71,7 +71,7 @@ class TimingView(FigureView[Timing]):
     def description(self, value: Timing) -> str:
         steady = value.steady
         stages = ", ".join(f"{step} {duration_text(value.stages[step])}" for step in STEPS if step in value.stages)
-        where = "is too noisy to tell: seen was" if steady.is_too_noisy else "lies in"
+        where = "is uncertain, as samples are too noisy:" if steady.is_too_noisy else "is in"
         return (
             f"{value.headline}. The steady median of {steady.count:,} samples {where} "
             f"{range_text(steady.low, steady.high)}. First call: {stages}."

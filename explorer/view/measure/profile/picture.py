@@ -60,7 +60,7 @@ def _hottest(profile: Profile) -> Sentence:
     if fine_share_text(shares[0]) != each:
         each = f"{fine_share_text(shares[0])} to {each}"
     if len(lines) > _NAMED:
-        return [(f"; no line stands out: {len(lines):,} take {each} of the device's time each", False)]
+        return [(f"; no line dominates: {len(lines):,} take {each} of the device's time each", False)]
     names = [place(line) for line in lines]
     word = "lines " if len(labels) == 1 else ""
     return [(f"; a tie: {word}{', '.join(names[:-1])} and {names[-1]} take {each} of the device's time each", False)]
@@ -72,7 +72,7 @@ def _facts(profile: Profile) -> list[str]:
     over = f"wasted {duration_text(sum(wasted))} ({fine_share_text(sum(wasted) / device)})"
     unattributed = f", {duration_text(profile.unattributed)}" if profile.unattributed > 0 else ""
     is_slowed = profile.wall_seconds > _LONGER * profile.plain_seconds
-    recorded = f"{duration_text(profile.wall_seconds)} a call while recorded, of which these are parts"
+    recorded = f"{duration_text(profile.wall_seconds)} a call while recorded, split into these parts"
     return [
         f"device {duration_text(profile.device_seconds)}",
         f"waiting {duration_text(profile.gap_seconds)}",
