@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
-from threading import RLock, current_thread
+from threading import RLock
 from time import perf_counter, time
 from typing import Any, NamedTuple, TypeVar
 
@@ -100,19 +100,10 @@ class Call:
             return "trace"
         return self.doing if self.stage is RUN else ""
 
-    @property
-    def since(self) -> float:
-        """Return the time when it began, in seconds since 1970."""
-        return self.clock(self.began)
-
     @staticmethod
     def clock(moment: float) -> float:
         """Convert a `perf_counter` to seconds since 1970."""
         return time() - (perf_counter() - moment)
-
-
-def thread_name() -> str:
-    return current_thread().name
 
 
 def device_of(key: Key | None, executable: Any = None) -> str:
@@ -139,7 +130,7 @@ _STEPS = ("trace", "lower", "compile")
 _KNOWN = "it was compiled before it was watched; nothing was compiled now"
 _UNKNOWN = Reason("unknown")
 _ASKED = Reason(
-    "unknown", text="it was asked for ahead of time, where `.lower()` and `.compile()` may have options of their own"
+    "unknown", text="it was requested ahead of time, where `.lower()` and `.compile()` may have options of their own"
 )
 _TYPED = Leaf._fields.index("weak") + 1  # its path and its type come first
 _MANY_AHEAD = 256  # functions traced ahead of time that are remembered until they are compiled
@@ -152,7 +143,7 @@ class CallCause(NamedTuple):
     reason: Reason
     id: str
     call: int
-    stack: tuple[Place, ...] = ()  # where it was asked for, if that isn't where it happens
+    stack: tuple[Place, ...] = ()  # the requesting call's place, if it compiles elsewhere
 
 
 class _Ahead(NamedTuple):
@@ -173,7 +164,7 @@ class Causes:
         self._fault = fault
         self._history = History()
         self._unwatched = Unwatched()
-        self._ahead: OrderedDict[str, _Ahead] = OrderedDict()  # by name, for steps of which no more is known
+        self._ahead: OrderedDict[str, _Ahead] = OrderedDict()  # by name, for steps without a visible call
         self._unbuilt: OrderedDict[int, _Ahead] = OrderedDict()  # the same by what was traced, for calls
         self._calls = 0
         self._lock = RLock()
@@ -201,7 +192,7 @@ class Causes:
         happened = frozenset(happened)
         with self._lock:
             ahead = self._unbuilt.get(_traced(key)) if key is not None and "trace" not in happened else None
-            if ahead is not None and not ahead.done & happened:  # it was traced ahead of time, and goes on here
+            if ahead is not None and not ahead.done & happened:  # it was traced ahead of time, and continues here
                 ahead.done.update(happened)
                 return ahead.cause
             self._calls += 1
@@ -216,6 +207,13 @@ class Causes:
                 if not error:
                     self._history.add(key)
             return CallCause(key, reason, number, self._calls)
+
+    def _why(self, key: Key, happened: frozenset[str], error: str) -> Reason:
+        earlier = self._history.earlier(key)
+        if error and happened == frozenset({"trace"}):
+            return explain_raised(key, earlier, error)
+        reason = explain(key, earlier, happened, self._history.value_counts(key))
+        return reason if reason.kind != "first" else self._unwatched.explain(key, happened) or reason
 
     def explain_miss(self, key: Key) -> CallCause:
         """Return why a call left the fast path."""
@@ -255,13 +253,6 @@ class Causes:
             _keep(self._ahead, name, ahead)
             if cause.key is not None and cause.call:
                 _keep(self._unbuilt, _traced(cause.key), ahead)
-
-    def _why(self, key: Key, happened: frozenset[str], error: str) -> Reason:
-        earlier = self._history.earlier(key)
-        if error and happened == frozenset({"trace"}):
-            return explain_raised(key, earlier, error)
-        reason = explain(key, earlier, happened, self._history.value_counts(key))
-        return reason if reason.kind != "first" else self._unwatched.explain(key, happened) or reason
 
 
 def _keep(where: OrderedDict[_Name, _Ahead], name: _Name, ahead: _Ahead) -> None:
@@ -328,7 +319,7 @@ class Misses:
         self._missed.clear()
 
 
-_UNSEEN = "`{}` had compiled before anything watched, for arguments like these: what changed can't be told"
+_UNSEEN = "`{}` had compiled before anything watched, for arguments like these: the change is unknown"
 _MANY_SIGNATURES = 48  # signatures of one function
 
 
@@ -347,15 +338,6 @@ class Unwatched:
     def forget(self) -> None:
         self._read, self._signatures = list, {}
 
-    def _known_signatures(self) -> dict[int, Sequence[Signature]]:
-        if self._signatures is None:  # most watches see no first call of what had compiled before
-            functions = [function for function in self._read() if not is_primitive(function[0])]
-            self._signatures = {
-                self._number(function): signatures[-_MANY_SIGNATURES:] for function, signatures in functions
-            }
-            self._read = list
-        return self._signatures
-
     def explain(self, key: Key, happened: frozenset[str]) -> Reason | None:
         """Return why a call compiled that is the first one recorded of its function; None if it really is the first.
 
@@ -363,7 +345,14 @@ class Unwatched:
         """
         if key.function.eager or key.function.is_hot:
             return None
-        signatures = self._known_signatures().get(key.function.identity)
+        if self._signatures is None:  # most watches see no first call of a function that had compiled before
+            self._signatures = {
+                self._number(function): signatures[-_MANY_SIGNATURES:]
+                for function, signatures in self._read()
+                if not is_primitive(function)
+            }
+            self._read = list
+        signatures = self._signatures.get(key.function.identity)
         if signatures is None:
             return None
         reason = explain(key, [_key(key, *signature) for signature in signatures], happened)
@@ -375,16 +364,12 @@ class Unwatched:
 def _key(key: Key, paths: Sequence[str | None], avals: Sequence[Any]) -> Key:
     """Return an earlier key; its unknown parts are those of `key`."""
     like = {leaf.path: leaf for leaf in key.leaves}
-    named = [path or f"arg{i}" for i, path in enumerate(paths)]
-    leaves = tuple(_leaf(path, aval, like) for path, aval in zip(named, avals, strict=True))
+    leaves: list[Leaf] = []
+    for i, (path, aval) in enumerate(zip(paths, avals, strict=True)):
+        shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
+        dtype, weak = str(getattr(aval.dtype, "name", aval.dtype)), bool(getattr(aval, "weak_type", False))
+        leaf = like.get(path or f"arg{i}", Leaf(path or f"arg{i}", shape, dtype, weak))
+        leaves.append(leaf._replace(shape=shape, dtype=dtype, weak=weak))
     if [leaf.path for leaf in leaves] == [*like]:
-        return replace(key, leaves=leaves)
-    return replace(key, leaves=leaves, tree=None, structure=-1)
-
-
-def _leaf(path: str, aval: Any, like: dict[str, Leaf]) -> Leaf:
-    shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
-    dtype, weak = str(getattr(aval.dtype, "name", aval.dtype)), bool(getattr(aval, "weak_type", False))
-    if path in like:
-        return like[path]._replace(shape=shape, dtype=dtype, weak=weak)
-    return Leaf(path, shape, dtype, weak)
+        return replace(key, leaves=tuple(leaves))
+    return replace(key, leaves=tuple(leaves), tree=None, structure=-1)

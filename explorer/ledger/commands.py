@@ -13,7 +13,7 @@ from explorer.files.reports import add_format, add_output, present, script_outpu
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.process_ledger import ProcessLedger
 
-_WIDE = 120  # characters, where no terminal says how many there are
+_WIDE = 120  # characters, if the output is no terminal
 
 
 def add_recompiles(verbs: Any) -> None:

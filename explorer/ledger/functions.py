@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from threading import RLock
 from types import CodeType, FunctionType, MethodType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from jax.sharding import NamedSharding
 
@@ -38,18 +38,15 @@ class Identities:
         if entry is not None and (entry[0] is None or entry[0]() is value):
             return entry[1]
         with self._lock:
-            return self._new(value)
-
-    def _new(self, value: Any) -> int:
-        at, number = id(value), next(self._count)
-        try:
-            self._numbers[at] = weakref.ref(value, lambda gone: self._forget(at, gone)), number
-        except TypeError:
-            self._numbers[at] = None, number
-            self._held[at] = value
-            if len(self._held) > self._limit:
-                del self._numbers[self._held.popitem(last=False)[0]]
-        return number
+            at, number = id(value), next(self._count)
+            try:
+                self._numbers[at] = weakref.ref(value, lambda gone: self._forget(at, gone)), number
+            except TypeError:
+                self._numbers[at] = None, number
+                self._held[at] = value
+                if len(self._held) > self._limit:
+                    del self._numbers[self._held.popitem(last=False)[0]]
+            return number
 
     def _forget(self, at: int, gone: Any) -> None:
         # No lock: Python may call this in the middle of `_new`, on the same thread.
@@ -104,7 +101,7 @@ class Functions:
         if is_primitive(function):  # JAX makes a function for each set of its parameters: no function of the user's
             identity = self._primitives.of(function.__name__)
             return Function(function.__name__, identity=identity, wrapper=identity, eager=True)
-        own = getattr(function, "__dict__", {}).get("explored")  # the user's, of what compile() makes of it
+        own = getattr(function, "__dict__", {}).get("explored")  # the user's function, if compile() made this one
         made = () if own is None else (AHEAD,)
         copy = hot_copy_of(function)
         if copy is not None:
@@ -223,7 +220,7 @@ def _maker_of(layer: Any) -> str:
         return ""
     if not isinstance(layer, FunctionType):
         return type(layer).__name__  # `custom_vjp`
-    # The function that made it: `grad`, for `grad.<locals>.grad_f`, which JAX covers with one that says nothing.
+    # The function that made it: `grad`, for `grad.<locals>.grad_f`, which JAX wraps in a nameless function.
     covered = inspect.getclosurevars(layer).nonlocals.get("fun") if layer.__code__.co_name == _COVER else None
     maker = (covered if isinstance(covered, FunctionType) else layer).__code__.co_qualname.partition(".<locals>")[0]
     return maker.removesuffix(".__call__").rpartition(".")[2]
@@ -244,14 +241,11 @@ def clean(text: str, longest: int = 400) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-class Wrapper:
+class Wrapper(NamedTuple):
     """Options of a `jax.jit` as text; only those that are not the default."""
 
-    __slots__ = ("options", "wrapping")
-
-    def __init__(self, wrapping: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> None:
-        self.wrapping = wrapping
-        self.options = options
+    wrapping: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...]
 
 
 def read_wrapper(wrapper: Any) -> Wrapper:
@@ -259,7 +253,8 @@ def read_wrapper(wrapper: Any) -> Wrapper:
     for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
         leaves = tuple(getattr(wrapper, f"{name}_leaves", ()))
         if any(leaf is not None and leaf is not unspecified for leaf in leaves):
-            settings.append((name, clean(", ".join(map(sharding_text, leaves)))))
+            texts = (spread_text(sharding_parts(sharding)) or clean(str(sharding)) for sharding in leaves)
+            settings.append((name, clean(", ".join(texts))))
     for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "device", "backend"):
         value = getattr(wrapper, name, None)
         if value is not None and value != ():
@@ -283,17 +278,7 @@ def sharding_parts(sharding: Any, memory: str = "") -> Parts:
     """
     if not isinstance(sharding, NamedSharding):
         return "", "", memory
-    mesh = cast("Any", sharding.mesh)
+    mesh, spec = cast("Any", sharding.mesh), cast("Any", sharding.spec)
     axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
-    return _spec_text(sharding.spec), axes, memory
-
-
-def _spec_text(spec: Any) -> str:
-    if getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
-        return str(spec)
-    return f"P({', '.join(map(repr, spec))})"
-
-
-def sharding_text(sharding: Any) -> str:
-    """Return a sharding in one line, for an option of `jax.jit`."""
-    return spread_text(sharding_parts(sharding)) or clean(str(sharding))
+    is_reduced = getattr(spec, "unreduced", None) or getattr(spec, "reduced", None)
+    return str(spec) if is_reduced else f"P({', '.join(map(repr, spec))})", axes, memory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -37,16 +38,16 @@ class _Rule:
 
     def broken_by(self, compiles: list[Compile]) -> list[Compile]:
         families = {family_key(compile_.last) for compile_ in compiles}
-        wanted = set[FamilyKey]().union(*(_named(function, families) for function in self.functions))
+        wanted: set[FamilyKey] = set()
+        for function in self.functions:
+            with suppress(NotRecordedError):  # it did not compile
+                wanted |= families_of(function, families)
         counted = [compile_ for compile_ in compiles if self._counts(compile_, wanted)]
         return counted if len(counted) > self.limit else []
 
     def _counts(self, compile_: Compile, wanted: set[FamilyKey]) -> bool:
-        if compile_.eager and not self.eager:
-            return False
-        if self.functions and family_key(compile_.last) not in wanted:
-            return False
-        return compile_.again or not self.first
+        is_guarded = not self.functions or family_key(compile_.last) in wanted
+        return is_guarded and (self.eager or not compile_.eager) and (compile_.again or not self.first)
 
     def message(self, broken: list[Compile]) -> str:
         names = list(dict.fromkeys(compile_.last.function for compile_ in broken))
@@ -56,13 +57,6 @@ class _Rule:
             return f"{who} compiled again{f', {times}' if len(broken) > 1 else ''}; no recompile is allowed here"
         allowed = {0: "no compile is", 1: "1 is"}.get(self.limit, f"{self.limit} are")
         return f"{who} compiled {times}; {allowed} allowed here"
-
-
-def _named(function: Which, families: set[FamilyKey]) -> set[FamilyKey]:
-    try:
-        return families_of(function, families)
-    except NotRecordedError:  # it did not compile
-        return set()
 
 
 class Guard:
@@ -209,10 +203,6 @@ class Compile:
     again: bool
 
     @property
-    def seconds(self) -> float:
-        return sum(event.seconds for event in self.events)
-
-    @property
     def eager(self) -> bool:
         """Return True for one of JAX's own operations outside of any `jit`."""
         key = self.last.key
@@ -221,10 +211,6 @@ class Compile:
     @property
     def last(self) -> Event:
         return self.events[-1]
-
-    @property
-    def reason(self) -> Reason:
-        return self.last.reason
 
 
 def group_compiles(events: Iterable[Event]) -> list[Compile]:
@@ -237,7 +223,7 @@ def group_compiles(events: Iterable[Event]) -> list[Compile]:
     seen: set[FamilyKey] = set()
     for call in calls.values():
         event, family = call[-1], family_key(call[-1])
-        # Where calls can't be seen nothing is known but names: then the first of a name is taken for a first.
+        # If calls are not visible, only names are known: the first compile of a name is taken for a first one.
         again = family in seen if event.key is None else event.reason.kind != "first"
         compiles.append(Compile(tuple(call), again))
         seen.add(family)
@@ -248,7 +234,7 @@ def format_compiles(compiles: Sequence[Compile]) -> str:
     """Return a paragraph per function, call site and changed leaf: before, after, and the fix."""
     groups: dict[object, list[Compile]] = {}
     for compile_ in compiles:
-        event, reason = compile_.last, compile_.reason
+        event, reason = compile_.last, compile_.last.reason
         groups.setdefault((event.function, event.call_site, reason.kind, reason.leaf), []).append(compile_)
     rows = [_row(group) for group in groups.values()]
     if len(rows) > _ROWS:
@@ -257,18 +243,17 @@ def format_compiles(compiles: Sequence[Compile]) -> str:
 
 
 def _row(group: Sequence[Compile]) -> str:
-    first, last = group[0], group[-1]
-    site = first.last.call_site
-    lines = [
-        f"{first.last.id or first.last.function}  {format_change(first.reason if first.reason.leaf else last.reason)}"
-    ]
+    first, last = group[0].last, group[-1].last
+    reason = first.reason if first.reason.leaf else last.reason
+    lines = [f"{first.id or first.function}  {format_change(reason)}"]
     if len(group) > 1:
-        values = list(dict.fromkeys(compile_.reason.after for compile_ in group[1:] if compile_.reason.leaf))
+        more = len(group) - 1
+        values = list(dict.fromkeys(each.last.reason.after for each in group[1:] if each.last.reason.leaf))
         then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
-        lines.append(f"and {_times(len(group) - 1)} more{then}")
-    lines.append(f"took {duration_text(sum(compile_.seconds for compile_ in group))}")
-    if site is not None:
-        lines.append(f"called at  {site}:   {site.text}".rstrip(": "))
+        lines.append(f"and {'once' if more == 1 else f'{more} times'} more{then}")
+    lines.append(f"took {duration_text(sum(event.seconds for each in group for event in each.events))}")
+    if first.call_site is not None:
+        lines.append(f"called at  {first.call_site}:   {first.call_site.text}".rstrip(": "))
     if last.reason.fix:  # it has seen the most values
         lines.append("Fix: " + last.reason.fix.replace("\n", "\n           "))
     return "\n".join(("  " if i == 0 else "      ") + line for i, line in enumerate(lines))
@@ -279,7 +264,3 @@ def format_change(reason: Reason) -> str:
     if reason.leaf and reason.change:
         return f"{reason.leaf}: {reason.change} ({reason.kind})"
     return reason.text or reason.kind
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -70,16 +70,13 @@ class Keys:
         self._contexts: OrderedDict[Any, tuple[tuple[str, str], ...]] = OrderedDict()
         self._wrappers: OrderedDict[int, tuple[Any, Wrapper]] = OrderedDict()
 
-    def function(self, function: Any, wrapper: Any) -> Function:
-        return self._functions.of(function, wrapper)
-
     def number(self, function: Any) -> int:
         """Return the function's `Function.identity`."""
         return self._functions.number(function)
 
     def of_call(self, function: Any, wrapper: Any, args: Any, kwargs: Any, program: Any, values: Sequence[Any]) -> Key:
         """Return the key of a call whose jaxpr is known: `program`, with the values that it takes."""
-        captured = len(program.consts)  # values of outer traces that were made arguments; nobody passed them
+        captured = len(program.consts)  # values of outer traces that JAX made arguments; the user didn't pass them
         paths = getattr(function, "__dict__", {}).get("explored_names") or tuple(program.arg_names)
         given = program.params["donated_invars"][captured:]
         mesh = program.params.get("ctx_mesh")
@@ -87,7 +84,7 @@ class Keys:
         copy = hot_copy_of(function)
         if copy is not None:
             key = self._of_written(copy.call, wrapper, wrapped, given, values[captured:], program)
-            return replace(key, function=self.function(function, wrapper), guard=copy.guard)
+            return replace(key, function=self._functions.of(function, wrapper), guard=copy.guard)
         filtered = filtered_call(function, args, paths)
         if filtered is not None:
             key = self._of_written(filtered, wrapper, wrapped, given, values[captured:], program)
@@ -100,7 +97,7 @@ class Keys:
             paths = named_paths(treedef, paths)
         tree, structure = self._tree(treedef, paths)
         return Key(
-            self.function(function, wrapper),
+            self._functions.of(function, wrapper),
             self._leaves.read(paths, values[captured:], program.in_avals),
             tree,
             self._read_statics(function, wrapper, args, kwargs),
@@ -124,7 +121,7 @@ class Keys:
         leaves = self._leaves.read(call.paths, values, program.in_avals)
         tree, structure = self._tree(call.tree, [call.paths[i] for i in call.order])
         return Key(
-            self.function(call.function, wrapper),
+            self._functions.of(call.function, wrapper),
             leaves.take(call.order),
             tree,
             tuple(self._static(path, value, False) for path, value in call.statics),
@@ -142,7 +139,7 @@ class Keys:
         wrapped = self._wrapper(wrapper)
         tree, structure = self._tree(given, paths)
         return Key(
-            self.function(function, wrapper),
+            self._functions.of(function, wrapper),
             self._leaves.read(paths, values, [jax.typeof(value) for value in values]),
             tree,
             self._read_statics(function, wrapper, args, kwargs),
@@ -189,9 +186,13 @@ class Keys:
     def _read_statics(self, function: Any, wrapper: Any, args: Any, kwargs: Any) -> tuple[Static, ...]:
         if is_primitive(function):
             return tuple(self._static(name, value, True) for name, value in parameters_of(function).items())
-        return tuple(
-            self._static(path, value, keyword) for path, value, keyword in _static_values(wrapper, args, kwargs)
-        )
+        positions, statics = wrapper.static_argnums, list[Static]()
+        parameters = [*getattr(wrapper.fun_signature, "parameters", {}).values()] if positions else []
+        for position in positions:
+            at = position if position >= 0 else len(args) + position
+            if 0 <= at < len(args):
+                statics.append(self._static(argument_name(parameters, at), args[at], False))
+        return (*statics, *(self._static(n, kwargs[n], True) for n in wrapper.static_argnames if n in kwargs))
 
     def _static(self, path: str, value: Any, keyword: bool) -> Static:
         try:
@@ -208,7 +209,7 @@ class Keys:
         try:
             settings = values, mesh
             context = self._contexts.get(settings)
-        except Exception:  # a value that can't be hashed is nobody's part of a key
+        except Exception:  # a value that can't be hashed can't be in JAX's key either
             return ()
         if context is None:
             settings_of_user = [None if is_uncached_mark(value) else getattr(value, "value", value) for value in values]
@@ -253,18 +254,6 @@ def _is_longer(taken: Any, result: Any) -> bool:
         return False
     more: list[Any] = [b - a for a, b in zip(old, new, strict=True) if a is not b and a != b]
     return len(more) == 1 and type(more[0]) is int and 0 < more[0] <= _GROWS_BY  # one that is symbolic isn't known
-
-
-def _static_values(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
-    positions = wrapper.static_argnums
-    parameters = [*getattr(wrapper.fun_signature, "parameters", {}).values()] if positions else []
-    for position in positions:
-        at = position if position >= 0 else len(args) + position
-        if 0 <= at < len(args):
-            yield argument_name(parameters, at), args[at], False
-    for name in wrapper.static_argnames:
-        if name in kwargs:
-            yield name, kwargs[name], True
 
 
 def _setting(value: Any) -> str:
@@ -318,10 +307,16 @@ def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
     whole = program.out_tree
     if whole.num_leaves != len(results):
         return ()
-    elements = whole.children() if _is_sequence(whole) else ()
-    taken = _parts(arguments, key.leaves)
+    kind = whole.node_data()
+    elements = whole.children() if kind is not None and kind[0] in (tuple, list) else ()
     given = [Part("result", whole, tuple(results)), *_parts(elements, results, "result[{}]")]
-    return predictions(key.function, [*taken], given)
+    return predictions(key.function, [*_parts(arguments, key.leaves)], given)
+
+
+def _leaf(path: str, aval: Any) -> Leaf:
+    sizes = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
+    dtype = str(getattr(aval.dtype, "name", aval.dtype))
+    return Leaf(path, sizes, dtype, bool(getattr(aval, "weak_type", False)))
 
 
 def _parts(trees: Sequence[Any], leaves: Sequence[Leaf], name: str = "") -> Iterator[Part]:
@@ -332,17 +327,6 @@ def _parts(trees: Sequence[Any], leaves: Sequence[Leaf], name: str = "") -> Iter
         if own:
             name_match = _NAME.match(own[0].path)
             yield Part(name.format(index) if name else name_match[0] if name_match else own[0].path, tree, own)
-
-
-def _leaf(path: str, aval: Any) -> Leaf:
-    dtype = str(getattr(aval.dtype, "name", aval.dtype))
-    sizes = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
-    return Leaf(path, sizes, dtype, bool(getattr(aval, "weak_type", False)))
-
-
-def _is_sequence(tree: Any) -> bool:
-    kind = tree.node_data()
-    return kind is not None and kind[0] in (tuple, list)
 
 
 _MANY_CONTENTS = 50_000  # contents and shardings that are remembered
@@ -408,27 +392,24 @@ class LeafReader:
         if len(paths) < len(values):
             paths = (*paths, *(f"arg{i}" for i in range(len(paths), len(values))))
         count = min(len(paths), len(values), len(avals))
-        values, avals = values[:count], avals[:count]
+        values, avals, paths = values[:count], avals[:count], tuple(paths[:count])
         placed = common_placement(values)
-        if placed is not None:  # most arrays lie in one place, and have the default layout there
+        if placed is not None:  # most arrays are in one place, with its default layout
             of_rest = numbering["jax", False, self._spread_of(placed), ""]
             numbers = tuple(map(of_rest.__getitem__, map(_TYPE, avals)))
         else:
-            pairs = zip(values, avals, strict=True)
-            numbers = tuple([self._read_leaf(numbering, value, aval) for value, aval in pairs])
-        return LeafColumns(self._shared(tuple(paths[:count])), numbers, numbering.contents)
-
-    def _read_leaf(self, numbering: _Numbering, value: Any, aval: Any) -> int:
-        shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)
-        return numbering[given, committed, self._spread_of(sharding), layout][shape, dtype, weak]
-
-    def _shared(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+            numbers = tuple(
+                [
+                    numbering[given, committed, self._spread_of(sharding), layout][shape, dtype, weak]
+                    for shape, dtype, weak, given, committed, sharding, layout in map(_leaf_content, values, avals)
+                ]
+            )
         if len(self._paths) > _MANY_PATHS:
             self._paths.clear()
-        return self._paths.setdefault(paths, paths)
+        return LeafColumns(self._paths.setdefault(paths, paths), numbers, numbering.contents)
 
     def _spread_of(self, sharding: Any) -> _Spread:
-        # What a sharding says stands for it: that is quick to look up, and the sharding is not.
+        # The sharding's contents are the key: they are quick to look up, and the sharding is not.
         return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
 
     def _spread(self, sharding: Any) -> _Spread:
@@ -448,7 +429,7 @@ class LeafReader:
 def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
     """Return everything about a leaf except its path, if it is not one of many arrays in one place."""
     shape, dtype, weak = aval.shape, aval.dtype, getattr(aval, "weak_type", False)
-    # A tracer also says it is an array, and takes its time to say where it is.
+    # A tracer is an array too, and slow to return its placement.
     if isinstance(value, Tracer):
         inner = value_below(value)  # of vmap or grad: what is compiled is for the whole batch
         if inner is not None and inner is not value:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import IO, Protocol
 
 from explorer.files.instruction_log import complain, open_log
-from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.event import Event
 
 LOG = "EXPLORER_INSTRUCTION_LOG"
 DEBUG = "EXPLORER_DEBUG_COMPILE"
@@ -85,7 +85,9 @@ class DebugLines:
         if event.reason.kind == "first":
             self._print(f"Compiling {event.function}{site}")
         else:
-            self._print(f"Recompiling {event.function}: {_changed(event.reason)}{site}")
+            reason = event.reason
+            changed = f"{reason.leaf} {reason.change}".rstrip() if reason.leaf else str(reason)
+            self._print(f"Recompiling {event.function}: {changed}{site}")
 
     def ended(self, events: tuple[Event, ...]) -> None:
         seconds = sum(event.seconds for event in events)
@@ -103,7 +105,7 @@ class DebugLines:
         pass
 
     def _print(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # nobody reads it
+        with suppress(OSError, ValueError):  # stderr is closed
             print(f"[COMPILE] {text}", file=self._file or sys.stderr, flush=True)
 
 
@@ -122,34 +124,20 @@ def from_environment() -> list[EventListener]:
 
 
 def _details(event: Event) -> dict[str, str]:
-    details = {"function": event.function}
-    if event.id:
-        details["id"] = event.id
-    if event.seconds:
-        details["seconds"] = f"{event.seconds:.6f}"
-    if event.saved:
-        details["saved"] = f"{event.saved:.6f}"
-    if event.device:
-        details["device"] = event.device
-    if _is_eager(event):
-        details["eager"] = "true"
-    return {**details, **_why(event.reason), **_where(event.call_site)}
-
-
-def _changed(reason: Reason) -> str:
-    return f"{reason.leaf} {reason.change}".rstrip() if reason.leaf else str(reason)
+    reason = event.reason
+    details = {
+        "function": event.function,
+        "id": event.id,
+        "seconds": f"{event.seconds:.6f}" if event.seconds else "",
+        "saved": f"{event.saved:.6f}" if event.saved else "",
+        "device": event.device,
+        "eager": "true" if _is_eager(event) else "",
+    }
+    details = {name: text for name, text in details.items() if text} | {"reason": reason.kind}
+    if reason.leaf:
+        details |= {"leaf": reason.leaf, "before": reason.before, "after": reason.after}
+    return details | ({"at": str(event.call_site)} if event.call_site is not None else {})
 
 
 def _is_eager(event: Event) -> bool:
     return event.key is not None and event.key.function.eager
-
-
-def _why(reason: Reason) -> dict[str, str]:
-    details = {"reason": reason.kind}
-    if reason.leaf:
-        details |= {"leaf": reason.leaf, "before": reason.before, "after": reason.after}
-    return details
-
-
-def _where(site: Place | None) -> dict[str, str]:
-    return {"at": str(site)} if site is not None else {}

@@ -182,8 +182,7 @@ class ProcessComparison:
             self._queue.put((key, ledger))
 
     def ended(self, events: tuple[Event, ...]) -> None:
-        # The call was compared when its compile began.
-        ...
+        pass  # it was compared when its compile began
 
     def close(self) -> None:
         self._queue.put(None)
@@ -197,7 +196,7 @@ class ProcessComparison:
                 row = ledger.rows[0]
                 text = (
                     f"process 0 compiled no program for {row.place} in the {_PATIENCE:g} s since process "
-                    f"{self._shared.index} did; its arrays lie on devices of several processes, which may wait for ever"
+                    f"{self._shared.index} did; its arrays are on devices of several processes, which may wait for ever"
                 )
                 _warn(text, row.file, row.line)
                 continue

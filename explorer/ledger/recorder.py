@@ -27,13 +27,13 @@ from explorer.ledger.causes import (
     Misses,
     Step,
     device_of,
-    thread_name,
 )
 from explorer.ledger.keys import Keys, predict_recompiles
 from explorer.ledger.log import EventListener
 from explorer.ledger.replay import Replay
 from explorer.model.events.event import CallLeft, Event, Running, hot_copy_of
 from explorer.model.events.family_counts import Prediction
+from explorer.model.events.key import Key
 
 
 class Sink(Protocol):
@@ -96,7 +96,7 @@ class Recorder:
         with self._lock:
             if not any(other is sink for other in self._sinks):
                 return
-            self._guarded(self._emit_remaining_misses)
+            self._guarded(lambda: self._send(tuple(misses.event(0.0) for misses in self._misses.rest())))
             self._sinks = tuple(other for other in self._sinks if other is not sink)
             if not self._sinks:
                 hooks.take()
@@ -119,7 +119,7 @@ class Recorder:
             if stage:
                 places = user_places(frames.get(thread))
                 site = places[0] if places else None
-                running.append(Running(call.name, site, stage, call.since, names.get(thread, "")))
+                running.append(Running(call.name, site, stage, call.clock(call.began), names.get(thread, "")))
         return tuple(running)
 
     # Called by JAX: see `Observer`.
@@ -185,7 +185,7 @@ class Recorder:
             self._thread.saved = max(seconds, 0.0)
 
     def fault(self, error: BaseException) -> None:
-        # Where the thread was is not sure any more: it begins anew with the next call.
+        # The thread's state is no longer known: start again with the next call.
         self._thread.call = None
         self._calls.pop(self._thread.ident, None)
         self._fault(error)
@@ -193,7 +193,7 @@ class Recorder:
     def hit(self) -> None:
         self._thread.hit = True
 
-    # What becomes of it.
+    # From calls to events.
 
     def _outer(self) -> Call | None:
         """Return the call that a new one is inside of, and end those that were interrupted between trace and run."""
@@ -269,15 +269,20 @@ class Recorder:
         cause = call.cause or self._causes.explain_call(call.key, call.name, happened, _type_name(error))
         copy = hot_copy_of(call.function)
         cause = cause if copy is None else cause._replace(stack=copy.stack)
-        if cause.reason.kind == "first":
-            self._guarded(self._foresee, call)
+        if cause.reason.kind == "first" and call.key is not None and call.program is not None:
+            self._guarded(self._predict, call.program, call.key)
         if call.wrapper is not None and call.key is not None:
             replay = Replay(call, call.key)
             for sink in self._sinks:
                 sink.keep(cause.call, replay)
-        self._emit(call.name, cause, steps, call.device, error, _program_of(call))
+        self._send(self._events(call.name, cause, steps, call.device, error, _program_of(call)))
         if not call.runs and error is None:
             self._causes.traced_ahead(call.name, cause, happened)
+
+    def _predict(self, program: Any, key: Key) -> None:
+        predictions = predict_recompiles(program, key)
+        for sink in self._sinks if predictions else ():
+            sink.predict(predictions)
 
     def _announce_compile(self, call: Call) -> None:
         """Send the start of a compile to the listeners at once, with the steps before it."""
@@ -291,13 +296,6 @@ class Recorder:
         for listener in event_listeners:
             listener.starting(tuple(done), starting)
 
-    def _foresee(self, call: Call) -> None:
-        if call.key is None or call.program is None:
-            return
-        predictions = predict_recompiles(call.program, call.key)
-        for sink in self._sinks if predictions else ():
-            sink.predict(predictions)
-
     def _emit_miss(self, call: Call, misses: MissCounter) -> None:
         seconds = perf_counter() - call.began
         if misses.first_event is None:
@@ -308,24 +306,10 @@ class Recorder:
             (misses.first_event,) = self._events(call.name, cause, [Step("miss", seconds, perf_counter())], call.device)
         self._send((misses.event(seconds),))
 
-    def _emit_remaining_misses(self) -> None:
-        self._send(tuple(misses.event(0.0) for misses in self._misses.rest()))
-
     def _emit_step_ahead(self, step: Step, name: str) -> None:
         name = name.removeprefix("jit(").removesuffix(")")
         cause = self._causes.explain_step(step.kind, name)
-        self._emit(name, cause, [step], device_of(cause.key), None)
-
-    def _emit(
-        self,
-        name: str,
-        cause: CallCause,
-        steps: list[Step],
-        device: str,
-        error: BaseException | None,
-        program: str = "",
-    ) -> None:
-        self._send(self._events(name, cause, steps, device, error, program))
+        self._send(self._events(name, cause, [step], device_of(cause.key)))
 
     def _send(self, events: tuple[Event, ...]) -> None:
         for sink in self._sinks if events else ():
@@ -341,7 +325,7 @@ class Recorder:
         program: str = "",
     ) -> tuple[Event, ...]:
         stack = cause.stack or user_places(inspect.currentframe())
-        thread = thread_name()
+        thread = threading.current_thread().name
         return tuple(
             Event(
                 step.kind,
@@ -380,7 +364,7 @@ def _program_of(call: Call) -> str:
     if call.lines is None:
         call.lines = ""
         params: Any = call.derived or getattr(call.program, "params", None) or {}
-        with suppress(Exception):  # a jaxpr of another JAX: then programs are told apart by their arguments alone
+        with suppress(Exception):  # a jaxpr of another JAX: then only arguments distinguish programs
             if processes() is not None and "jaxpr" in params:
                 call.lines = program_lines(params["jaxpr"])
     return call.lines

@@ -24,7 +24,7 @@ from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
 from explorer.ledger.causes import Call
 from explorer.model.capture import Capture
-from explorer.model.events.event import Event, HotCopy, hot_copy_of
+from explorer.model.events.event import Event, hot_copy_of
 from explorer.model.events.key import Key
 from explorer.model.events.leaves import in_columns
 from explorer.model.stage import Durations
@@ -60,7 +60,13 @@ class Replay:
             )
         self._check_settings()
         if self._hot is not None:
-            return self._run_hot(self._hot)
+            capture = self._hot.capture()
+            if capture is None:
+                raise NotRecordedError(
+                    f"the compiled copy of {self._called} is gone: what it relies on has changed, or hot paths are "
+                    "gone.\n  Hint: explore(f, …) shows what is compiled as it is now."
+                )
+            return capture
         function = self._function()
         if function is None:
             raise NotRecordedError(
@@ -71,15 +77,6 @@ class Replay:
         args, kwargs = self._arguments()
         target: Any = _Known(function, self._wrapper)
         return compile_stages(CompileRequest(function, args, kwargs, target=target)).capture
-
-    def _run_hot(self, copy: HotCopy) -> Capture:
-        capture = copy.capture()
-        if capture is None:
-            raise NotRecordedError(
-                f"the compiled copy of {self._called} is gone: what it relies on has changed, or hot paths are gone.\n"
-                "  Hint: explore(f, …) shows what is compiled as it is now."
-            )
-        return capture
 
     @property
     def _called(self) -> str:
@@ -141,13 +138,13 @@ def _placement(call: Call, key: Key) -> Sequence[Any]:
     (leaves,) = in_columns(key.leaves)
     if not any(content.committed or content.given == "struct" for content in leaves.distinct()):
         return (None,) * len(values)
-    return [_placed(value) for value in values]
-
-
-def _placed(value: Any) -> Any:
-    if isinstance(value, Tracer) or not isinstance(value, (jax.Array, jax.ShapeDtypeStruct)):
-        return None
-    return value.sharding if isinstance(value, jax.ShapeDtypeStruct) or value.committed else None
+    return [
+        value.sharding
+        if isinstance(value, jax.ShapeDtypeStruct)
+        or (isinstance(value, jax.Array) and not isinstance(value, Tracer) and value.committed)
+        else None
+        for value in values
+    ]
 
 
 class Replays:

@@ -10,6 +10,7 @@ import inspect
 import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from itertools import chain
@@ -22,8 +23,8 @@ from explorer.model.events.event import WrittenCall
 from explorer.model.events.key import LEAF, NONE, TreeNode, split_path
 
 _trees: Any = tree_util  # its annotations are partial
-_LONGEST = 2_000  # characters of what one class keeps beside its arrays
-_values = Equals(4_096)  # what classes keep beside their arrays; JAX's own caches hold it as well
+_LONGEST = 2_000  # characters of one class's static fields
+_values = Equals(4_096)  # static fields of classes; JAX's own caches hold them as well
 
 
 def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
@@ -42,7 +43,7 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
         children: Sequence[Any] = node.children() if node.num_nodes > 1 else ()
         preorder.append((node, len(children)))
         rest += reversed(children)
-    # Backwards each node comes after its children, which lie on top of the stack, the first one uppermost.
+    # Backwards each node comes after its children, which are on top of the stack, the first uppermost.
     built: list[TreeNode] = []
     at = treedef.num_leaves  # index of the first leaf at or behind the node
     for node, count in reversed(preorder):
@@ -58,27 +59,22 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
 
 
 def argument_paths(function: Any, treedef: Any, is_whole: bool) -> tuple[str, ...]:
-    """Return the paths of the leaves of (positional arguments, keyword arguments), named after `function`'s
-    parameters.
+    """Return the paths of the leaves of (positional arguments, keyword arguments), named after `function`'s parameters.
 
     Args:
         is_whole: True if these are all arguments of the function; else their parameters are unknown.
     """
-    parameters = _parameters(function) if is_whole else []
+    parameters: list[inspect.Parameter] = []
+    with suppress(TypeError, ValueError):  # a builtin has no signature
+        parameters = list(inspect.signature(function).parameters.values()) if is_whole else []
     leaves: list[tuple[Any, Any]] = _trees.tree_leaves_with_path(treedef.unflatten(range(treedef.num_leaves)))
-    return tuple(_argument_path(parameters, *path) for path, _ in leaves)
+    return tuple(_argument_path(parameters, 0, path) for path, _ in leaves)
 
 
-def _argument_path(parameters: list[inspect.Parameter], which: Any, argument: Any, *inside: Any) -> str:
-    name = argument_name(parameters, argument.idx) if which.idx == 0 else str(argument.key)
-    return name + _trees.keystr(inside)
-
-
-def _parameters(function: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a builtin's
-        return []
+def _argument_path(parameters: list[inspect.Parameter], first: int, path: Any) -> str:
+    which, argument, *inside = path
+    name = argument_name(parameters, argument.idx + first) if which.idx == 0 else str(argument.key)
+    return name + _trees.keystr(tuple(inside))
 
 
 def named_paths(treedef: Any, paths: Sequence[str]) -> tuple[str, ...]:
@@ -125,7 +121,7 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
     if kind is type(None):
         return NONE
     if kind is tuple or kind is list:
-        return TreeNode(kind.__name__, steps=_indices(len(children)), children=children)
+        return TreeNode(kind.__name__, steps=tuple(f"[{i}]" for i in range(len(children))), children=children)
     if kind is dict:
         return TreeNode("dict", steps=_keys(data), children=children)
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
@@ -142,16 +138,12 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
     return TreeNode("class", kind.__name__, steps, "" if data is None else _print(data), children, named)
 
 
-def _indices(count: int) -> tuple[str, ...]:
-    return tuple(f"[{i}]" for i in range(count))
-
-
 def _keys(keys: Sequence[Any]) -> tuple[str, ...]:
     return tuple(f"[{key!r}]" if type(key) is str else f"[{_print(key)}]" for key in keys)
 
 
 def _named_by_leaves(children: tuple[TreeNode, ...], paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the step to each child, from the path of its first leaf; empty if it has none."""
+    """Return the step to each child, from the path of its first leaf; empty if it has no leaf."""
     steps: list[str] = []
     at = 0
     for child in children:
@@ -210,7 +202,7 @@ def static_fields(kind: type, data: Any, children: tuple[str, ...]) -> list[tupl
 
 
 def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list[tuple[str, Any]]:
-    if _is_of(kind, "flax.") and data and all(_is_pair(item) for item in data):
+    if _is_of(kind, "flax.") and data and all(type(item) is tuple and len(item) == 2 for item in data):
         return list(data)  # nnx.Variable: its metadata as (name, value)
     # nnx.Pytree: names of its arrays; names of all else, and their values
     if len(data) == 3 and isinstance(data[1], tuple) and isinstance(data[2], tuple):
@@ -218,7 +210,11 @@ def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list
         return list(zip(names, values, strict=True)) if len(names) == len(values) else []
     if not is_dataclass(kind):
         return []
-    names = [field.name for field in fields(kind) if _is_static(field.metadata)]
+    names = [
+        field.name
+        for field in fields(kind)
+        if field.metadata.get("static", False) or field.metadata.get("pytree_node", True) is False
+    ]
     names = names or [field.name for field in fields(kind) if f".{field.name}" not in children]
     # Equinox puts what it keeps of wrapped functions before the fields.
     first = 1 if _is_of(kind, "equinox.") else 0
@@ -228,14 +224,6 @@ def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list
 def _is_of(kind: type, library: str) -> bool:
     # Only in a library's own classes, or those derived from them, is the meaning of pairs known.
     return any(base.__module__.startswith(library) for base in kind.__mro__)
-
-
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, tuple) and len(cast("tuple[Any, ...]", item)) == 2
-
-
-def _is_static(metadata: Any) -> bool:
-    return bool(metadata.get("static", False)) or metadata.get("pytree_node", True) is False
 
 
 def graph_states(kind: type, graphdef: Any) -> GraphStates | None:
@@ -272,7 +260,7 @@ class _Graph:
             self._paths.append(path)
             self._fields.append((path, (node.type.__name__, node.metadata)))
             return
-        if kind == "NodeRef":  # an object that stands there a second time
+        if kind == "NodeRef":  # an object that occurs a second time
             self._fields.append((path, ("again", node.index)))
             return
         at = len(self._fields)
@@ -314,9 +302,9 @@ def _read(function: Any, static: Any, paths: tuple[str, ...]) -> WrittenCall | N
     own = _own_function(fun[0])
     parameters = list(inspect.signature(own).parameters.values()) if own is not None else []
     named = {
-        "first": _named(argument_name(parameters, 0), first),
-        "rest": [_path_of_rest(parameters, path) for path in _paths(rest)],
-        "fun": _named(function.__name__, fun),
+        "first": [argument_name(parameters, 0) + _trees.keystr(path) for path in _paths(first)],
+        "rest": [_argument_path(parameters, 1, path) for path in _paths(rest)],
+        "fun": [function.__name__ + _trees.keystr(path) for path in _paths(fun)],
     }
     numbered = [_NUMBERED.fullmatch(path) for path in paths]
     places = [(match[1], int(match[2])) for match in numbered if match is not None]
@@ -324,11 +312,14 @@ def _read(function: Any, static: Any, paths: tuple[str, ...]) -> WrittenCall | N
         return None
     leaves = {"first": first[0], "rest": rest[0], "fun": [None if leaf is own else leaf for leaf in fun[0]]}
     pairs = chain.from_iterable(zip(named[part], leaves[part], strict=False) for part in _ORDER)
+    args, keywords = _arrays(rest)
+    # Equinox adds a None behind the arguments, so that there is always a first one.
+    tree = _trees.tree_structure(((_arrays(first), *args[:-1]) if args else (), keywords))
     return WrittenCall(
         function if own is None else own,
         tuple(named[part][at] for part, at in places),
         tuple(sorted(range(len(places)), key=lambda i: (_ORDER.index(places[i][0]), places[i][1]))),
-        _tree(first, rest),
+        tree,
         tuple((path, value) for path, value in pairs if value is not None),
     )
 
@@ -342,10 +333,6 @@ def _own_function(leaves: Any) -> Any:
     return functions[0] if len(functions) == 1 and all(leaf is not None for leaf in leaves) else None
 
 
-def _named(name: str, part: Any) -> list[str]:
-    return [name + _trees.keystr(path) for path in _paths(part)]
-
-
 def _paths(part: Any) -> list[Any]:
     leaves, tree = part
     return [path for path, _ in _trees.tree_leaves_with_path(tree.unflatten(range(len(leaves))))]
@@ -355,15 +342,3 @@ def _arrays(part: Any) -> Any:
     """Return the part with 0 for each array and None for all other leaves."""
     leaves, tree = part
     return tree.unflatten([0 if leaf is None else None for leaf in leaves])
-
-
-def _tree(first: Any, rest: Any) -> Any:
-    args, kwargs = _arrays(rest)
-    # One None is added behind the arguments, so that there is always a first one.
-    return _trees.tree_structure(((_arrays(first), *args[:-1]) if args else (), kwargs))
-
-
-def _path_of_rest(names: list[inspect.Parameter], path: Any) -> str:
-    which, argument, *inside = path
-    within = _trees.keystr(tuple(inside))
-    return (argument_name(names, argument.idx + 1) if which.idx == 0 else str(argument.key)) + within

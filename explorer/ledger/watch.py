@@ -13,7 +13,7 @@ from os import PathLike
 from threading import RLock
 from time import time
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from explorer._jax.calls import suppress_recording
 from explorer._jax.distributed import processes
@@ -170,7 +170,7 @@ class Watch(Ledger):
 
     def fault(self, error: BaseException) -> None:
         """Record an error of the ledger itself."""
-        # Where it was, as text: a traceback would keep the user's arrays.
+        # Its place as text: a traceback would keep the user's arrays alive.
         for frame in traceback.extract_tb(error.__traceback__)[-1:]:
             error.add_note(f"at {frame.filename}, line {frame.lineno}, in {frame.name}")
         error.__cause__ = error.__context__ = None
@@ -227,27 +227,21 @@ class Watch(Ledger):
         self.stop()
 
 
-class _Watching(Protocol):
-    def storm_of(self, event: Event) -> Storm | None: ...
-
-    def fault(self, error: BaseException) -> None: ...
-
-
 class StormWarning:
     """Warns once for each function that is compiled more often than its watch allows."""
 
-    def __init__(self, watching: _Watching) -> None:
-        self._watching = watching
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
         self._on = True
         warned_functions.begin()
 
     def ended(self, events: tuple[Event, ...]) -> None:
         try:
-            storm = self._watching.storm_of(events[-1]) if events else None
+            storm = self._watch.storm_of(events[-1]) if events else None
             if storm is not None and warned_functions.add(*storm.family[1:]):
                 warn(storm)
         except Exception as error:  # the user's own way of showing warnings
-            self._watching.fault(error)
+            self._watch.fault(error)
 
     def close(self) -> None:
         """End the warnings of this watch; a second call does nothing."""
@@ -277,11 +271,11 @@ class Cells:
         ipython: Any = sys.modules.get("IPython")
         self._shell: Any = ipython.get_ipython() if ipython is not None else None
         self._ran: deque[tuple[str, float, float]] = deque(maxlen=_MANY)
-        self._began: float | None = None  # the one that runs
+        self._began: float | None = None  # start of the running cell
         if self._shell is not None:
             self._shell.events.register("pre_run_cell", self._before)
             self._shell.events.register("post_run_cell", self._after)
-            self._before(None)  # the one that this is called in
+            self._before(None)  # the running cell
 
     @property
     def ran(self) -> tuple[tuple[str, float, float], ...]:
@@ -292,7 +286,7 @@ class Cells:
         self._after(None)
         if self._shell is not None:
             for event, callback in (("pre_run_cell", self._before), ("post_run_cell", self._after)):
-                with suppress(ValueError):  # somebody took it away
+                with suppress(ValueError):  # already unregistered
                     self._shell.events.unregister(event, callback)
             self._shell = None
 
@@ -317,7 +311,7 @@ _session: Watch | None = None
 
 
 def session() -> Watch | None:
-    """Return the session's watch; None if there is none or it was stopped."""
+    """Return the session's watch if it is on, else None."""
     return _session if _session is not None and _session.on else None
 
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
+from operator import is_
 from typing import Any, cast
 
 import jax
@@ -59,7 +60,7 @@ def value_text(value: Any) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Return True for an array, a description of one, or a non-empty tree of these."""
+    """Return True for an array, a description of one, or a non-empty tree of both."""
     leaves, _ = flattened(value)
     return bool(leaves) and all(isinstance(leaf, _ARRAYS) for leaf in leaves)
 
@@ -127,7 +128,7 @@ def as_float(given: Any, verb: str) -> Any:
         ) from None
     if not jnp.issubdtype(dtype, jnp.floating):
         raise OptionError(
-            f"{verb} casts arguments of floating point to another one; {dtype.name} is none.\n"
+            f"{verb} casts floating-point arguments to another floating-point dtype; {dtype.name} is no such dtype.\n"
             "  Hint: make arguments of another kind in `args=`: args=lambda dtype: (jnp.ones(8, dtype),)."
         )
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
@@ -213,7 +214,12 @@ _tree: Any = jax.tree  # whose functions have no types
 
 def abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
     """Return the same callable, returning shapes instead of arrays, so that any size can be requested."""
-    return wraps(args)(lambda **values: abstract_arguments(args, values))
+
+    @wraps(args)
+    def shapes(**values: Any) -> Any:
+        return abstract_arguments(args, values)
+
+    return shapes
 
 
 def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
@@ -224,7 +230,7 @@ def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any
     seen: list[tuple[list[Any], Any, list[int]]] = []
 
     def arrays_of_maker() -> list[Any]:
-        leaves, tree = _tree.flatten(maker(**values), is_leaf=lambda leaf: leaf is None)
+        leaves, tree = _tree.flatten(maker(**values), is_leaf=partial(is_, None))
         arrays = [i for i, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, np.ndarray))]
         seen.append(([None if i in arrays else leaf for i, leaf in enumerate(leaves)], tree, arrays))  # no tracer leaks
         return [leaves[i] for i in arrays]
@@ -243,10 +249,14 @@ def ranges_of(given: Sequence[Any]) -> dict[str, tuple[int, int, int]]:
     """Return the least, usual and largest size of each varying dimension of `InputInfo`s, by name."""
     ranges: dict[str, tuple[int, int, int]] = {}
     for number, leaf in enumerate(flattened(tuple(given))[0]):
-        for axis, size in enumerate(getattr(leaf, "shape", ()) if is_described(leaf) else ()):
+        for axis, size in enumerate(_shape(leaf)):
             if not isinstance(size, int) and size.max > size.min:
                 ranges[_size_name(size, number, axis)] = (max(size.min, 1), max(size.opt, size.min, 1), size.max)
     return ranges
+
+
+def _shape(leaf: Any) -> Sequence[Any]:
+    return getattr(leaf, "shape", ()) if is_described(leaf) else ()
 
 
 def sized_maker(given: Sequence[Any]) -> Callable[..., Any]:
@@ -259,11 +269,14 @@ def sized_maker(given: Sequence[Any]) -> Callable[..., Any]:
         struct = leaf.to_struct()
         shape = [
             size if isinstance(size, int) else sizes.get(_size_name(size, number, axis), size.opt)
-            for axis, size in enumerate(getattr(leaf, "shape", ()))
+            for axis, size in enumerate(_shape(leaf))
         ]
         return jax.ShapeDtypeStruct(tuple(shape), struct.dtype, sharding=struct.sharding)
 
-    return lambda **sizes: jax.tree.unflatten(tree, [sized(leaf, i, sizes) for i, leaf in enumerate(leaves)])
+    def arguments(**sizes: int) -> Any:
+        return jax.tree.unflatten(tree, [sized(leaf, number, sizes) for number, leaf in enumerate(leaves)])
+
+    return arguments
 
 
 def flattened(arguments: Any) -> tuple[list[Any], Any]:
@@ -276,5 +289,5 @@ def is_described(leaf: object) -> bool:
 
 
 def _size_name(size: Any, number: int, axis: int) -> str:
-    """Return the dimension's name, or `arg0.shape[1]` if it has none."""
+    """Return the dimension's name, or `arg0.shape[1]` if it has no name."""
     return getattr(size, "name", f"arg{number}.shape[{axis}]")

@@ -57,28 +57,32 @@ def subject_of(given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], verb: 
         )
     function: Any = given
     name = name_of(function)
-    while type(function) is partial and _is_compiling(function.func):
+    while _kind(function) is partial and _is_compiling(function.func):
         function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
-    if type(function) is MethodType and _is_compiling(function.__func__):
+    if _kind(function) is MethodType and _is_compiling(function.__func__):
         below = getattr(function.__func__, "__wrapped__", None)
         eager = MethodType(below, function.__self__) if below is not None else None
         return Subject(name, function, eager, args, kwargs, is_plain_jit=is_jitted(function.__func__))
     if _is_compiling(function):
         eager = getattr(function, "__wrapped__", None)
         return Subject(name, function, eager, args, kwargs, is_plain_jit=is_jitted(function))
-    if isinstance(function, (jax.stages.Compiled, Explored)):
+    if issubclass(_kind(function), jax.stages.Compiled) or isinstance(given, Explored):
         return Subject(name, function, None, args, kwargs, is_traced=False)
     # jax.jit hashes its function, and a callable model may have arrays to hash.
-    is_hashable = inspect.isroutine(function) or type(function) is partial
+    is_hashable = inspect.isroutine(given) or _kind(function) is partial
     return Subject(name, jax.jit(function if is_hashable else partial(function)), function, args, kwargs)
 
 
 def name_of(function: Any) -> str:
     """Return the function's `__name__`, or its type's, without the `partial` objects around it."""
-    while type(function) is partial:
+    while _kind(function) is partial:
         function = function.func
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) else type(function).__name__
+
+
+def _kind(value: object) -> type[object]:
+    return type(value)  # without narrowing `value` for the type checker
 
 
 def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -208,18 +212,12 @@ class Calls:
         deleted = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
         if self._may_donate and deleted:
             self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in deleted)
-            self.call = self.bare = lambda args, kwargs: self.function(*args, **kwargs)
+            self.call = self.bare = self._call_with
             self.prepare = lambda: self._rebuild(self._with_copies(deleted))
         return result
 
-    def timed(self, begin: Callable[[], object] | None = None) -> float:
-        """Make a call and return its seconds; `begin` is called after the arguments are prepared."""
-        given = self.prepare() if self.prepare is not None else ()
-        if begin is not None:
-            begin()
-        start = perf_counter()
-        ready(self.call(*given))
-        return perf_counter() - start
+    def _call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.function(*args, **kwargs)
 
     def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
         # The first process that stops calling would leave the others waiting for ever.
@@ -243,6 +241,16 @@ class Calls:
                 leaves[i] = leaves[i].copy()  # keeps weak type, sharding, and whether it is committed
         ready(leaves)
         return leaves
+
+
+def timed(calls: Calls, begin: Callable[[], object] | None = None) -> float:
+    """Make a call and return its seconds; `begin` is called once the arguments are prepared."""
+    given = calls.prepare() if calls.prepare is not None else ()
+    if begin is not None:
+        begin()
+    start = perf_counter()
+    ready(calls.call(*given))
+    return perf_counter() - start
 
 
 def nbytes_of(leaf: Any) -> int:

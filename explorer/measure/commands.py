@@ -68,7 +68,7 @@ def _write_profile(given: argparse.Namespace, measured: ex.Profile) -> None:
 
 
 def _measured(given: argparse.Namespace, measure: Callable[..., Any], **options: Any) -> Any:
-    # What the user's code prints is no part of the report.
+    # The user's own output is no part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(given.target)
         args, kwargs = _filled(arguments_of(function, given.arg, vars(module)))

@@ -1,4 +1,4 @@
-"""compare(): several callables, measured in turns, so that a slow moment of the machine affects all."""
+"""compare(): several callables, measured alternately, so that a slow moment of the machine affects all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compare(
     progress: bool | None = None,
     **kwargs: Any,
 ) -> Comparison:
-    """Measure several callables in turns, and return the ratio of each time to one of them.
+    """Measure several callables alternately, and return the ratio of each time to one of them.
 
     In each round every callable has its turn, in a random order. A slow moment of the machine affects all, and the
     ratios stay. Each callable is warmed up first and called as it is: wrap it in `jax.jit` to compare it compiled. If
@@ -164,7 +164,7 @@ def _take_turns(
         if (spent >= 1 and rounds >= _FEWEST) or spent * seconds >= max(_PATIENCE * seconds, 1.0):
             break
         if rounds >= check_at and spent >= _PART:
-            check_at = rounds * 3 // 2  # seldom, as whoever looks after each round stops where it is precise by chance
+            check_at = rounds * 3 // 2  # seldom: a check after each round would stop where it is precise by chance
             if is_precise():
                 break
 

@@ -102,7 +102,7 @@ def compile_subject(
         return CompiledSubject(capture, traced, compiled, *taken)
     if options:
         raise OptionError(
-            f"{request.name} has arguments beside those of a call, such as captured state; "
+            f"{request.name} has more arguments than a call, such as captured state; "
             "it can't be called with options of XLA's."
         )
     return CompiledSubject(capture, traced, target if hasattr(target, "trace") else jax.jit(target), *arrays)
@@ -194,7 +194,7 @@ def error_line(error: BaseException) -> str:
 
 
 def _anew(target: Any) -> Callable[..., Any]:
-    # JAX keeps traces and programs by the identity of the function: a new object has none.
+    # JAX keeps traces and programs by the identity of the function: a new object starts without them.
     if is_jitted(target) and (options := jit_options(target)) is not None:
         return jax.jit(partial(target.__wrapped__), **options)
     return target if hasattr(target, "trace") or is_filtered(target) else partial(target)

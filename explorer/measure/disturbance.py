@@ -17,10 +17,12 @@ from time import perf_counter, process_time
 
 import numpy as np
 
+from explorer.measure.machine import usable_cores
+
 BLOCK = 0.1  # seconds: of fewer, the system's clock ticks of 10 ms would be too coarse
 # Processor time of others in a block that may still be the system's own: two ticks of its clock, and a twentieth.
 _TICKS, _USUAL = 0.02, 0.05
-_FULL = 0.8  # of the cores: as long as fewer are used, nobody waits for one
+_FULL = 0.8  # of the cores: while fewer are used, no program waits for one
 _SLOWER = 1.06  # times the least that the fixed work has taken; on a quiet machine it varies by 1 to 3 %
 _REPEATS, _TIMES = 5, 8  # of some 15 µs each, so that the clock's 50 ns are nothing
 _SIZE = 2048  # float64: 16 kB, in the first cache of any processor
@@ -96,7 +98,7 @@ class Observer:
         now, last = self._read(), self._last
         work = self._work()
         Observer.best = min(Observer.best, work)
-        # Read anew: the fixed work is none of the next block's.
+        # Read again: the fixed work does not belong to the next block.
         self._last = self._read() if now is not None else None
         if now is None or last is None:
             return Block(samples, seconds, work=work)
@@ -162,12 +164,6 @@ class ProcessorTimes:
             used = lines[:1] if self._is_all else [line for line in lines if line[0] in wanted]
             return self._tick * sum(int(line[at]) for line in used for at in _FIELDS), process_time()
         return None
-
-
-def usable_cores() -> frozenset[int]:
-    """Return the numbers of the cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
 
 
 def fixed_work() -> float:

@@ -11,7 +11,7 @@ from these. Launches on the host are not counted. Written from those sources and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from explorer._jax.profiling import read_profile
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 
-# What each call of the profiled function is recorded as, and the wait for its result inside of it.
+# Annotations of each call of the profiled function, and of the wait for its result within.
 CALL = "explorer: call"
 RESULT = "explorer: result"
 _SHOWN = {CALL: "Python", RESULT: "waiting for the result"}
@@ -27,7 +27,7 @@ _SHOWN = {CALL: "Python", RESULT: "waiting for the result"}
 _RECORD, _START, _STOP = (f"ThreadpoolListener::{name}" for name in ("Record", "StartRegion", "StopRegion"))
 _WAITS = re.compile(r"(?:^|::)(?:Await|Wait\w*)$|\(wait for completion\)$")
 _EXECUTOR = "ThunkExecutor::"
-_END = "end: "  # says that an instruction's result is there; late, and on any thread
+_END = "end: "  # marks that an instruction's result is ready; late, and on any thread
 _STREAM = "Stream #"
 _NANO = 1e-9
 
@@ -39,17 +39,14 @@ def read_events(data: bytes) -> Events:
 
 def events_of(planes: Iterable[Any]) -> Events:
     """Return the events of the planes of a `jax.profiler.ProfileData`."""
-    reader = _Reader()
-    all_planes = list(planes)
+    reader, all_planes = _Reader(), list(planes)
     for plane in all_planes:
-        if plane.name.startswith("/device:"):
-            for line in plane.lines:
-                if line.name.startswith(_STREAM):
-                    reader.stream(line, plane.name.removeprefix("/device:"))
+        for line in plane.lines if plane.name.startswith("/device:") else ():
+            if line.name.startswith(_STREAM):
+                reader.stream(line, plane.name.removeprefix("/device:"))
     for plane in all_planes:
-        if plane.name.startswith("/host:"):
-            for line in plane.lines:
-                reader.host(line)
+        for line in plane.lines if plane.name.startswith("/host:") else ():
+            reader.host(line)
     return reader.events()
 
 
@@ -61,7 +58,7 @@ class _Reader:
         self.names: dict[str, int] = {}
         self.windows: list[tuple[float, float]] = []
         self.python = -1
-        self.is_thunk: dict[str, bool] = {}  # by name of the event: to read what is told of one takes 3 µs
+        self.is_thunk: dict[str, bool] = {}  # by name of the event: reading the stats of one takes 3 µs
         self.on_device: set[int] = set()  # the programs that ran on a device with a plane of its own
 
     def stream(self, line: Any, device: str) -> None:
@@ -74,7 +71,9 @@ class _Reader:
             if event.duration_ns > 0:
                 op = _op(event, name) or Op(-1, "", name)
                 self.on_device.add(op.program)
-                self.rows.append((thread, start, start + event.duration_ns * _NANO, THUNK, self.code(op)))
+                self.rows.append(
+                    (thread, start, start + event.duration_ns * _NANO, THUNK, self.ops.setdefault(op, len(self.ops)))
+                )
 
     def host(self, line: Any) -> None:
         """Read a thread of the host, which may be the device too."""
@@ -109,15 +108,12 @@ class _Reader:
             op = _op(event)
             self.is_thunk[name] = op is not None or bool(is_thunk)
             if op is not None and op.program not in self.on_device:
-                return THUNK, self.code(op)
+                return THUNK, self.ops.setdefault(op, len(self.ops))
         if name == CALL:
             self.windows.append((start, end))
             self.python = thread
         kind = WAIT if _WAITS.search(name) else BETWEEN if name.startswith(_EXECUTOR) else HOST
         return kind, self.names.setdefault(_SHOWN.get(name, name), len(self.names))
-
-    def code(self, op: Op) -> int:
-        return self.ops.setdefault(op, len(self.ops))
 
     def events(self) -> Events:
         table = self.rows
@@ -145,6 +141,5 @@ def _op(event: Any, kernel: str = "") -> Op | None:
 
 
 def _stat(event: Any, name: str) -> int:
-    """Return a statistic of an event, or -1 if it has none of that name."""
-    pairs: Iterator[tuple[str, Any]] = iter(event.stats)
-    return next((int(value) for key, value in pairs if key == name), -1)
+    """Return a statistic of an event, or -1 if it has no such name."""
+    return next((int(value) for key, value in event.stats if key == name), -1)

@@ -70,6 +70,15 @@ class Grid:
     axes: tuple[Axis, ...]
     points: tuple[Point, ...]
 
+    def values(self, point: Point) -> dict[str, float | str]:
+        """Return a point's values by name: numbers as they are, other values by their label."""
+        values: dict[str, float | str] = {}
+        for axis, i in zip(self.axes, point.at, strict=True):
+            number = None if axis.numbers is None or axis.unit else axis.numbers[i]
+            is_whole = number is not None and number.is_integer()
+            values[axis.name] = axis.labels[i] if number is None else int(number) if is_whole else number
+        return values
+
 
 def grid_of(
     function: Callable[..., Any],
@@ -158,6 +167,10 @@ def _values(name: object, values: Any, verb: str) -> list[Any]:
     return column
 
 
+def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    return any(parameter.kind is _REST for parameter in parameters.values())
+
+
 class _Maker:
     """Maker of a point's call: function, arguments and compiler options."""
 
@@ -183,14 +196,13 @@ class _Maker:
         self.function, self.given, self.named, self.args, self.verb = function, given, named, args, verb
         self.name = str(getattr(function, "__name__", type(function).__name__))
         self.signature = signature_of_callable(function)
-        self.parameters = self.signature.parameters if self.signature else {}
+        self.parameters: Mapping[str, inspect.Parameter] = self.signature.parameters if self.signature else {}
         maker_signature = signature_of_callable(args) if args is not None else None
-        self.taken = maker_signature.parameters if maker_signature else {}
+        self.taken: Mapping[str, inspect.Parameter] = maker_signature.parameters if maker_signature else {}
 
     def role(self, name: str) -> str:
         """Return the role of a name of `over`: `made`, `option`, `argument`, `dtype`, or empty for an unknown name."""
-        is_taken = name in self.taken and self.taken[name].kind in _BY_NAME
-        if is_taken or any(parameter.kind is _REST for parameter in self.taken.values()):
+        if (name in self.taken and self.taken[name].kind in _BY_NAME) or _takes_any(self.taken):
             return "made"
         if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
             return "option"
@@ -198,7 +210,7 @@ class _Maker:
             return "argument"
         if name == "dtype":
             return "dtype"
-        return "argument" if any(parameter.kind is _REST for parameter in self.parameters.values()) else ""
+        return "argument" if _takes_any(self.parameters) else ""
 
     def check(self, names: Sequence[str]) -> None:
         """Raise OptionError for an unknown name, or if `args=` has a parameter without values."""
@@ -253,6 +265,11 @@ class _Maker:
         if roles.get("dtype") == "dtype":
             args, kwargs = cast_floats((args, kwargs), as_float(values["dtype"], "over['dtype']"))
         own = {name: values[name] for name, role in roles.items() if role == "argument"}
+        return self.placed(args, kwargs, own, options)
+
+    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> PointCall:
+        """Return the call with the swept values in their places."""
+        __tracebackhide__ = True
         if self.signature is None:
             return PointCall(self.function, args, kwargs | own, options)
         bound = self.bound(self.signature, args, kwargs, own)

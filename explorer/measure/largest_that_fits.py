@@ -8,18 +8,15 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-import jax
-
 from explorer.capture.backends import Backend, backend_of
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError, NotCallableError, OptionError
 from explorer.hardware.limits import Capacity, capacity_of, read_overflow
 from explorer.hardware.names import parse_target
-from explorer.measure.arguments import abstract_maker, is_described, ranges_of, sized_maker, struct_of
+from explorer.measure.arguments import abstract_maker, ranges_of, sized_maker
 from explorer.measure.calls import name_of
 from explorer.measure.grid import grid_of
-from explorer.measure.memory import check_limit, here
+from explorer.measure.memory import check_limit, compile_point, here
 from explorer.measure.targets import target_notes
 from explorer.model.live_memory import needed_bytes
 from explorer.model.results.memory_use import fitted_size
@@ -98,27 +95,22 @@ def largest_that_fits(
     device, capacity = _capacity(meant, limit)
     backend = backend_of(meant)
     search = _Search(call, dimension, maker, backend, capacity, multiple)
-    text = "" if meant is None else str(meant)
-    result = LargestFit(name_of(call.function), dimension, device, text, capacity.bytes, capacity.basis, ())
-    result = _of(result, search, start * multiple, end * multiple if end < _LARGEST else 0, target_notes(meant))
+
+    def result(*notes: str) -> LargestFit:
+        trials = tuple(trial for _, trial in sorted(search.trials.items()))
+        target, low, high = str(meant or ""), start * multiple, end * multiple if end < _LARGEST else 0
+        of = name_of(call.function), dimension, device, target, capacity.bytes, capacity.basis
+        return LargestFit(*of, trials, multiple, low, high, notes)
+
     with progress_bar(f"the largest {dimension} that fits on {device}", progress) as notify:
         try:
             search.run(start, end, notify)
         except KeyboardInterrupt as interrupt:
-            partial = _of(result, search, result.low, result.high, ("interrupted before it was done",))
+            partial = result("interrupted before it was done")
             interrupt.add_note(partial.headline)
             interrupt.result = partial  # pyright: ignore[reportAttributeAccessIssue]
             raise
-    return _of(result, search, result.low, result.high, result.notes)
-
-
-def _of(result: LargestFit, search: _Search, low: int, high: int, notes: Any) -> LargestFit:
-    """Return the result with the trials so far."""
-    trials = tuple(trial for _, trial in sorted(search.trials.items()))
-    return LargestFit(
-        result.function, result.dimension, result.device, result.target, result.capacity, result.basis, trials,
-        search.multiple, low, high, tuple(notes),
-    )  # fmt: skip
+    return result(*target_notes(meant))
 
 
 def _range(
@@ -168,7 +160,7 @@ def _capacity(target: Target | None, limit: int | None) -> tuple[str, Capacity]:
     if limit is not None:
         capacity = Capacity(limit, "the limit that was given")
     if not capacity.bytes:
-        raise OptionError(f"nobody tells how much memory {device} has.\n  Hint: limit= says how many bytes there are.")
+        raise OptionError(f"the memory of {device} is unknown.\n  Hint: limit= sets the number of bytes.")
     return device, capacity
 
 
@@ -186,7 +178,7 @@ class _Search:
     level: float = 0.0
 
     def __post_init__(self) -> None:
-        self.level = self.capacity.bytes  # less, once the compiler says how much it has
+        self.level = self.capacity.bytes  # less, once the compiler reports how much it has
 
     def run(self, start: int, end: int, notify: ProgressCallback) -> None:
         """Try sizes from `start` to `end` until the bound is known and checked."""
@@ -216,12 +208,12 @@ class _Search:
 
     def _next(self, below: int, above: int, is_open: bool, halves: bool) -> int:
         """Return a size between two: where a curve through the known sizes meets the capacity, or the middle."""
-        # What a compiler says that it would take is rounded: of what fits the bytes are exact.
+        # A refusing compiler rounds the bytes it would need; those of a program that fits are exact.
         needed = {at: trial.needed for at, trial in self.trials.items() if trial.fits and math.isfinite(trial.needed)}
         guess = fitted_size([*needed], [*needed.values()], self.level) if needed else math.nan
         if math.isnan(guess) or (halves and not is_open):
             return min(2 * below, above - 1) if is_open else (below + above) // 2
-        # Of what grows in steps a curve knows little far away: from one size on, no farther than 64 times it.
+        # Far away, a curve is wrong about memory that grows in steps: go no farther than 64 times a known size.
         farthest = 64 * below if is_open and above > _LARGEST // self.multiple else above - 1
         return max(below + 1, min(math.floor(guess), farthest, above - 1))
 
@@ -247,12 +239,8 @@ class _Search:
         began = perf_counter()
         over = {self.dimension: [size]}
         made = grid_of(self.call.function, (), self.call.kwargs, over, self.maker, "largest_that_fits").points[0].make()
-        shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=is_described)
-        request = CompileRequest(
-            self.call.function, *shapes, target=made.function, verb="compiled", backend=self.backend
-        )
         try:
-            capture = compile_stages(request).capture
+            capture = compile_point(self.call.function, made, self.backend).capture
         except ExploreError as error:
             return self._refused(size, error, perf_counter() - began)
         needed = needed_bytes(capture.memory)

@@ -29,10 +29,15 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def usable_cores() -> frozenset[int]:
+    """Return the numbers of the cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
+
+
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return len(usable_cores())
 
 
 def last_cache() -> int:
@@ -51,7 +56,7 @@ def memory_bytes() -> int:
     with suppress(OSError, ValueError, AttributeError):
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in _LIMITS:
-        with suppress(OSError, ValueError):  # it says `max` where there is no limit
+        with suppress(OSError, ValueError):  # the file holds `max` if there is no limit
             total = min(total or 1 << 62, int(read_text(file)))
     return max(total, 0)
 

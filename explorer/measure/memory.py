@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -25,16 +25,15 @@ from explorer.measure.own_process import peak_of_process
 from explorer.measure.targets import capacity_note, refuse_target, target_notes
 from explorer.model.capture import Capture
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
-from explorer.model.results.statistics import Axis
 from explorer.model.target import Target
 
 _TRIES = 20  # compilations to find the largest size that fits
-_ABSURD = 1 << 44  # bytes of arguments, where nobody tells the limit
-_PATIENCE = 10.0  # seconds of them, after which no other one is begun
+_ABSURD = 1 << 44  # bytes of arguments that are too many even if the limit is unknown
+_PATIENCE = 10.0  # seconds of compiling, after which no other size is begun
 _FARTHEST = 1 << 40  # sizes beyond are no answer
 _WORTH_A_PROCESS = 10_000_000  # bytes: what a process grows by is known to about a tenth of them
 _PATIENCE_UNASKED, _PATIENCE_ASKED = 20.0, 600.0  # seconds that a program may run in a process of its own
-_OF_EXECUTABLE = "what the runtime takes besides is measured of a function: explorer.memory(function, *arguments)"
+_OF_EXECUTABLE = "the runtime's own memory is measured for a function: explorer.memory(function, *arguments)"
 
 
 @takes_call
@@ -62,8 +61,7 @@ def memory(
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`.
         given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, whose ranges are varied from least
-            to largest. A keyword that is a parameter of `function` is passed to it, even if an option of `memory` has
-            the same name: see `explorer.Call`.
+            to largest. For a keyword that is also an option here, see `explorer.Call`.
         over: The values of each name, as for `explorer.sweep`.
         args: Makes the arguments of a point from its values. Arrays that JAX makes there take no memory.
         limit: Available bytes; None reads the device's memory, on a CPU the machine's.
@@ -97,18 +95,23 @@ def memory(
             "Hint: write memory(f, x), not memory(f(x))."
         )
     meant = None if target is None else parse_target(target)
-    use, backend, measure = _empty_use(function, meant, limit), backend_of(meant), _may_measure(measure, meant)
+    use, backend = _empty_use(function, meant, limit), backend_of(meant)
+    if meant is not None:
+        if measure:
+            refuse_target("memory(measure=True)", target, f"memory(f, x, target={str(meant)!r})")
+        measure = False
     if over is None:
         if args is not None:
             raise OptionError("args= makes the arguments of each point of over=, which is not given.")
-        ranges = _ranges(given, named)
-        if ranges is None:
+        ranges = ranges_of(given)
+        if not ranges:
             return _single_size(use, function, given, named, measure, backend)
-        over, given, named, args = ranges
+        over = {name: sorted({*sizes}) for name, sizes in ranges.items()}
+        given, args = (), sized_maker(given)
     maker = args if args is None or not callable(args) else abstract_maker(args)
     points = _Points(function, given, named, maker, use.limit or _ABSURD, bool(measure), backend)
     grid = grid_of(function, given, named, over, maker, "memory")
-    rows = [points.row(point.at, _values(grid.axes, point.at), point) for point in grid.points]
+    rows = [points.row(point.at, grid.values(point), point) for point in grid.points]
     use = replace(use, axes=grid.axes, rows=rows, notes=tuple(dict.fromkeys((*use.notes, *points.notes))))
     return _with_largest(use, points)
 
@@ -116,21 +119,19 @@ def memory(
 def _empty_use(function: Callable[..., Any], target: Target | None, limit: int | None) -> MemoryUse:
     """Return the result without rows: the available memory, and the device or limit it comes from."""
     __tracebackhide__ = True
-    device, there = check_limit(limit) or (here() if target is None else _of_target(target))
-    notes = [*target_notes(target), *([capacity_note(target)] if target is not None and limit is None else [])]
-    return MemoryUse(name_of(function), "", (), (), device, there, notes=notes)
-
-
-def _may_measure(measure: bool | None, target: Target | None) -> bool | None:
-    """Return the caller's choice; False for a target, where nothing can be measured."""
-    __tracebackhide__ = True
-    if measure:
-        refuse_target("memory(measure=True)", target, f"memory(f, x, target={str(target)!r})")
-    return measure if target is None else False
+    notes = [*target_notes(target)]
+    device, available = check_limit(limit) or ("", 0)
+    if target is None and limit is None:
+        device, available = here()
+    elif target is not None and limit is None:
+        device = target.device.name if target.platform == "tpu" else f"XLA's allocator on {target.device.name}"
+        available = capacity_of(target).bytes
+        notes.append(capacity_note(target))
+    return MemoryUse(name_of(function), "", (), (), device, available, notes=notes)
 
 
 def check_limit(limit: int | None) -> tuple[str, int] | None:
-    """Return ("", limit), or None if `limit` is None; raise OptionError if it is no positive number of bytes."""
+    """Return ("", limit), or None if `limit` is None; raise OptionError unless it is a positive number of bytes."""
     __tracebackhide__ = True
     if limit is not None and (type(limit) is not int or limit <= 0):
         raise OptionError(f"limit is {limit!r}; allowed is a number of bytes above 0, or None for what there is.")
@@ -152,7 +153,7 @@ def _single_size(
         capture = described.explore()
         row, note = _with_plan(MemoryRow((), {}), capture), _OF_EXECUTABLE if measure else ""
     else:
-        compilation = _compiled(function, PointCall(function, tuple(given), named, {}), backend)
+        compilation = compile_point(function, PointCall(function, tuple(given), named, {}), backend)
         capture = compilation.capture
         row, note = _with_plan(MemoryRow((), {}), capture), ""
         if measure or (measure is None and row.needed >= _WORTH_A_PROCESS):
@@ -163,14 +164,15 @@ def _single_size(
 def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[MemoryRow, str]:
     """Return the row with the memory that a subprocess took, and a note on that measurement."""
     if default_device().platform != "cpu":
-        return row, "what the runtime takes besides is measured on a CPU alone"
+        return row, "the runtime's own memory is measured on a CPU only"
     if math.isnan(row.needed):
         return row, ""
     peak = peak_of_process(compiled, row.uses.get("argument", 0), int(row.needed), patience)
     return (replace(row, measured=float(peak.bytes)) if peak.bytes else row), peak.note
 
 
-def _compiled(function: Callable[..., Any], made: PointCall, backend: Backend) -> Compilation:
+def compile_point(function: Callable[..., Any], made: PointCall, backend: Backend) -> Compilation:
+    """Compile a function for the arguments of a point."""
     __tracebackhide__ = True
     shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=is_described)
     options = made.options or None
@@ -190,50 +192,40 @@ def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
     return replace(row, uses=capture.memory, constants=constants, live=live, capture=capture, error=error)
 
 
-def _values(axes: Sequence[Axis], at: Sequence[int]) -> dict[str, float | str]:
-    values: dict[str, float | str] = {}
-    for axis, i in zip(axes, at, strict=True):
-        number = axis.numbers[i] if axis.numbers is not None and not axis.unit else math.nan
-        values[axis.name] = axis.labels[i] if math.isnan(number) else int(number) if number.is_integer() else number
-    return values
-
-
+@dataclass
 class _Points:
     """Rows of memory for a function at different sizes."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        given: Sequence[Any],
-        named: Mapping[str, Any],
-        args: Callable[..., Any] | None,
-        limit: int,
-        measure: bool,
-        backend: Backend,
-    ) -> None:
-        self.function, self.given, self.named, self.args, self.limit = function, given, named, args, limit
-        self.measure, self.backend = measure, backend
-        self.notes: list[str] = []
+    function: Callable[..., Any]
+    given: Sequence[Any]
+    named: Mapping[str, Any]
+    args: Callable[..., Any] | None
+    limit: int
+    measure: bool
+    backend: Backend
+    notes: list[str] = field(default_factory=list[str])
 
     def row(self, at: tuple[int, ...], values: Mapping[str, float | str], point: Point) -> MemoryRow:
         __tracebackhide__ = True
         row = MemoryRow(at, values)
         try:
             made = point.make()
-            given = _bytes_of((made.args, made.kwargs))
+            leaves = map(struct_of, flattened((made.args, made.kwargs))[0])
+            arrays = [leaf for leaf in leaves if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+            given = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in arrays)
             if given > self.limit:  # XLA may end the process over sizes that overflow its numbers
                 return replace(row, uses={"argument": given}, is_least=True)
-            compilation = _compiled(self.function, made, self.backend)
+            compilation = compile_point(self.function, made, self.backend)
             row = _with_plan(row, compilation.capture)
             if self.measure:
                 row, note = _with_measured(row, compilation.compiled, _PATIENCE_ASKED)
                 self.notes += filter(None, [note])
             return row
-        except ArgumentsError:  # the same at every point, and the caller's to know at once
+        except ArgumentsError:  # it is the same at every point, so the caller should know at once
             raise
-        except Exception as error:  # what can't be compiled at this size may be at the next
+        except Exception as error:  # the next size may compile
             overflow = read_overflow(str(error.__cause__ or error))
-            if overflow is not None:  # the compiler's word, also where the figures are still below the limit
+            if overflow is not None:  # the compiler's verdict counts, even if the figures are below the limit
                 return replace(row, uses={"argument": max(overflow.needed, self.limit + 1)}, is_least=True)
             return replace(row, error=error_line(error))
 
@@ -314,30 +306,8 @@ def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int
         return None if above == _FARTHEST else (below + above) // 2
     if halve and above < _FARTHEST:
         return (below + above) // 2
-    # Where the guess fits already, the next one says whether it is the largest.
+    # If the guess fits, the next size shows whether it is the largest.
     return below + 1 if guess < below + 1 else min(math.floor(guess), above - 1)
-
-
-def _ranges(
-    given: Sequence[Any], named: dict[str, Any]
-) -> tuple[dict[str, list[int]], tuple[()], dict[str, Any], Callable[..., Any]] | None:
-    """Return the `over`, arguments and maker for the ranges of `InputInfo`s; None if nothing varies."""
-    ranges = ranges_of(given)
-    if not ranges:
-        return None
-    return {name: sorted({*sizes}) for name, sizes in ranges.items()}, (), named, sized_maker(given)
-
-
-def _bytes_of(arguments: Any) -> int:
-    sizes = [
-        (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for leaf in map(struct_of, flattened(arguments)[0])
-    ]
-    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes if shape is not None and dtype is not None)
-
-
-def _of_target(target: Target) -> tuple[str, int]:
-    name = target.device.name if target.platform == "tpu" else f"XLA's allocator on {target.device.name}"
-    return name, capacity_of(target).bytes
 
 
 def here() -> tuple[str, int]:

@@ -20,7 +20,8 @@ from explorer.files.disk import read_text
 from explorer.measure.machine import free_bytes
 from explorer.model.units import bytes_text
 
-# What glibc gives back as soon as it is freed: else what loading left behind would serve the program unseen.
+# glibc returns freed memory to the system at once. Otherwise memory freed after loading would serve the program and
+# not be counted.
 _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 _LONGEST = 200  # characters of the last line that a child writes
 
@@ -49,7 +50,7 @@ def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float)
     """
     free = free_bytes()
     if not Path("/proc/self/status").exists():
-        return _not_measured("this system doesn't tell what a process takes")
+        return _not_measured("this system doesn't report the memory of a process")
     if free and 2 * needed > free:
         return _not_measured(f"it needs {bytes_text(needed)} or more, and {bytes_text(free)} are free")
     native = native_code(compiled)
@@ -86,7 +87,7 @@ def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
 
 
 def _not_measured(why: str) -> ProcessPeak:
-    return ProcessPeak(note=f"what the runtime takes besides was not measured: {why}")
+    return ProcessPeak(note=f"the runtime's own memory was not measured: {why}")
 
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ from explorer.model.results.roofline import Peaks
 from explorer.model.types import sort_flops
 
 _METHOD = 2  # how it is measured and kept; what another method gave is measured again
-_SECONDS = 5  # what is said; on two cores it takes as long
+_SECONDS = 5  # printed; that is what it takes on two cores
 _CACHED = (1 << 18, 1 << 21, 1 << 24)  # bytes: about the sizes of caches, from a core's own to all cores'
 _LARGEST = 1 << 29  # bytes of the array that must not fit in a cache: one larger takes too long to be made
 _LARGEST_GPU = 1 << 30
@@ -65,13 +65,15 @@ def peaks(*, refresh: bool = False) -> Peaks:
     key = blake2b(json.dumps([_METHOD, environment]).encode(), digest_size=8).hexdigest()
     file = cache_folder() / f"peaks-{key}.json"
     kept = _kept.get(key) or _read(file, environment)
-    # What a busy machine gave is kept until there is a quieter moment.
+    # Figures of a busy machine are kept until it is quieter.
     if kept is None or refresh or (key not in _kept and kept.is_provisional and not _is_busy()):
         print(f"explorer: measuring this machine once, about {_SECONDS} s", file=sys.stderr, flush=True)
         with suppress_recording():
             measured = _measure(environment)
         kept = measured if kept is None else kept.better(measured)
-        _write(file, kept)
+        with suppress(OSError):  # without a folder to write to, the next session measures again
+            file.parent.mkdir(parents=True, exist_ok=True)
+            kept.save(file)
     _kept[key] = kept
     return kept
 
@@ -84,7 +86,7 @@ def _environment() -> dict[str, str]:
         "jaxlib": version("jaxlib"),
         "backend": device.platform,
         "device": device.device_kind,
-        "x64": str(_has_x64()),
+        "x64": str(jax.dtypes.canonicalize_dtype(np.int64) == np.int64),
         "matmul precision": str(getattr(jax.config, "jax_default_matmul_precision", None)),
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
     }
@@ -93,29 +95,17 @@ def _environment() -> dict[str, str]:
     return settings
 
 
-def _has_x64() -> bool:
-    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
-
-
 def _is_busy() -> bool:
     return load() > _BUSY * cores()
 
 
 def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
-    """Return the kept figures; None if there are none that can be read."""
+    """Return the kept figures; None if they can't be read."""
     try:
         kept = Peaks.load(file)
     except (OSError, ResultFileError):
         return None
     return kept if kept.environment == environment and kept.bandwidth > 0 else None
-
-
-def _write(file: Path, measured: Peaks) -> None:
-    # A folder that can't be written to only costs the next session some seconds.
-    # A folder that can't be written to only costs the next session some seconds.
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        measured.save(file)
 
 
 def _measure(environment: Mapping[str, str]) -> Peaks:
@@ -162,7 +152,7 @@ def _probe_all(environment: Mapping[str, str]) -> Peaks:
     special = {op: probe(op, special_rate, op, count, Budget(0.01, least=5)) for op in SPECIAL}
     special["sort"] = probe("sort", sort_rate, *_SORTED, Budget(0.02))
     fresh = probe("new memory", fresh_bandwidth, large // 4, Budget(0.2))
-    for dtype in ["f64"] * _has_x64() + ["bf16", "f16", "s8"]:
+    for dtype in ["f64"] * (environment["x64"] == "True") + ["bf16", "f16", "s8"]:
         products[dtype] = _products(probe, dtype, is_cpu)
     device = " ".join(environment["processor" if is_cpu else "device"].split())
     return Peaks(
@@ -190,7 +180,7 @@ def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[flo
     dtype = _DTYPES[name]
     budget = Budget(0.25 if name == "f32" else 0.1, least=2)
     matmul = probe(f"matmul {name}", matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
-    if name == "s8":  # multiply-adds of whole numbers that wrap are nobody's yardstick
+    if name == "s8":  # multiply-adds of integers that wrap are of no interest
         return matmul, 0.0
     lengths, count, steps = (64, 256), 1 << 22, 16
     if is_cpu and name in ("bf16", "f16"):  # most have no arithmetic of 16 bits, so that it takes many instructions
@@ -214,9 +204,9 @@ def _large_array(is_cpu: bool) -> int:
 # away. (After Yang et al., *An Empirical Roofline Methodology for Quantitatively Assessing Performance Portability*,
 # P3HPC 2018.)
 
-_lax: Any = lax  # whose loops have no types
+
 _SPECIAL_STEPS = 8
-# What costs more than a multiply-add, as HLO calls it: a step that can be done again to its own result.
+# Operations dearer than a multiply-add, by HLO's name: steps that can be repeated on their own result.
 SPECIAL: dict[str, Callable[[jax.Array], jax.Array]] = {
     "divide": lambda x: 0.7 / x,
     "erf": lax.erf,
@@ -259,12 +249,9 @@ class Budget:
 
 def in_place_bandwidth(size: int, budget: Budget) -> float:
     """Return the bytes per second of reading and writing `size` bytes in place, repeatedly."""
-    count = max(size // 4, 1)
-    steps = max(2, min(64, (1 << 25) // size))
-
-    scale = _scaled(steps)
+    count, steps = max(size // 4, 1), max(2, min(64, (1 << 25) // size))
     by, buffer = jnp.float32(1.0000001), [jnp.ones(count, jnp.float32)]
-    run = _compiled(scale, buffer[0], by, donate=0)
+    run = _compiled(_scaled(steps), buffer[0], by, donate=0)
 
     def call() -> jax.Array:
         buffer[0] = run(buffer[0], by)
@@ -291,10 +278,9 @@ def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget:
         steps: Passes over the elements per call.
         budget: For each length.
     """
-    factor = jnp.asarray(0.5, dtype)
-    x = jnp.ones(count, dtype)
+    factor, x = jnp.asarray(0.5, dtype), jnp.ones(count, dtype)
 
-    def chained(length: int) -> float:
+    def rate(length: int) -> float:
         def chain(by: jax.Array, step: Any, value: jax.Array) -> jax.Array:
             for _ in range(length):
                 value = value * by + by
@@ -306,32 +292,29 @@ def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget:
         run = _compiled(loop, x, factor)
         return 2 * length * steps * count / budget.best(partial(run, x, factor))
 
-    return max(map(chained, lengths))
+    return max(map(rate, lengths))
 
 
 def matmul_rate(dtype: Any, budget: Budget, least: int, largest: int) -> float:
     """Return the operations per second of a product of square matrices, at the fastest size."""
-    best = 0.0
-    for size in _doubled(least, largest):
+    accumulated = jnp.int32 if jnp.issubdtype(dtype, jnp.integer) else dtype
+    best, size = 0.0, least
+    while size <= largest:
         x = jnp.ones((size, size), dtype)
-        run = _compiled(partial(lax.dot, preferred_element_type=_accumulated(dtype)), x, x)
+        run = _compiled(partial(lax.dot, preferred_element_type=accumulated), x, x)
         seconds = budget.best(partial(run, x, x))
         rate = 2 * size**3 / seconds
         if rate < 1.15 * best or 8 * seconds > budget.seconds:  # larger would not be faster, or take too long
             return max(rate, best)
-        best = rate
+        best, size = rate, 2 * size
     return best
 
 
 def special_rate(op: str, count: int, budget: Budget) -> float:
     """Return the elements per second of an operation dearer than a multiply-add, on `count` cached elements."""
-    step = SPECIAL[op]
 
     def loop(x: jax.Array) -> jax.Array:
-        def body(_: Any, value: jax.Array) -> jax.Array:
-            return step(value)
-
-        return _looped(_SPECIAL_STEPS, body, x)
+        return _looped(_SPECIAL_STEPS, lambda _, value: SPECIAL[op](value), x)
 
     x = jnp.linspace(0.1, 0.9, count, dtype=jnp.float32)
     run = _compiled(loop, x)
@@ -341,7 +324,7 @@ def special_rate(op: str, count: int, budget: Budget) -> float:
 def sort_rate(rows: int, columns: int, budget: Budget) -> float:
     """Return the comparisons per second of sorting sorted rows: no others are sorted faster."""
     x = jnp.arange(rows * columns, dtype=jnp.float32).reshape(rows, columns)
-    run = _compiled(_sorted, x)
+    run = _compiled(partial(lax.sort, dimension=1, is_stable=False), x)
     return sort_flops(rows * columns, columns) / budget.best(partial(run, x))
 
 
@@ -361,40 +344,19 @@ def kernel_seconds(budget: Budget) -> float:
 def call_seconds(budget: Budget) -> float:
     """Return the cost of a call of a compiled function that does next to nothing."""
     x = jnp.zeros((), jnp.float32)
-    run: Any = jax.jit(_more)
+    run: Any = jax.jit(partial(jnp.add, 1))
     return budget.best(partial(run, x))
-
-
-def _doubled(size: int, largest: int) -> Iterator[int]:
-    while size <= largest:
-        yield size
-        size *= 2
 
 
 def _scaled(steps: int) -> Callable[[jax.Array, jax.Array], jax.Array]:
     def scaled(x: jax.Array, by: jax.Array) -> jax.Array:
-        def body(_: Any, value: jax.Array) -> jax.Array:
-            return value * by
-
-        return _looped(steps, body, x)
+        return _looped(steps, lambda _, value: value * by, x)
 
     return scaled
 
 
 def _looped(steps: int, body: Callable[[Any, jax.Array], jax.Array], x: jax.Array) -> jax.Array:
-    return _lax.fori_loop(0, steps, body, x)
-
-
-def _sorted(x: jax.Array) -> jax.Array:
-    return lax.sort(x, dimension=1, is_stable=False)
-
-
-def _more(x: jax.Array) -> jax.Array:
-    return x + 1
-
-
-def _accumulated(dtype: Any) -> Any:
-    return jnp.int32 if jnp.issubdtype(dtype, jnp.integer) else dtype
+    return cast(Any, lax).fori_loop(0, steps, body, x)
 
 
 def _compiled(function: Callable[..., Any], *args: Any, donate: Any = ()) -> Any:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
-from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import jax
@@ -31,7 +30,7 @@ from explorer.capture.prints import printed_once
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.errors import ArgumentsError, OptionError
 from explorer.files.disk import process_names, with_files
-from explorer.measure.calls import Calls, ready, signature_of, subject_of
+from explorer.measure.calls import Calls, ready, signature_of, subject_of, timed
 from explorer.measure.compiled_subject import compile_subject
 from explorer.measure.events import CALL, RESULT, read_events
 from explorer.measure.machine import environment_with_cores
@@ -44,7 +43,7 @@ from explorer.model.results.timing import Samples
 from explorer.model.stage import Stage
 from explorer.model.target import Target
 
-_FEWEST, _MOST = 5, 30  # runs, where nobody says how many
+_FEWEST, _MOST = 5, 30  # calls to record, unless the user sets their number
 _BYTES = 24_000_000  # of a recording, some 200,000 events: a loop of many small steps is recorded less often
 _PLAIN = 0.25  # of the time there is: for calls that are not recorded, before and again after
 _BESIDE = 5  # such calls before and after, where the number of calls is given
@@ -52,7 +51,8 @@ _REPEATS = 2  # times that twice as many calls are recorded, where the order of 
 _LONG = 2e-3  # seconds: a single call that takes as long is timed as well as several together
 _TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
 
-_Measured = tuple[Profile, Samples]  # and the calls beside it that were not recorded
+# A profile, the samples of calls that were not recorded, and the interrupt that ended it.
+_Measured = tuple[Profile, Samples, BaseException | None]
 
 
 @takes_call
@@ -76,8 +76,7 @@ def profile(
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`. A plain function is compiled first, unless it
             calls compiled functions itself or can't be compiled. Then it is called as it is.
-        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
-            option of `profile` has the same name: see `explorer.Call`.
+        args, kwargs: Arguments of the call. For a keyword that is also an option here, see `explorer.Call`.
         runs: Number of calls to record. None records as many as fit in `seconds`, from 5 to 30, and up to 4 times as
             many while the order of the first lines is not clear.
         warm_up: Number of calls before recording. The first of them compiles.
@@ -118,10 +117,7 @@ def profile(
                 own.first()
                 seconds_of_own = steady(own.call, prepare=own.prepare, seconds=_PLAIN * seconds)
                 steady_time, note = agree_on_time(*program, seconds_of_own)
-            try:
-                (measured, beside), stop = _measured(captured, calls, runs, warm_up, seconds), None
-            except _Stopped as stopped:
-                (measured, beside), stop = stopped.measured, stopped.stop
+            measured, beside, stop = _measured(captured, calls, runs, warm_up, seconds)
     if stop is None and is_one and beside.median > _LONG:
         steady_time, note = agree_on_time(*program, beside)
     if steady_time is not None:
@@ -134,33 +130,27 @@ def profile(
     raise stop
 
 
-class _Stopped(Exception):
-    """Interrupt or end of the process, with the profile of the calls before it."""
-
-    def __init__(self, stop: BaseException, measured: _Measured) -> None:
-        self.stop, self.measured = stop, measured
-
-
 def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> _Measured:
     """Return the profile of `runs` calls, or of as many as it takes to know the hottest line."""
     once = _warmed_up(calls, warm_up)
-    if runs is not None:  # as many in each process of several, whatever they take
+    if runs is not None:  # every process of several makes the same number of calls
         return _recorded(target, calls, runs, _BESIDE)
     plain = max(2, min(_MOST, int(_PLAIN * seconds / max(once, 1e-9))))
     count = _affordable(calls, seconds / max(once, 1e-9))
     measured = _recorded(target, calls, count, plain)
     for _ in range(_REPEATS):
         count *= 2
-        profile = measured[0]
-        if is_settled(profile) or count * profile.seconds > 2 * seconds or count > 2 * _MOST:
+        profile, _, stop = measured
+        is_enough = count * profile.seconds > 2 * seconds or count > 2 * _MOST
+        if stop is not None or is_enough or is_settled(profile):
             break
         measured = _recorded(target, calls, count, plain)
     return measured
 
 
-def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _Measured:
-    """Record `count` calls, and time `beside` calls without the profiler before and after them."""
-    plain, stop = [_once(calls) for _ in range(beside)], None
+def _recorded(target: ProfiledCall, calls: Calls, count: int, plain_calls: int) -> _Measured:
+    """Record `count` calls, and time `plain_calls` calls without the profiler before and after them."""
+    plain, stop = [timed(calls) for _ in range(plain_calls)], None
     with profiling() as recording:
         try:
             record(calls, count)
@@ -168,20 +158,17 @@ def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> _M
             stop = error
     events = read_events(recording.data)
     if stop is None:
-        plain += [_once(calls) for _ in range(beside)]
+        plain += [timed(calls) for _ in range(plain_calls)]
     elif len(events.windows) < 2:
         raise stop
-    else:  # the last call is not whole
+    else:  # the last call is incomplete
         events = replace(events, windows=events.windows[:-1])
         recording.note = f"ended by {type(stop).__name__} after {len(events.windows)} of {count} calls"
     captures, events = captures_of(target, events)
     seconds = np.asarray(plain)
     profile = build_profile(target.name, target.signature, events, captures, undisturbed(seconds))
     notes = [*filter(None, [recording.note]), *profile.notes]
-    measured = replace(profile, notes=notes, xspace=recording.data), Samples(tuple(seconds[steady_runs(seconds)]))
-    if stop is not None:
-        raise _Stopped(stop, measured)
-    return measured
+    return replace(profile, notes=notes, xspace=recording.data), Samples(tuple(seconds[steady_runs(seconds)])), stop
 
 
 def is_settled(profile: Profile) -> bool:
@@ -201,15 +188,7 @@ def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
 
 def _warmed_up(calls: Calls, times: int) -> float:
     """Call `times - 1` times, at least once; return the seconds of the fastest call."""
-    spent = [_once(calls) for _ in range(max(times - 1, 1))]
-    return min(spent)
-
-
-def _once(calls: Calls) -> float:
-    given = calls.prepare() if calls.prepare is not None else ()
-    start = perf_counter()
-    ready(calls.call(*given))
-    return perf_counter() - start
+    return min(timed(calls) for _ in range(max(times - 1, 1)))
 
 
 def _affordable(calls: Calls, in_time: float) -> int:
@@ -279,7 +258,7 @@ def profiled_call(
         return as_it_is
     try:
         inner = calls_compiled(call.trace(*args, **kwargs).jaxpr)
-    except Exception as error:  # the user's own, or JAX's: a plain call will tell which
+    except Exception as error:  # the user's own, or JAX's: a plain call will raise the former
         why = f"called as it is: it can't be compiled as a whole ({type(error).__name__})"
         return replace(as_it_is, notes=(why,))
     if not inner:
@@ -321,25 +300,21 @@ def captures_of(target: ProfiledCall, events: Events) -> tuple[Mapping[int, Capt
     """Return the captures of the programs that ran, by number, and the events with their instruction names."""
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
     shown = {number: rename_numbered(read()) for number, read in live_programs(wanted).items()}
-    names = Counter(wanted.values())
-    jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if names[f"jit_{name}"] == 1}
-    whole, captures = target.whole, dict[int, Capture]()
+    modules = Counter(wanted.values())
+    jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if modules[f"jit_{name}"] == 1}
+    captures: dict[int, Capture] = {}
     for number, (numbered, _) in shown.items():
         text = without_numbers(numbered)
-        if whole is not None and whole.hlo.text == text:
-            captures[number] = whole
-        else:
-            captures[number] = _from_text(text, jaxprs.get(wanted[number]))
-    renamed = {number: others for number, (_, others) in shown.items()}
+        if target.whole is not None and target.whole.hlo.text == text:
+            captures[number] = target.whole
+            continue
+        capture = replace(open_hlo(text), environment=environment())
+        if (jaxpr := jaxprs.get(wanted[number])) is not None:
+            capture = replace(capture, stages=(Stage("jaxpr", partial(read_jaxpr, jaxpr)), *capture.stages))
+        captures[number] = capture
+    renamed = {number: names for number, (_, names) in shown.items()}
     ops = [replace(op, name=renamed.get(op.program, {}).get(op.name, op.name)) for op in events.ops]
     return captures, replace(events, ops=ops)
-
-
-def _from_text(text: str, jaxpr: Any) -> Capture:
-    capture = replace(open_hlo(text), environment=environment())
-    if jaxpr is None:
-        return capture
-    return replace(capture, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *capture.stages))
 
 
 Source = Profile | str | PathLike[str]
@@ -375,9 +350,5 @@ def merge_profiles(
             f"merge_profiles got {len(sources):,} profiles and {len(wanted):,} names.\n"
             "  Hint: merge_profiles('folder'), of files of Profile.save."
         )
-    return merged_profiles(zip(wanted, _read(sources), strict=True))
-
-
-def _read(sources: Iterable[Profile | Path]) -> Iterator[Profile]:
-    for source in sources:
-        yield source if isinstance(source, Profile) else Profile.load(source)
+    profiles = (source if isinstance(source, Profile) else Profile.load(source) for source in sources)
+    return merged_profiles(zip(wanted, profiles, strict=True))

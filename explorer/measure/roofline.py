@@ -38,8 +38,7 @@ def roofline(
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`; or a `Profile` of one.
-        args, kwargs: Its arguments. A keyword that is a parameter of `function` is passed to it, even if an option of
-            `roofline` has the same name: see `explorer.Call`.
+        args, kwargs: Its arguments. For a keyword that is also an option here, see `explorer.Call`.
         profile: A profile of it by `explorer.profile`; None measures one.
         peaks: Limits of the machine; None takes `explorer.peaks()`, or a target's published ones.
         target: Hardware to compile for, present or not, as for `explorer.explore`. Nothing runs then: each kernel's
@@ -80,7 +79,7 @@ def _estimated(call: Call, profile: Profile | None, peaks: Peaks | None, target:
     __tracebackhide__ = True
     if profile is not None:
         raise OptionError(
-            f"a profile was measured here, and says nothing of {target.device.name}.\n"
+            f"a profile measured here does not apply to {target.device.name}.\n"
             f"  Hint: roofline(f, x, target={str(target)!r}) estimates."
         )
     if not target.device.bandwidth and peaks is None:

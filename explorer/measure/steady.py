@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 Steps = Generator[Callable[[], float], float, _Result]
 
 # Seconds that a sample takes at least. The clock's 50 ns are nothing of it; and longer ones are interrupted by other
-# programs more often, so that the median would be one of those.
+# programs more often, so that the median would be an interrupted one.
 _SAMPLE = 2e-4
 _WARM_UP = 0.3  # of the time there is: the most that may go by before it counts
 _SHORT = 0.7  # of it for calls that are made many times a sample: their warm-up takes most of the time
@@ -162,56 +162,58 @@ class Sampler:
             if self._has_settled():
                 self.is_stable = True
                 break
-        self._choose_calls(min(self.warmed[-2 * _WINDOW :]))
-        if self.calls > 1:  # what a batch costs, a single cold call doesn't tell
-            self._choose_calls(min((yield self.sample), (yield self.sample)))
+        self.calls = self._calls_for(min(self.warmed[-2 * _WINDOW :]))
+        if self.calls > 1:  # a single cold call doesn't show what one of a batch costs
+            self.calls = self._calls_for(min((yield self.sample), (yield self.sample)))
             # After a compile these take some percent longer for 100,000 calls, until what it left in memory is used up;
             # too slowly for windows to see.
             while self._clock() - began < _SHORT / _WARM_UP * seconds:
                 yield self.sample
 
+    def _calls_for(self, seconds: float) -> int:
+        return max(1, min(self._most_calls, round(_SAMPLE / max(seconds, 1e-9))))
+
     def measuring(
         self, seconds: float, precision: float, progress: Callable[[float], None] | None = None
     ) -> Steps[None]:
         """Yield the samples of `measure`."""
-        began = block_began = self._clock()
-        check_at, tell_at = _ENOUGH, 0.0
+        observer, began, block_began = self._observer, self._clock(), self._clock()
+        check_at, notify_at = _ENOUGH, 0.0
         blocks: list[Block] = []
         in_blocks = 0
-        if self._observer is not None:
-            self._observer.begin()
+        if observer is not None:
+            observer.begin()
         while len(self.taken) < _MOST:
             self.taken.append((yield self.sample))
             now = self._clock()
             spent = (now - began) / seconds
-            if self._observer is not None and now - block_began >= BLOCK:
-                blocks.append(self._observer.block(len(self.taken) - in_blocks, now - block_began))
+            if observer is not None and now - block_began >= BLOCK:
+                blocks.append(observer.block(len(self.taken) - in_blocks, now - block_began))
                 in_blocks, block_began = len(self.taken), self._clock()
-                self._quiet = self._observer.quiet(blocks, _CALM)
-            if progress is not None and spent >= tell_at:  # seldom: what runs between samples is in the caches then
+                self._quiet = observer.quiet(blocks, _CALM)
+            if progress is not None and spent >= notify_at:  # seldom: it fills the caches between two samples
                 progress(min(spent, 1.0))
-                tell_at = spent + 0.05
-            if self._has_had(seconds, spent):
+                notify_at = spent + 0.05
+            if self._is_time_up(seconds, spent):
                 break
-            # Seldom, for who looks after every sample stops at the one where it seems precise by chance.
+            # Seldom: a check after every sample would stop at one where the median seems precise by chance.
             if len(self.taken) >= check_at and spent >= _PART:
                 check_at = len(self.taken) * 3 // 2
                 if self._is_precise(precision):
                     break
-        if self._observer is not None and in_blocks < len(self.taken):
-            blocks.append(self._observer.block(len(self.taken) - in_blocks, self._clock() - block_began))
-            self._quiet = self._observer.quiet(blocks, _CALM)
+        if observer is not None and in_blocks < len(self.taken):
+            blocks.append(observer.block(len(self.taken) - in_blocks, self._clock() - block_began))
+            self._quiet = observer.quiet(blocks, _CALM)
         counted = self._counted()
         self.left_out = len(self.taken) - len(counted)
         self.taken = settled(counted) if self.calls > 1 else counted
         if progress is not None:
             progress(1.0)
 
-    def _has_had(self, seconds: float, spent: float) -> bool:
-        # On a busy machine only quiet time counts, up to a limit.
-        # On a busy machine only quiet time counts, up to a limit.
+    def _is_time_up(self, seconds: float, spent: float) -> bool:
         if spent * seconds >= max(_PATIENCE * seconds, 1.0):
             return True
+        # On a busy machine only quiet time counts, up to a limit.
         quiet = len(self._counted()) / len(self.taken) if self._quiet is not None else 1.0
         is_disturbed = self._quiet is not None and self._quiet.is_disturbed
         needed = _EXTENDED if is_disturbed else min(1 / quiet, _EXTENDED)
@@ -249,24 +251,15 @@ class Sampler:
                 taken = clock() - start
             except AttributeError as error:
                 return self._otherwise(error)
-        jax.effects_barrier()  # what returned arrays has run, with all its effects; that they're told takes a moment
+        jax.effects_barrier()  # the effects have run with the arrays; their callbacks take a moment
         return taken / calls
 
     @property
     def samples(self) -> Samples:
-        quiet = self._quiet
+        taken, quiet = (tuple(self.taken), self.calls, self._confidence), self._quiet
         if quiet is None:
-            return Samples(tuple(self.taken), self.calls, self._confidence)
-        return Samples(
-            tuple(self.taken),
-            self.calls,
-            self._confidence,
-            quiet.others,
-            quiet.slowed,
-            self.left_out,
-            quiet.is_disturbed,
-            quiet.own,
-        )
+            return Samples(*taken)
+        return Samples(*taken, quiet.others, quiet.slowed, self.left_out, quiet.is_disturbed, quiet.own)
 
     @property
     def is_unsettled(self) -> bool:
@@ -286,9 +279,6 @@ class Sampler:
             self._is_array = self._prepare is None and isinstance(result, jax.Array)
             self._wait = quick_wait(result)
 
-    def _choose_calls(self, seconds: float) -> None:
-        self.calls = max(1, min(self._most_calls, round(_SAMPLE / max(seconds, 1e-9))))
-
     def _has_settled(self) -> bool:
         if len(self.warmed) < 2 * _WINDOW:
             return False
@@ -307,7 +297,7 @@ class Sampler:
                     wait(call(*self._args))
                 start = self._clock()
                 for arguments in prepared or repeat(self._args, self.calls):
-                    wait(call(*arguments))  # and the result is let go of at once: the next may have its memory
+                    wait(call(*arguments))  # and the result is freed at once: the next may use its memory
                 taken = self._clock() - start
             except AttributeError as error:
                 return self._otherwise(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
@@ -20,7 +20,6 @@ from explorer.measure.grid import Grid, grid_of
 from explorer.measure.machine import busy_note, environment_with_cores
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.targets import check_time, least_seconds, target_notes
-from explorer.model.results.statistics import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 from explorer.model.results.timing import Samples
 from explorer.model.target import Target
@@ -48,8 +47,8 @@ def sweep(
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        given, named: Arguments that stay the same, as in a call. A keyword that is a parameter of `function` is passed
-            to it, even if an option of `sweep` has the same name: see `explorer.Call`.
+        given, named: Arguments that stay the same, as in a call. For a keyword that is also an option here, see
+            `explorer.Call`.
         over: The values of each name, as a list, or as a dict of labels to values. A name is a parameter of `args`; or
             `options.<name>`, an XLA option, or `options`, dicts of them; or a parameter of the function, whose
             argument the value replaces; or `dtype`, to which all floating-point arguments are cast. A value that is no
@@ -95,8 +94,9 @@ def sweep(
     with progress_bar(f"sweeping {len(grid.points):,} points", progress) as notify, printed_once() as prints:
         if executor is not None:
             return sweep_on(executor, points, notify)
-        for done, empty in enumerate(points.rows()):
-            notify(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in empty.values.items()))
+        for done, point in enumerate(grid.points):
+            values = grid.values(point).items()
+            notify(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in values))
             rows.append(points.measured(done))
     notes = [*filter(None, [busy_note() if is_run else ""]), *target_notes(meant), *prints.notes]
     environment = environment_with_cores() if meant is None else backend.environment()
@@ -121,14 +121,9 @@ class Points:
     folder: str = ""
     target: Target | None = None
 
-    def rows(self) -> Iterator[SweepRow]:
-        """Yield each point's row, still empty."""
-        return map(self.row, range(len(self.grid.points)))
-
     def row(self, at: int) -> SweepRow:
         point = self.grid.points[at]
-        values = {axis.name: _value(axis, of) for axis, of in zip(self.grid.axes, point.at, strict=True)}
-        return SweepRow(point.at, values)
+        return SweepRow(point.at, self.grid.values(point))
 
     def measured(self, at: int) -> SweepRow:
         """Return the row of a point with its figures, or with the error."""
@@ -136,11 +131,22 @@ class Points:
         row = self.row(at)
         try:
             subject = self._compile(at)
-            row = _compiled(row, subject, self.target)
+            capture = subject.capture
+            flops, moved = flops_and_bytes(capture)
+            row = replace(
+                row,
+                capture=capture,
+                stages=dict(capture.durations.seconds),
+                memory=capture.memory,
+                kernels=kernels_of(capture),
+                flops=flops,
+                bytes=moved,
+                least=nan if self.target is None else least_seconds(capture, self.target)[0],
+            )
             return self._timed(row, subject) if self.seconds else row
-        except ArgumentsError:  # the same at every point, and the caller's to know at once
+        except ArgumentsError:  # it is the same at every point, so the caller should know at once
             raise
-        except Exception as error:  # what fails at this point may work at the next
+        except Exception as error:  # the next point may work
             return replace(row, error=error_line(error))
 
     def compiled(self, at: int) -> SweepRow:
@@ -198,20 +204,24 @@ def sweep_on(executor: Any, points: Points, notify: Notify) -> Sweep:
         points = replace(points, folder=folder if points.seconds else "")
         with distribution(executor, _do, points, "sweep", notify) as work:
             outcomes = work.run((("compile", at) for at in range(count)), "compiled")
-            rows = [_row(points.row(at), outcome) for at, outcome in enumerate(outcomes)]
+            rows = [
+                replace(points.row(at), error=outcome.failure) if outcome.failure else outcome.value
+                for at, outcome in enumerate(outcomes)
+            ]
             works = [at for at, row in enumerate(rows) if not row.error and points.seconds]
             timed = work.alone([("time", at) for at in works], "timed")
-            notes = [*work.notes(), _beside(len(work.workers), bool(points.seconds))]
-    noted = _take_times(rows, dict(zip(works, timed, strict=True)))
+            workers = len(work.workers)
+            beside = f"{workers} workers compiled in parallel" if workers > 1 else "a worker compiled"
+            beside += f"{', then each point ran alone' * bool(points.seconds)}: a compile alone may take less"
+            notes = [*target_notes(points.target), *work.notes(), beside]
+    notes += _take_times(rows, dict(zip(works, timed, strict=True)))
     if points.target is not None:
         environment = backend_of(points.target).environment()
-        return Sweep(
-            name_of(points.function), points.grid.axes, rows, [*target_notes(points.target), *notes], environment
-        )
-    environment = environment_with_cores()
-    for worker in [*work.workers.values()][:1]:
-        environment |= {name: value for name, value in worker.environment.items() if name in environment}
-    return Sweep(name_of(points.function), points.grid.axes, rows, [*notes, *noted], environment)
+    else:
+        environment = environment_with_cores()
+        for worker in [*work.workers.values()][:1]:
+            environment |= {name: value for name, value in worker.environment.items() if name in environment}
+    return Sweep(name_of(points.function), points.grid.axes, rows, notes, environment)
 
 
 def _take_times(rows: list[SweepRow], timed: Mapping[int, Outcome]) -> list[str]:
@@ -229,27 +239,3 @@ def _do(points: Points, item: Item) -> Any:
     """Do a worker's item: compile or time a point."""
     what, at = item
     return points.timed(at) if what == "time" else points.compiled(at)
-
-
-def _row(row: SweepRow, outcome: Outcome) -> SweepRow:
-    return replace(row, error=outcome.failure) if outcome.failure else outcome.value
-
-
-def _beside(workers: int, is_timed: bool) -> str:
-    beside = f"{workers} workers compiled beside one another" if workers > 1 else "a worker compiled"
-    return f"{beside}{', then each point ran alone' * is_timed}: a compile alone may take less"
-
-
-def _compiled(row: SweepRow, subject: CompiledSubject, target: Target | None) -> SweepRow:
-    capture = subject.capture
-    flops, moved = flops_and_bytes(capture)
-    row = replace(row, capture=capture, stages=dict(capture.durations.seconds), memory=capture.memory)
-    least = nan if target is None else least_seconds(capture, target)[0]
-    return replace(row, kernels=kernels_of(capture), flops=flops, bytes=moved, least=least)
-
-
-def _value(axis: Axis, at: int) -> float | str:
-    if axis.numbers is None or axis.unit:
-        return axis.labels[at]
-    number = axis.numbers[at]
-    return int(number) if number.is_integer() else number

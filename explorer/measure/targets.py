@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ def refuse_target(verb: str, target: str | Target | None, instead: str) -> None:
     device = parse_target(target).device.name
     raise OptionError(
         f"{verb} measures a running program, and a program for {device} can't run here.\n"
-        f"  Hint: {instead} says what published figures let one expect."
+        f"  Hint: {instead} estimates it from published figures."
     )
 
 
@@ -78,7 +77,7 @@ def capacity_note(target: Target) -> str:
     capacity = capacity_of(target)
     if not capacity.bytes or capacity.is_compilers:
         return f"whether it fits: {capacity.basis}"
-    return f"whether it fits is not said by this compiler: {bytes_text(capacity.bytes)} is {capacity.basis}"
+    return f"this compiler doesn't check whether it fits: {bytes_text(capacity.bytes)} is {capacity.basis}"
 
 
 @takes_call
@@ -120,11 +119,11 @@ def compare_targets(
     call = Call.of(function, args, kwargs)
     meant = [*map(parse_target, targets)]
     if executor is None:
-        rows = tuple(_result(call, target) for target in meant)
+        rows = tuple(_result((call, meant), ("target", at)) for at in range(len(meant)))
     else:
         with (
             progress_bar(f"compiling for {len(meant)} targets", None) as notify,
-            distribution(executor, _do, (call, meant), "compare_targets", notify) as work,
+            distribution(executor, _result, (call, meant), "compare_targets", notify) as work,
         ):
             outcomes = work.run([("target", at) for at in range(len(meant))], "compiled")
         rows = tuple(
@@ -135,46 +134,32 @@ def compare_targets(
     return TargetComparison(name, rows)
 
 
-def _do(shared: tuple[Call, Sequence[Target]], item: Item) -> TargetResult:
-    call, targets = shared
-    return _result(call, targets[item[1]])
-
-
-def _result(call: Call, target: Target) -> TargetResult:
+def _result(shared: tuple[Call, Sequence[Target]], item: Item) -> TargetResult:
     __tracebackhide__ = True
-    device = target.device
+    call, target = shared[0], shared[1][item[1]]
+    name, capacity = target.device.name, capacity_of(target).bytes
     try:
         capture = explore(call, target=target)
     except MissingCompilerError as error:
         hint = " ".join(map(str.strip, str(error).splitlines()))  # a line, with the command that installs it
-        return TargetResult(str(target), device.name, None, hint, capacity=capacity_of(target).bytes)
+        return TargetResult(str(target), name, None, hint, capacity=capacity)
     except ExploreError as error:
         if not error.capture.stages:  # it can't be traced, for this target as for any
             raise
-        cause = _sentence(error.__cause__ or error)
-        return TargetResult(str(target), device.name, error.capture, cause, capacity=capacity_of(target).bytes)
-    return _row(capture, target)
-
-
-def _row(capture: Capture, target: Target) -> TargetResult:
-    graph, device = capture.hlo.graph, target.device
+        cause = str(error.__cause__ or error).strip().partition("\n")[0]  # without the compiler's hints
+        return TargetResult(str(target), name, error.capture, cause, capacity=capacity)
     seconds, is_complete = least_seconds(capture, target)
     lines, needed = capture.lines(), needed_bytes(capture.memory)
     return TargetResult(
         target=str(target),
-        device=device.name,
+        device=name,
         capture=capture,
-        memory=0 if isnan(needed) else int(needed),
-        capacity=capacity_of(target).bytes,
-        kernels=len(running_nodes(graph)),
+        memory=0 if math.isnan(needed) else int(needed),
+        capacity=capacity,
+        kernels=len(running_nodes(capture.hlo.graph)),
         flops=lines.flops,
         bytes=lines.bytes,
         wire=capture.collectives.wire,
         seconds=seconds,
         is_complete=is_complete,
     )
-
-
-def _sentence(error: BaseException) -> str:
-    """Return the first line of a compiler's error, without its hints."""
-    return str(error).strip().partition("\n")[0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from statistics import median
 from time import perf_counter
@@ -24,7 +25,8 @@ from explorer.capture.explore import CompileRequest, CompileSteps
 from explorer.capture.origins import agree_on_time, is_explored
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import NotRecordedError
-from explorer.measure.calls import Calls, Subject, ready, signature_of, subject_of
+from explorer.measure.calls import Calls, Subject, signature_of, subject_of, timed
+from explorer.measure.compiled_subject import donated_leaves
 from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note, default_device, environment_with_cores
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
@@ -76,8 +78,7 @@ def time(
     Args:
         function: Any callable, a `jax.jit` function or method, or an `Executable`, which has no eager calls. A plain
             function is compiled with `jax.jit`.
-        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
-            option of `time` has the same name: see `explorer.Call`.
+        args, kwargs: Arguments of the call. For a keyword that is also an option here, see `explorer.Call`.
         eager: Also measure the function as written, operation by operation; for a `jax.jit` function, the function
             that it wraps.
         seconds: Time to spend on measuring, up to twice as long while other programs run. The first call and one eager
@@ -111,7 +112,9 @@ def time(
     check_seconds(seconds)
     check_confidence(confidence, precision)
     subject = subject_of(call.function, call.args, call.kwargs)
-    shared = shared_processes((call.args, call.kwargs))
+    leaves = jax.tree.leaves((call.args, call.kwargs))
+    is_spread = any(isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves)
+    shared = processes() if is_spread else None
     with progress_bar(f"timing {subject.name}", progress) as notify:
         plan = _Plan(seconds, confidence, precision, notify)
         with printed_once() as prints:
@@ -135,14 +138,14 @@ class _Plan:
 def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is_kept: bool) -> Steps[Timing]:
     """Yield each sample to take, and return the timing; `is_kept` if JAX kept the program of the user's own call."""
     __tracebackhide__ = True
-    notes = [note for note in (busy_note(),) if note]
+    notes = [*filter(None, [busy_note()])]
     part = 1 - _EAGER if eager and subject.eager is not None else 1.0
     with uncached_traces(), _nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
         calls = _called_once(subject, may_donate)
         prints.mute()
         if not subject.is_plain_jit:
-            calls = _called_once(subject, may_donate)  # the first has compiled once more, into a cache of its own
+            calls = _called_once(subject, may_donate)  # the first one compiled again, into a cache of its own
         if not subject.is_traced:
             notes.append("it was compiled before: its first call here only ran")
         stages["run"] = calls.first_seconds
@@ -150,29 +153,34 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints, is
         is_long = calls.first_seconds > _LONG and not is_kept
         steady = (yield from _sampled(plan, calls, part, "compiled", notes)) if is_long else None
     # Within a context that makes traces fresh, JAX finds what it compiled some microseconds later. For a short call
-    # that counts, and it is compiled again, as the user's own; for a long one that would take as long again, unless it
+    # that counts, and it is compiled again, as the user's own. For a long one that would take as long again, unless it
     # was explored: then the program that is shown is measured.
     if steady is None:
         steady = yield from _sampled(plan, _called_once(subject, may_donate), part, "compiled", notes)
     of_eager = (yield from _eager_samples(subject, plan, may_donate, notes)) if eager else None
     plan.notify(1.0, "")
-    first = sum(stages.values())
-    _add_noise(notes, "compiled", steady.samples)
-    return Timing(
-        subject.name,
-        signature_of(subject.compiled, subject.args, subject.kwargs),
-        Samples((first,), confidence=plan.confidence),
-        steady.samples,
-        of_eager,
-        (first, *steady.warmed),
-        stages,
-        tuple(notes),
-        environment_with_cores(),
-    )
+    if steady.samples.noise:
+        notes.append(f"compiled: {steady.samples.noise}")
+    return _timing(subject, plan, stages, steady.samples, of_eager, steady.warmed, notes)
+
+
+def _timing(
+    subject: Subject,
+    plan: _Plan,
+    stages: dict[str, float],
+    steady: Samples,
+    eager: Samples | None,
+    warmed: Sequence[float],
+    notes: Sequence[str],
+) -> Timing:
+    first, signature = sum(stages.values()), signature_of(subject.compiled, subject.args, subject.kwargs)
+    first_call = Samples((first,), confidence=plan.confidence)
+    warm_up, environment = (first, *warmed), environment_with_cores()
+    return Timing(subject.name, signature, first_call, steady, eager, warm_up, stages, tuple(notes), environment)
 
 
 def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Prints) -> Timing:
-    """Return the timing of a call over devices of several processes, all of which call this."""
+    """Return the timing of a call over devices of several processes; all of them call this."""
     __tracebackhide__ = True
     with uncached_traces(), _nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
@@ -181,18 +189,7 @@ def _timed_in_step(subject: Subject, plan: _Plan, shared: Processes, prints: Pri
     prints.mute()
     stages["run"] = calls.first_seconds
     steady, notes = sample_in_step(calls, shared, plan.seconds, plan.confidence)
-    first = sum(stages.values())
-    return Timing(
-        subject.name,
-        signature_of(subject.compiled, subject.args, subject.kwargs),
-        Samples((first,), confidence=plan.confidence),
-        steady,
-        None,
-        (first,),
-        stages,
-        (*filter(None, [busy_note()]), *notes),
-        environment_with_cores(),
-    )
+    return _timing(subject, plan, stages, steady, None, (), [*filter(None, [busy_note()]), *notes])
 
 
 def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[str, float], bool]:
@@ -206,7 +203,11 @@ def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[s
         traced = steps.run("trace", request.trace).plain
         lowered = steps.run("lower", traced.lower)
         steps.run("compile", lowered.compile)
-    return dict(steps.durations.seconds), not subject.is_plain_jit or _donates(traced, lowered)
+    # A call deletes its own donated arguments, and those of functions that it calls when it is eager.
+    equations = getattr(traced.jaxpr, "jaxpr", traced.jaxpr).eqns
+    is_donated_within = any(any(equation.params.get("donated_invars", ())) for equation in equations)
+    may_donate = not subject.is_plain_jit or is_donated_within or any(donated_leaves(lowered))
+    return dict(steps.durations.seconds), may_donate
 
 
 def _called_once(subject: Subject, may_donate: bool) -> Calls:
@@ -218,17 +219,19 @@ def _called_once(subject: Subject, may_donate: bool) -> Calls:
 def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[str]) -> Steps[Samples | None]:
     """Sample calls of the function as written; return None with a note if it can't run eagerly."""
     if subject.eager is None:
-        notes.append("no eager calls: there is no Python left of what was compiled")
+        notes.append("no eager calls: a compiled program has no Python left")
         return None
     calls = Calls(subject.eager, subject.args, subject.kwargs, may_donate)
     try:
-        with as_written():  # also what hot paths compiled
+        with as_written():  # hot paths run no compiled copy
             calls.first()
             sampler = yield from _sampled(plan, calls, _EAGER, "eager", notes)
     except Exception as error:
-        notes.append(f"no eager calls: it only runs compiled ({type(error).__name__}: {_line(error)})")
+        line = str(error).strip().partition("\n")[0][:200]
+        notes.append(f"no eager calls: it only runs compiled ({type(error).__name__}: {line})")
         return None
-    _add_noise(notes, "eager", sampler.samples)
+    if sampler.samples.noise:
+        notes.append(f"eager: {sampler.samples.noise}")
     return sampler.samples
 
 
@@ -256,22 +259,6 @@ def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]
     return sampler
 
 
-def _add_noise(notes: list[str], what: str, samples: Samples) -> None:
-    if samples.noise:
-        notes.append(f"{what}: {samples.noise}")
-
-
-def _donates(traced: Any, lowered: Any) -> bool:
-    """Return True if a call deletes arguments: its own donations, or those of functions that it calls when eager."""
-    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
-    within = any(any(equation.params.get("donated_invars", ())) for equation in jaxpr.eqns)
-    return within or any(info.donated for info in jax.tree.leaves(lowered.args_info, is_leaf=_has_donated))
-
-
-def _has_donated(value: Any) -> bool:
-    return hasattr(value, "donated")
-
-
 @contextmanager
 def _nothing_cached() -> Generator[None]:
     # A program compiled from scratch would never be found again in the persistent compilation cache.
@@ -285,23 +272,12 @@ def _nothing_cached() -> Generator[None]:
         jax.config.update(name, before)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:200]
-
-
-def shared_processes(values: Any) -> Processes | None:
-    """Return the processes that arrays of these values span; None if all are addressable here."""
-    leaves = jax.tree.leaves(values)
-    spread = any(isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves)
-    return processes() if spread else None
-
-
 def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: float) -> tuple[Samples, list[str]]:
     """Make the same number of calls in each process, each call starting at a barrier.
 
     Args:
         calls: The call; its first call has been made.
-        shared: The processes, all of which call this.
+        shared: The processes; all of them call this.
         seconds: Approximate time to spend; process 0 decides how many calls that is.
         confidence: Of the interval.
 
@@ -313,11 +289,12 @@ def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: 
     """
     turn = f"explorer/time/{next(_turns)}"
     try:
-        once = min(_timed(calls) for _ in range(_CALLS_BEFORE))
-        many = _agreed(shared, turn, max(_FEWEST, min(_MOST, int(seconds / max(once, 1e-6)))))
-        own: list[float] = []
-        for at in range(many):
-            own.append(_timed(calls, lambda at=at: shared.wait(f"{turn}/{at}", _PATIENCE)))
+        once = min(timed(calls) for _ in range(_CALLS_BEFORE))
+        if shared.index == 0:
+            wanted = max(_FEWEST, min(_MOST, int(seconds / max(once, 1e-6))))
+            shared.write(f"{turn}/many", str(wanted).encode())
+        many = int(shared.read(f"{turn}/many", _PATIENCE))
+        own = [timed(calls, partial(shared.wait, f"{turn}/{at}", _PATIENCE)) for at in range(many)]
         shared.write(f"{turn}/samples/{shared.index}", json.dumps(own).encode())
         every = [json.loads(shared.read(f"{turn}/samples/{at}", _PATIENCE)) for at in range(shared.count)]
     except TimeoutError as error:
@@ -327,22 +304,6 @@ def sample_in_step(calls: Calls, shared: Processes, seconds: float, confidence: 
         ) from error
     table = np.asarray(every)
     return Samples(tuple(map(float, table.max(axis=0))), confidence=confidence), [_spread_text(table)]
-
-
-def _timed(calls: Calls, begin: Any = None) -> float:
-    given = calls.prepare() if calls.prepare is not None else ()
-    if begin is not None:
-        begin()
-    start = perf_counter()
-    ready(calls.call(*given))
-    return perf_counter() - start
-
-
-def _agreed(shared: Processes, turn: str, own: int) -> int:
-    """Return the number of calls that process 0 chose."""
-    if shared.index == 0:
-        shared.write(f"{turn}/many", str(own).encode())
-    return int(shared.read(f"{turn}/many", _PATIENCE))
 
 
 def _spread_text(table: Any) -> str:

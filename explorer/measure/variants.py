@@ -19,7 +19,14 @@ from explorer.capture.backends import backend_of
 from explorer.capture.explore import CompileRequest
 from explorer.capture.filtered import arrays_of, filtered, inner_jit, is_filtered
 from explorer.errors import OptionError
-from explorer.measure.arguments import as_float, bind_constants, cast_floats, has_floats, value_text
+from explorer.measure.arguments import (
+    as_float,
+    bind_constants,
+    cast_floats,
+    has_floats,
+    signature_of_callable,
+    value_text,
+)
 from explorer.measure.calls import name_of
 from explorer.measure.compiled_subject import (
     CompiledSubject,
@@ -32,10 +39,9 @@ from explorer.measure.compiled_subject import (
 from explorer.model.target import Target
 from explorer.model.text import did_you_mean
 
-Place = int | str
-"""Where an argument is in a call: its position, or its name."""
+Place = int | str  # position or name of an argument
 
-# Those that are policies themselves; the others make one.
+# The policies of jax.checkpoint_policies; its other functions make one.
 _POLICIES = (
     *("nothing_saveable", "everything_saveable", "dots_saveable", "checkpoint_dots"),
     *("dots_with_no_batch_dims_saveable", "checkpoint_dots_with_no_batch_dims"),
@@ -102,7 +108,7 @@ class Subject:
     target: Target | None = None
 
     def place(self, given: Any) -> Place:
-        """Return the place of the argument that the user names or numbers; raise OptionError if there is none."""
+        """Return the place of the argument with this name or position; raise OptionError if it is missing."""
         __tracebackhide__ = True
         names = [*self.names, *self.kwargs]
         name = self.order[given] if type(given) is int and 0 <= given < len(self.order) else given
@@ -125,9 +131,7 @@ class Subject:
             return compile_subject(self.shown, *self.given, verb=verb, backend=backend, is_known=True)
         if inner_jit(self.function) is not None:
             return self._built_of_wrapper(change, verb)
-        function: Any = self.function
-        for policy in change.policies:
-            function = cast(Any, jax.checkpoint(function, policy=policy))
+        function = _checkpointed(self.function, change)
         if self.is_derived:
             function = cast(Any, jax.value_and_grad(function))
         args, kwargs = self.args, self.kwargs
@@ -140,11 +144,13 @@ class Subject:
             donate_argnames=sorted(place for place in given if isinstance(place, str)),
             **self.options,
         )
+        return self._compiled(target, args, kwargs, change, verb)
+
+    def _compiled(self, target: Any, args: Any, kwargs: Any, change: Change, verb: str) -> CompiledSubject:
         how: Any = {"target": target, "options": change.options, "backend": backend_of(self.target)}
         return compile_subject(self.shown, args, kwargs, verb=verb, within=partial(_within, change), **how)
 
     def _built_of_wrapper(self, change: Change, verb: str) -> CompiledSubject:
-        # The wrapper's jaxpr has all outputs, updates of state included.
         # The wrapper's jaxpr has all outputs, updates of state included.
         __tracebackhide__ = True
         args, kwargs = filled((self.args, self.kwargs))
@@ -152,16 +158,15 @@ class Subject:
             args, kwargs = cast_floats((args, kwargs), change.dtype)
         with _within(change):
             traced = CompileRequest(self.shown, args, kwargs).trace().shown
-        function = cast(Any, jaxpr_as_fun(traced.jaxpr))
-        for policy in change.policies:
-            function = cast(Any, jax.checkpoint(function, policy=policy))
+        function = _checkpointed(jaxpr_as_fun(traced.jaxpr), change)
         if jit_options(inner_jit(self.shown)) is None:
             raise OptionError(
-                f"the jit of {name_of(self.shown)} says where its arguments are placed, which a variant would lose.\n"
+                f"the jit of {name_of(self.shown)} sets where its arguments are placed, which a variant would lose.\n"
                 "  Hint: leave out in_shardings and out_shardings, and place the arrays themselves."
             )
         leaves = leaves_of(self.shown, traced, args, kwargs)
-        given = {id(leaf) for place in change.donate or () for leaf in jax.tree.leaves(_argument(args, kwargs, place))}
+        donated = [args[place] if isinstance(place, int) else kwargs[place] for place in change.donate or ()]
+        given = {id(leaf) for leaf in jax.tree.leaves(donated)}
         flags = zip(leaves, donated_leaves(traced), strict=True)
         numbers = [i for i, (leaf, is_donated) in enumerate(flags) if is_donated or id(leaf) in given]
 
@@ -169,28 +174,17 @@ class Subject:
         def call(*arrays: Any) -> Any:
             return function(*arrays)
 
-        del call.__wrapped__  # whose signature isn't that of `call`
-        target = jax.jit(call, donate_argnums=numbers, **self.options)
-        how: Any = {"target": target, "options": change.options, "backend": backend_of(self.target)}
-        built = compile_subject(self.shown, leaves, {}, verb=verb, within=partial(_within, change), **how)
+        del call.__wrapped__  # its signature isn't that of `call`
+        built = self._compiled(jax.jit(call, donate_argnums=numbers, **self.options), leaves, {}, change, verb)
         if self.target is not None:
             return built
         return called_through(self.shown, built.capture, traced, built.call, args, kwargs)
 
 
-def _donated_by_wrapper(subject: Subject, built: CompiledSubject) -> frozenset[Place]:
-    """Return the arguments that a wrapper's own jit donates."""
-    if inner_jit(subject.function) is None:
-        return frozenset()
-    args, kwargs = filled((subject.args, subject.kwargs))
-    leaves = zip(leaves_of(subject.shown, built.traced, args, kwargs), donated_leaves(built.traced), strict=True)
-    donated = {id(leaf) for leaf, is_donated in leaves if is_donated}
-    places: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
-    return frozenset(place for place, value in places if donated & {*map(id, jax.tree.leaves(value))})
-
-
-def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place) -> Any:
-    return args[place] if isinstance(place, int) else kwargs[place]
+def _checkpointed(function: Any, change: Change) -> Any:
+    for policy in change.policies:
+        function = cast(Any, jax.checkpoint(function, policy=policy))
+    return function
 
 
 def _within(change: Change) -> AbstractContextManager[Any]:
@@ -214,7 +208,7 @@ def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], gr
                 "result.\n  Hint: take the derivative inside of the function, as a training step does."
             )
         settings = {} if is_filtered(function) else jit_options(inner) or {}
-    signature = _signature(function)
+    signature = signature_of_callable(function)
     if is_jitted(function):
         settings, statics = jit_options(function) or {}, set(static_arguments(function)[1])
         function = function.__wrapped__ if settings else function
@@ -229,6 +223,12 @@ def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], gr
         shown_as, called, function, args, kwargs, tuple(names),
         frozenset(places[name] for name in donated if name in places), tuple(order), keep, grad,
     )  # fmt: skip
+
+
+def _names(signature: inspect.Signature | None, args: Sequence[Any]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [name for name, each in signature.parameters.items() if each.kind in kinds] if signature else []
+    return [names[i] if i < len(names) else f"args[{i}]" for i in range(len(args))]
 
 
 def _donated_names(settings: Mapping[str, Any], order: Sequence[str]) -> set[str]:
@@ -246,7 +246,13 @@ def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
 
     free = Counter(types(built.traced.out_info))
     places: list[tuple[Place, Any]] = [*enumerate(subject.args), *subject.kwargs.items()]
-    donated = subject.donated | _donated_by_wrapper(subject, built)
+    donated = set(subject.donated)
+    if inner_jit(subject.function) is not None:  # the wrapper's own jit may donate
+        args, kwargs = filled((subject.args, subject.kwargs))
+        flags = zip(leaves_of(subject.shown, built.traced, args, kwargs), donated_leaves(built.traced), strict=True)
+        leaves = {id(leaf) for leaf, is_donated in flags if is_donated}
+        arrays: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
+        donated |= {place for place, value in arrays if leaves & {*map(id, jax.tree.leaves(value))}}
     for place, value in places:
         if place in donated:
             free.subtract(types(value))
@@ -262,11 +268,13 @@ def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
 def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dtype: Any, options: Any) -> list[Change]:
     """Return each requested change; raise OptionError for one that is impossible."""
     __tracebackhide__ = True
+    named = isinstance(remat, Mapping)
+    policies = cast("Mapping[Any, Any]", remat).items() if named else [("", given) for given in _each(remat)]
     return [
-        *(_donation(subject, one) for one in _each(donate)),
-        *(_rematerialisation(name, one) for name, one in _named(remat)),
-        *(_precision(one) for one in _each(precision)),
-        *(_dtype(subject, one) for one in _each(dtype)),
+        *(_donation(subject, given) for given in _each(donate)),
+        *(_rematerialization(str(name), given) for name, given in policies),
+        *(_precision(given) for given in _each(precision)),
+        *(_dtype(subject, given) for given in _each(dtype)),
         *_options(options),
     ]
 
@@ -277,6 +285,7 @@ def together(changes: Sequence[Change]) -> Change:
     for change in changes:
         first.setdefault(change.kind, change)
     every = list(first.values())
+    donations = [change.donate for change in every]
     options: dict[str, Any] = {}
     for change in every:
         options |= change.options
@@ -284,17 +293,13 @@ def together(changes: Sequence[Change]) -> Change:
         "together",
         "together",
         "all together",
-        _donated_together([change.donate for change in every]),
+        # None is everything that an output could reuse.
+        None if None in donations else tuple(place for places in donations for place in places or ()),
         tuple(chain.from_iterable(change.policies for change in every)),
         next((change.precision for change in every if change.precision), ""),
         next((change.dtype for change in every if change.dtype is not None), None),
         options,
     )
-
-
-def _donated_together(donations: Sequence[Sequence[Place] | None]) -> tuple[Place, ...] | None:
-    """Return all donated places; None (all that an output could reuse) if one of the changes has it."""
-    return None if None in donations else tuple(place for places in donations for place in places or ())
 
 
 def _donation(subject: Subject, given: Any) -> Change:
@@ -307,7 +312,7 @@ def _donation(subject: Subject, given: Any) -> Change:
     return Change("donate", f"donate {names}", f"donating {names}", places)
 
 
-def _rematerialisation(name: str, given: Any) -> Change:
+def _rematerialization(name: str, given: Any) -> Change:
     __tracebackhide__ = True
     if given is True:
         return Change("remat", name or "remat", "rematerialising", policies=(None,))
@@ -315,7 +320,7 @@ def _rematerialisation(name: str, given: Any) -> Change:
     if (isinstance(given, str) and given not in _POLICIES) or not callable(policy):
         raise OptionError(
             f"remat is {value_text(given)}; allowed are True, a policy of jax.checkpoint_policies by name, a callable "
-            f"one, a list of these, or a dict that names them.\n"
+            f"one, a list of policies, or a dict that names them.\n"
             f"  Hint:{did_you_mean(given, _POLICIES) if isinstance(given, str) else ''} by name there are "
             f"{', '.join(_POLICIES)}."
         )
@@ -329,7 +334,7 @@ def _precision(given: Any) -> Change:
         near = did_you_mean(given, _PRECISIONS) if isinstance(given, str) else ""
         raise OptionError(
             f"precision is {value_text(given)}; allowed are {', '.join(_PRECISIONS[:6])}, …, or a list of them.\n"
-            f"  Hint:{near} jax.default_matmul_precision tells what each means."
+            f"  Hint:{near} jax.default_matmul_precision documents each of them."
         )
     return Change("precision", f"precision {given}", f"precision {given}", precision=given)
 
@@ -338,7 +343,7 @@ def _dtype(subject: Subject, given: Any) -> Change:
     __tracebackhide__ = True
     dtype = as_float(given, "dtype")
     if not has_floats((subject.args, subject.kwargs)):
-        raise OptionError("dtype casts the arguments of floating point, and there is none.\n  Hint: leave it out.")
+        raise OptionError("dtype casts floating-point arguments, and this call has no float.\n  Hint: leave it out.")
     return Change("dtype", f"dtype {dtype.name}", f"{dtype.name} arguments", dtype=dtype)
 
 
@@ -363,22 +368,3 @@ def _each(given: Any) -> Iterable[Any]:
     if given is None or given is False:
         return ()
     return cast("list[Any]", given) if isinstance(given, list) else (given,)
-
-
-def _named(given: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(given, Mapping):
-        return [(str(name), value) for name, value in cast("Mapping[Any, Any]", given).items()]
-    return [("", one) for one in _each(given)]
-
-
-def _signature(function: Any) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin has none
-        return None
-
-
-def _names(signature: inspect.Signature | None, args: Sequence[Any]) -> list[str]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [name for name, each in signature.parameters.items() if each.kind in kinds] if signature else []
-    return [names[i] if i < len(names) else f"args[{i}]" for i in range(len(args))]

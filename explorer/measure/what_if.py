@@ -15,7 +15,7 @@ from explorer.capture.agreement import difference_of
 from explorer.capture.backends import backend_of
 from explorer.capture.call import Call, takes_call
 from explorer.capture.origins import agree_on_time, origin_of
-from explorer.capture.prints import printed_once
+from explorer.capture.prints import Prints, printed_once
 from explorer.errors import ChangedFunctionError, NotCallableError, OptionError, WorkerError
 from explorer.executors import Item, cache_in, distribution, program_folders
 from explorer.hardware.names import parse_target
@@ -56,15 +56,14 @@ def what_if(
 ) -> WhatIf:
     """Try changes that could make a function faster or smaller, one at a time, and report what each brings.
 
-    Every variant is compiled and its results are compared with the plain ones. All are run in turns, so that a slow
-    moment of the machine affects all. If a variant fails, only its row holds the error. The arguments survive, donated
-    or not. Without requested changes, donation of what can be donated and bfloat16 are tried.
+    Every variant is compiled and its results are compared with the plain ones. All are run alternately, so that a
+    slow moment of the machine affects all. If a variant fails, only its row holds the error. The arguments
+    survive, donated or not. Without requested changes, donation of what can be donated and bfloat16 are tried.
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        args, kwargs: Arguments of the call. A keyword that is a parameter of `function` is passed to it, even if an
-            option of `what_if` has the same name: see `explorer.Call`. Descriptions of arrays, such as
-            `jax.ShapeDtypeStruct`, are filled with ones.
+        args, kwargs: Arguments of the call. For a keyword that is also an option here, see `explorer.Call`.
+            Descriptions of arrays, such as `jax.ShapeDtypeStruct`, are filled with ones.
         donate: An argument to donate, by position or name; a tuple of some; or True for all that an output could
             reuse.
         remat: `jax.checkpoint` around the function: True, the name of a policy of `jax.checkpoint_policies`, or a
@@ -77,8 +76,8 @@ def what_if(
         time: Run the programs. False only compiles. None runs what is compiled for this machine.
         seconds: Time to spend on each variant.
         progress: Show a progress bar after one second; None shows it in interactive sessions.
-        executor: Workers that compile the variants in parallel, as for `explorer.sweep`. One of them then runs all in
-            turns while the others wait.
+        executor: Workers that compile the variants in parallel, as for `explorer.sweep`. One of them then runs all
+            alternately while the others wait.
         target: Hardware to compile for, present or not, as for `explorer.explore`. Nothing is run then, and
             `row.least` is the least time by published figures.
 
@@ -120,7 +119,7 @@ def what_if(
         if executor is not None:
             return _try_on(executor, _Variants(subject, changes, seconds), notify)
         tried = _Trial(subject, changes, seconds, notify).run()
-    return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
+    return _with_prints(tried, prints)
 
 
 def what_if_of(
@@ -147,12 +146,12 @@ def what_if_of(
         wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
         changes = changes_of(subject, **wanted)
         if not changes:
-            raise OptionError("nothing is asked for to be changed.\n  Hint: capture.what_if(donate=True).")
+            raise OptionError("no change is requested.\n  Hint: capture.what_if(donate=True).")
         name = " + ".join(change.name for change in changes)
         changes = [changes[0] if len(changes) == 1 else replace(together(changes), name=name, doing=name)]
         trial = _Trial(subject, changes, seconds * (time and target is None), progress or (lambda fraction, text: None))
         tried = trial.run(None if grad else capture)
-    return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
+    return _with_prints(tried, prints)
 
 
 def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Change]:
@@ -173,7 +172,7 @@ def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Ch
 
 @dataclass
 class _Attempt:
-    """A variant while it is tried; `built` is None if it can't be compiled."""
+    """A variant in progress; `built` is None if it can't be compiled."""
 
     row: Variant
     built: CompiledSubject | None = None
@@ -202,15 +201,15 @@ class _Trial:
             raise OptionError(f"there is nothing to compare with: the function itself fails: {plain.row.error}")
         if shown is not None and plain.row.kernels != (kernels := kernels_of(shown)):
             raise ChangedFunctionError(
-                f"{shown.function} gives another program now than the one that is shown, which has {kernels:,} "
-                f"kernels: {plain.row.kernels:,}. What its Python reads, or a setting of JAX's, has changed.\n"
+                f"{shown.function} compiles to {plain.row.kernels:,} kernels now, and the program that is shown has "
+                f"{kernels:,}. Values that its Python reads, or a setting of JAX, have changed.\n"
                 "  Hint: explore it again."
             )
         tried = [plain]
         for done, change in enumerate(self.changes):
             self.notify(done / len(self.changes) / 2, f"compiling {change.name}")
             tried.append(self.tried(change, plain))
-        self.result = None  # let go of, before others are measured
+        self.result = None  # freed before others are measured
         notes = self.timed(tried) if self.seconds else []
         capture = plain.built.capture
         rows = [attempt.row for attempt in tried]
@@ -233,7 +232,7 @@ class _Trial:
             return _Attempt(replace(row, error=error_line(error)))
 
     def resolved(self, change: Change, built: CompiledSubject) -> Change:
-        """Replace "all that can be reused" with the names of those arguments."""
+        """Replace "all that can be reused" with the names of the arguments."""
         places = reusable(self.subject, built)
         if not places and change.kind == "donate":
             raise OptionError("no output has the type of an argument that is not donated already")
@@ -266,10 +265,20 @@ class _Trial:
             notes=_notes(caught),
         )
         if plain is not None and plain.capture is not None:
-            alike = plain.memory == row.memory and _program(plain.capture) == _program(capture)
-            # Options may also tell how machine code is made, of which nothing is seen.
-            row = replace(row, is_same=alike and not change.options)
-            row = replace(row, notes=(*row.notes, *self.remarks(change, row)))
+            plain_lines, lines = (
+                [line.without_names for line in shown.hlo.written_lines] for shown in (plain.capture, capture)
+            )
+            # Options may also change the machine code, which is not compared.
+            is_same = plain.memory == row.memory and plain_lines == lines and not change.options
+            notes = row.notes
+            if is_same and change.kind == "remat" and not self.subject.is_derived:
+                notes += (
+                    "no derivative is taken of the function, so nothing is computed again. Hint: grad=True measures "
+                    "jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss",
+                )
+            elif is_same and change.kind == "precision":
+                notes += ("the compiler does the same here whatever the precision",)
+            row = replace(row, is_same=is_same, notes=notes)
         if self.seconds:
             result = built.calls.first()
             row = replace(row, stages={**row.stages, "run": built.calls.first_seconds})
@@ -279,32 +288,27 @@ class _Trial:
                 row = replace(row, difference=difference_of(result, self.result))
         return _Attempt(row, built)
 
-    def remarks(self, change: Change, row: Variant) -> list[str]:
-        if row.is_same and change.kind == "remat" and not self.subject.is_derived:
-            return [
-                "no derivative is taken of the function, so nothing is computed again. Hint: grad=True measures "
-                "jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss"
-            ]
-        if row.is_same and change.kind == "precision":
-            return ["the compiler does the same here whatever the precision"]
-        return []
-
     def timed(self, tried: Sequence[_Attempt]) -> list[str]:
-        """Run all working variants in turns; return notes."""
-        calls = {attempt.row.name: _call(attempt.built) for attempt in tried if attempt.built is not None}
+        """Run all working variants alternately; return notes."""
+        calls = {
+            attempt.row.name: Call(attempt.built.call, *attempt.built.args, **attempt.built.kwargs)
+            for attempt in tried
+            if attempt.built is not None
+        }
         self.notify(0.5, "running in turns")
+        plain = tried[0]
         if len(calls) == 1:
-            (plain, *_) = tried
-            call, given = calls[plain.row.name]
-            plain.row = replace(plain.row, steady=steady(Calls(call, given, {}).call, seconds=self.seconds))
+            call = calls[plain.row.name]
+            samples = steady(Calls(call.function, call.args, call.kwargs).call, seconds=self.seconds)
+            plain.row = replace(plain.row, steady=samples)
             return self.known_time(plain)
         compared = compare(calls, baseline="plain", seconds=self.seconds * len(calls), check=False, progress=False)
         for attempt in tried:
             if attempt.built is not None:
                 name = attempt.row.name
-                ratio = None if attempt.row.kind == "plain" else compared[name]
+                ratio = None if attempt is plain else compared[name]
                 attempt.row = replace(attempt.row, steady=compared.samples[name], ratio=ratio)
-        return [*compared.notes, *self.known_time(tried[0])]
+        return [*compared.notes, *self.known_time(plain)]
 
     def known_time(self, plain: _Attempt) -> list[str]:
         """Show the known time of the function's own program; return a note if this one disagrees."""
@@ -336,18 +340,18 @@ class _Variants:
 
 
 def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> WhatIf:
-    """Compile the variants on parallel workers; then let one worker run all programs in turns."""
+    """Compile the variants on parallel workers; then let one worker run all programs alternately."""
     __tracebackhide__ = True
     changes = variants.changes
     with (
         program_folders(len(changes) + 1) as folder,
         distribution(executor, _do, replace(variants, folder=folder), "what_if", notify) as work,
     ):
-        # What can be donated is read from the plain program.
+        # The arguments that can be donated are read from the plain program, so those variants come later.
         at_once = [0, *(at for at, change in enumerate(changes, 1) if change.donate is not None)]
-        after = [at for at in range(len(changes) + 1) if at not in at_once]
+        later = [at for at in range(len(changes) + 1) if at not in at_once]
         stages: dict[int, Mapping[str, float]] = {}
-        for each in (at_once, after):
+        for each in (at_once, later):
             outcomes = work.run([("compile", at) for at in each], "compiled")
             stages |= {at: outcome.value or {} for at, outcome in zip(each, outcomes, strict=True)}
         (outcome,) = work.alone([("run", 0)], "run in turns")
@@ -356,7 +360,7 @@ def _try_on(executor: Any, variants: _Variants, notify: ProgressCallback) -> Wha
         raise WorkerError(f"the variants could not be run: {outcome.failure}.")
     tried: WhatIf = outcome.value
     rows = [replace(row, stages={**row.stages, **stages[at]}) for at, row in enumerate(tried.rows)]
-    beside = "compiled by workers beside one another, then run by one of them alone: a compile alone may take less"
+    beside = "compiled by parallel workers, then run by one of them alone: a compile alone may take less"
     return replace(tried, rows=rows, notes=(*tried.notes, *notes, beside))
 
 
@@ -366,29 +370,19 @@ def _do(variants: _Variants, item: Item) -> Any:
     if what == "run":
         with printed_once() as prints:
             tried = variants.trial(variants.seconds).run()
-        return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
+        return _with_prints(tried, prints)
     trial = variants.trial(0.0)
     change = variants.changes[at - 1] if at else PLAIN
     if at and change.donate is not None:
-        return _stages(trial.tried(change, _Attempt(Variant("plain", "plain", ""))))
-    plain = trial.compiled(PLAIN, None)
-    return _stages(trial.tried(change, plain) if at else plain)
-
-
-def _stages(attempt: _Attempt) -> Mapping[str, float]:
+        attempt = trial.tried(change, _Attempt(Variant("plain", "plain", "")))
+    else:
+        plain = trial.compiled(PLAIN, None)
+        attempt = trial.tried(change, plain) if at else plain
     return attempt.row.stages if attempt.built is not None else {}
 
 
-def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    # `compare` takes a candidate's own arguments by position only.
-    # `compare` takes a candidate's own arguments by position only.
-    if not built.kwargs:
-        return built.call, built.args
-
-    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return built.call(*args, **kwargs)
-
-    return call, (built.args, built.kwargs)
+def _with_prints(tried: WhatIf, prints: Prints) -> WhatIf:
+    return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
@@ -401,8 +395,3 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
         else:
             notes.append(f"donated, but not reused: {unused[1]}")
     return tuple(notes)
-
-
-def _program(capture: Capture) -> list[str]:
-    """Return the optimized program's lines without names."""
-    return [line.without_names for line in capture.hlo.written_lines]

@@ -95,7 +95,7 @@ def test_threads_are_drawn_again_when_the_theme_changes(browser: Browser, tmp_pa
 def test_the_hottest_line_is_said_first_and_in_sight(browser: Browser, page_file: Path):
     shown = opened(browser, page_file)
     expect(shown.locator(".pf-title")).to_contain_text(
-        re.compile(r"layered: .* a call; (\d+% of the device's time is line|a tie: lines|no line stands out)")
+        re.compile(r"layered: .* a call; (\d+% of the device's time is line|a tie: lines|no line dominates)")
     )
     expect(shown.locator(".pf-waits")).to_contain_text("the device waited 25% of the time")
     expect(shown.locator(".pf-facts")).to_contain_text("without a line")

@@ -11,7 +11,7 @@ from explorer.view.ledger.calls import calls_of, verdict_of
 from explorer.view.ledger.html import fragment, picture
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
-from explorer.view.ledger.timeline import timeline
+from explorer.view.ledger.timeline import LedgerChart
 from explorer.view.session import in_kernel
 
 __all__ = ["LedgerView", "display_live"]
@@ -34,7 +34,7 @@ class LedgerView(View[Ledger]):
         return picture(calls, verdict_of(calls))
 
     def chart(self, value: Ledger) -> Chart:
-        return timeline(value)
+        return LedgerChart(value)
 
 
 def display_live(ledger: Ledger) -> None:
@@ -43,10 +43,9 @@ def display_live(ledger: Ledger) -> None:
     Raises:
         NotImplementedError: It doesn't grow, or its live view failed: IPython then displays it like any other value.
     """
-    if is_on(ledger) and in_kernel():
-        try:
-            link_to(ledger).show()
-        except Exception as error:
-            raise NotImplementedError from error
-    else:
+    if not is_on(ledger) or not in_kernel():
         raise NotImplementedError
+    try:
+        link_to(ledger).show()
+    except Exception as error:
+        raise NotImplementedError from error

@@ -85,22 +85,18 @@ class Fold:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            # A number of 0 is none: the events then stand for themselves.
+            # Events with the number 0 have no call: each is one of its own.
             call = self._known.get((event.process, event.call)) if event.call else None
             if call is None:
-                call = _new_call(event)
+                of = event.key.function if event.key is not None else None
+                family = Family(of.name, of.file, of.line, of.eager) if of is not None else Family(event.function)
+                call = Call(
+                    event.call, family, event.start, event.call_site, event.stack, event.reason,
+                    thread=event.thread, device=event.device, process=event.process, key=event.key,
+                )  # fmt: skip
                 self.calls.append(call)
                 self._known[event.process, event.call] = call
             call.take(event)
-
-
-def _new_call(event: Event) -> Call:
-    of = event.key.function if event.key is not None else None
-    family = Family(of.name, of.file, of.line, of.eager) if of is not None else Family(event.function)
-    return Call(
-        event.call, family, event.start, event.call_site, event.stack, event.reason,
-        thread=event.thread, device=event.device, process=event.process, key=event.key,
-    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -154,8 +150,8 @@ class Verdict:
 
     Args:
         kind: `empty`, `once` (nothing was compiled again) or `again`.
-        text: What happened, and what it cost.
-        cause: What varied; may be empty.
+        text: The compiles and their cost.
+        cause: The values that varied; may be empty.
         cure: The fix, as code or a sentence; empty if unknown.
         function: Name of the function.
     """
@@ -170,27 +166,18 @@ class Verdict:
 def verdict_of(calls: Sequence[Call]) -> Verdict:
     groups = group_by_family(calls)
     own = [group for group in groups if not group.family.eager and group.compiles]
+    seconds = duration_text(sum(group.seconds for group in groups))
     worst = max(own, key=lambda group: group.again, default=None)
     if worst is not None and worst.reasons:
-        return _again(worst, sum(group.seconds for group in groups))
+        cost = f" compiled {times(worst.compiles)}: {duration_text(worst.seconds)} of {seconds} spent compiling"
+        text = [(worst.family.name, True), (cost, False)]
+        return Verdict("again", text, cause_of(worst), cure_of(worst), worst.family.name)
     if not groups:
         return Verdict("empty", [("Nothing has compiled yet.", False)], [])
-    return _once(own, groups)
-
-
-def _again(group: Group, total: float) -> Verdict:
-    cost = f"{duration_text(group.seconds)} of {duration_text(total)} spent compiling"
-    text: Phrase = [(group.family.name, True), (f" compiled {times(group.compiles)}: {cost}", False)]
-    return Verdict("again", text, cause_of(group), cure_of(group), group.family.name)
-
-
-def _once(own: list[Group], groups: list[Group]) -> Verdict:
-    seconds = duration_text(sum(group.seconds for group in groups))
-    if not own:
-        return Verdict("once", [(f"Only eager operations compiled: {seconds}.", False)], [])
     if len(own) == 1:
         return Verdict("once", [(own[0].family.name, True), (f" compiled once: {seconds}.", False)], [])
-    return Verdict("once", [(f"{len(own):,} functions compiled, none of them again: {seconds}.", False)], [])
+    several = f"{len(own):,} functions compiled, none of them again: {seconds}."
+    return Verdict("once", [(several if own else f"Only eager operations compiled: {seconds}.", False)], [])
 
 
 def cause_of(group: Group) -> Phrase:

@@ -67,7 +67,7 @@ def _bar(group: Group, y: float, longest: float) -> list[str]:
         x += width
     parts.append(text(x + 8, y + 13, duration_text(group.seconds), "m"))
     if cause := flat(cause_of(group)):
-        # Beside the bar, which is as long as all of them at most.
+        # Right of the bar, which is at most as long as `_BARS`.
         at = 16.0 + _NAME + _BARS + 78
         parts.append(text(at, y + 13, cut_end(cause, int((WIDTH - 16 - at) / 7.3)), "f"))
     return parts

@@ -14,7 +14,6 @@ from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
-from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
 from explorer.view.display import mimebundle
 from explorer.view.ledger.message import MOST, Tables, is_on, message, tables_of
@@ -76,7 +75,7 @@ class Link:
             self._marks.clear()
 
     def data(self, sizes: dict[str, int] | None = None) -> dict[str, Any]:
-        """Return everything for a page that has tables of these sizes."""
+        """Return everything for a page that has tables of `sizes` rows."""
         with self._lock:
             self.pull()
             return {**message(self.ledger, self.tables, sizes, self.left_out), "epoch": self._epoch}
@@ -112,8 +111,8 @@ class Link:
                 self._store(within_cell=True)
                 pause = max(PERIOD, _SHARE * (time.perf_counter() - began))
             self._after_cell()
-        except Exception as error:
-            self._failed(error)
+        except Exception as error:  # the view stops; the ledger and the user's program continue
+            getattr(self.ledger, "fault", str)(error)
         finally:
             events.unregister("post_run_cell", self._after_cell)
 
@@ -123,11 +122,7 @@ class Link:
             self._send()
             self._store(within_cell=False)
         except Exception as error:
-            self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
-        # The view stops; the ledger and the user's program continue.
-        getattr(self.ledger, "fault", str)(error)
+            getattr(self.ledger, "fault", str)(error)
 
     def _store(self, within_cell: bool) -> None:
         with self._lock:
@@ -163,11 +158,13 @@ class Link:
         events = [e for e in self.ledger.events if (e.call, e.process) == (request.get("call"), request.get("process"))]
         if inspect is None or not events:
             return {"failed": "This ledger was recorded elsewhere: only the session that compiled it can look into it."}
+        # A call's compile represents it, or else its last event.
+        event = next((event for event in reversed(events) if event.kind in ("compile", "cache-hit")), events[-1])
         # Showing a capture may compile once more, to see the passes: that is not the user's.
         unseen: Any = getattr(self.ledger, "unseen", nullcontext)
         try:
             with unseen():
-                return {"html": output_html(inspect(_representative(events)))}
+                return {"html": output_html(inspect(event))}
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"}
 
@@ -175,8 +172,3 @@ class Link:
 def output_html(value: Any) -> str:
     """Return the output of a capture or a diff as HTML."""
     return value._repr_mimebundle_()["text/html"]
-
-
-def _representative(events: list[Event]) -> Event:
-    """Return the event that represents a call: its compile, or its last event."""
-    return next((event for event in reversed(events) if event.kind in ("compile", "cache-hit")), events[-1])

@@ -13,11 +13,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from os.path import basename
 from typing import Any
 
-from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.event import Event, Place
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import Variation, Variations
 from explorer.model.units import duration_text
-from explorer.view.ledger.calls import Call, Family, Fold, Phrase, cause_of_storm, times, verdict_of
+from explorer.view.ledger.calls import Call, Fold, cause_of_storm, times, verdict_of
 
 VERSION = 1
 COLUMNS = (
@@ -35,7 +35,7 @@ class Tables:
         self.fold = Fold()
         self.rows: dict[str, list[Any]] = {name: [] for name in _TABLES}
         self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in _TABLES}
-        self._string("")  # 0 is nothing
+        self._strings("")  # number 0 is the empty string
 
     def add(self, events: Iterable[Event]) -> None:
         before = len(self.fold.calls)
@@ -47,7 +47,7 @@ class Tables:
         return {name: len(rows) for name, rows in self.rows.items()}
 
     def since(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """Return what a reader with tables of these sizes lacks; calls as columns."""
+        """Return the rows that a reader with tables of `sizes` lacks; calls as columns."""
         new = {name: self.rows[name][sizes.get(name, 0) :] for name in _TABLES}
         calls = new.pop("calls")
         columns: dict[str, list[int]] = {name: [row[i] for row in calls] for i, name in enumerate(COLUMNS)}
@@ -58,34 +58,27 @@ class Tables:
 
     def _call(self, call: Call) -> tuple[int, ...]:
         flags = HIT * call.is_hit + MISS * call.is_miss + AGAIN * call.is_again
+        family, reason = call.family, call.reason
+        function = (*self._strings(family.name, family.file), family.line, int(family.eager))
+        texts = reason.kind, reason.leaf, reason.before, reason.after, reason.fix, str(reason).replace("`", "")
+        stack = call.stack or ((call.place,) if call.place else ())
         return (
             call.number,
-            self._function(call.family),
-            self._stack(call.stack or ((call.place,) if call.place else ())),
+            self._row("functions", family, function),
+            self._row("stacks", stack, tuple(map(self._place, stack))),
             round(call.start * 1e3),
             *(round(seconds * 1e6) for seconds in (call.trace, call.lower, call.compile, call.saved)),
-            self._reason(call.reason),
+            self._row("reasons", reason, self._strings(*texts)),
             flags,
-            *(self._string(text) for text in (call.id, call.thread, call.device, call.error, call.process)),
+            *self._strings(call.id, call.thread, call.device, call.error, call.process),
         )
 
-    def _string(self, text: str) -> int:
-        return self._row("strings", text, text)
+    def _strings(self, *texts: str) -> tuple[int, ...]:
+        return tuple(self._row("strings", text, text) for text in texts)
 
     def _place(self, place: Place) -> int:
         texts = (place.file, place.label or basename(place.file), place.text, place.function)
-        return self._row("places", place, (place.line, *map(self._string, texts)))
-
-    def _reason(self, reason: Reason) -> int:
-        texts = (reason.kind, reason.leaf, reason.before, reason.after, reason.fix, str(reason).replace("`", ""))
-        return self._row("reasons", reason, tuple(map(self._string, texts)))
-
-    def _function(self, family: Family) -> int:
-        row = (self._string(family.name), self._string(family.file), family.line, int(family.eager))
-        return self._row("functions", family, row)
-
-    def _stack(self, stack: tuple[Place, ...]) -> int:
-        return self._row("stacks", stack, tuple(map(self._place, stack)))
+        return self._row("places", place, (place.line, *self._strings(*texts)))
 
     def _row(self, table: str, key: Hashable, row: Any) -> int:
         numbers = self._numbers[table]
@@ -101,18 +94,9 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
 
 
 _FUNCTIONS = 12
-_CALLS = 500  # the last of each: a live view asks at each change
+_CALLS = 500  # the last ones of each function: a live view computes this at each change
 _CONSTANT = 40  # arguments of one function
 _VALUES = 8
-
-
-def variation_tables(ledger: Ledger) -> list[dict[str, Any]]:
-    """Return a table for each function that compiled again, the most expensive first."""
-    again = [row for row in ledger.functions() if row.recompiles and not row.eager]
-    tables = {row.name: ledger.varying(row.name, calls=_CALLS) for row in again[:_FUNCTIONS]}
-    return [
-        {"function": name, "rows": _rows(variations)} for name, variations in tables.items() if variations.calls > 1
-    ]
 
 
 def _rows(variations: Variations) -> list[dict[str, Any]]:
@@ -135,7 +119,7 @@ def _row(path: str, aspect: str, row: Variation) -> dict[str, Any]:
 
 
 def _constant(rows: list[Variation]) -> str:
-    """Return the parts of an array that never changed, as `float32[*, 128]`; empty if there are none."""
+    """Return the parts of an array that never changed, as `float32[*, 128]`; empty if everything changed."""
     by_aspect = {row.aspect: row.values[0].text if row.is_constant else "*" for row in rows}
     if "value" in by_aspect:
         return by_aspect["value"] if by_aspect["value"] != "*" else ""
@@ -143,7 +127,7 @@ def _constant(rows: list[Variation]) -> str:
     return f"{by_aspect.get('dtype', '*')}[{', '.join(sizes)}]"
 
 
-MOST = 30_000  # events that an output carries: of more than that, the oldest are left out, and that is said
+MOST = 30_000  # events in an output: the oldest beyond are left out, with a note
 _CELLS = 500  # the latest
 
 
@@ -161,7 +145,7 @@ def tables_of(ledger: Ledger) -> tuple[Tables, int]:
 def message(
     ledger: Ledger, tables: Tables, sizes: Mapping[str, int] | None = None, left_out: int = 0
 ) -> dict[str, Any]:
-    """Return everything for a reader with tables of these sizes; None if it has none yet."""
+    """Return everything for a reader with tables of `sizes`, or without tables yet (None)."""
     return {**tables.since(sizes or {}), "status": _status(ledger, tables, left_out)}
 
 
@@ -172,6 +156,8 @@ def is_on(ledger: Ledger) -> bool:
 
 def _status(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
     verdict = verdict_of(tables.fold.calls)
+    again = [row for row in ledger.functions() if row.recompiles and not row.eager][:_FUNCTIONS]  # dearest first
+    varying = [(row.name, ledger.varying(row.name, calls=_CALLS)) for row in again]
     return {
         "verdict": {
             "kind": verdict.kind,
@@ -180,42 +166,38 @@ def _status(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
             "cure": verdict.cure,
             "function": verdict.function,
         },
-        "storms": _storms(ledger),
+        "storms": [
+            {
+                "function": storm.function,
+                "text": [
+                    (storm.function, True),
+                    (f" compiled {times(storm.compiles)}: {duration_text(storm.seconds)}", False),
+                ],
+                "cause": cause_of_storm(storm),
+                "cure": storm.cure,
+            }
+            for storm in ledger.storms
+        ],
         "foreseen": [
             {"text": item.text, "cure": item.fix, "function": item.function}
             for item in ledger.predictions
             if not item.came_true
         ],
-        "running": _running(ledger),
+        "running": [
+            {
+                "function": item.function,
+                "place": str(item.call_site) if item.call_site is not None else "",
+                "stage": item.stage,
+                "since": item.since,
+            }
+            for item in getattr(ledger, "running", ())
+        ],
         "cells": _cells(ledger, tables),
-        "varying": variation_tables(ledger),
+        "varying": [{"function": name, "rows": _rows(each)} for name, each in dict(varying).items() if each.calls > 1],
         "notes": notes_of(ledger, left_out),
         "now": time.time(),
         "watching": is_on(ledger),
     }
-
-
-def _storms(ledger: Ledger) -> list[dict[str, Any]]:
-    storms: list[dict[str, Any]] = []
-    for storm in ledger.storms:
-        text: Phrase = [(storm.function, True)]
-        text.append((f" compiled {times(storm.compiles)}: {duration_text(storm.seconds)}", False))
-        storms.append(
-            {"function": storm.function, "text": text, "cause": cause_of_storm(storm), "cure": storm.cure}
-        )  # fmt: skip
-    return storms
-
-
-def _running(ledger: Ledger) -> list[dict[str, Any]]:
-    return [
-        {
-            "function": item.function,
-            "place": str(item.call_site) if item.call_site is not None else "",
-            "stage": item.stage,
-            "since": item.since,
-        }
-        for item in getattr(ledger, "running", ())
-    ]
 
 
 def _cells(ledger: Ledger, tables: Tables) -> list[tuple[str, float, float]]:

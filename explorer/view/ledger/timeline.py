@@ -9,10 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 from explorer.model.events.ledger import Ledger
+from explorer.model.units import count_text
 from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
-from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family, verdict_of
+from explorer.view.ledger.calls import Call, calls_of, group_by_family, verdict_of
 from explorer.view.ledger.html import describe_picture, picture, tables
 from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
@@ -58,16 +59,11 @@ class Clock:
 
     def ticks(self, most: int = 8) -> list[tuple[float, str]]:
         """Return places with their labels: the start of each stretch, and even steps in the long ones."""
-        whole = sum(stretch.until - stretch.since for stretch in self._stretches)
-        step = _even(whole / most)
+        step = _even(sum(stretch.until - stretch.since for stretch in self._stretches) / most)
         ticks: list[tuple[float, str]] = []
         for stretch in self._stretches:
-            first = stretch.since - self.begin
-            moments = [
-                first,
-                *(n * step for n in range(int(first / step) + 1, int((stretch.until - self.begin) / step) + 1)),
-            ]
-            for moment in moments:
+            first, last = stretch.since - self.begin, stretch.until - self.begin
+            for moment in (first, *(n * step for n in range(int(first / step) + 1, int(last / step) + 1))):
                 at = self.at(self.begin + moment)
                 if not ticks or at - ticks[-1][0] > 0.6 * step:
                     ticks.append((at, f"{moment:.3g} s" if moment < 1000 else f"{moment:,.0f} s"))
@@ -96,58 +92,53 @@ class LedgerChart(Chart):
         self._ledger: Ledger
         calls = calls_of(ledger.events)
         verdict = verdict_of(calls)
-        compiles = sum(not call.is_miss for call in calls)
-        super().__init__(
-            _figure(ledger, calls),
-            "timeline",
-            picture(calls, verdict),
-            describe_picture(calls, verdict),
-            tables(calls),
-            f"Chart(timeline: {compiles:,} compile{'' if compiles == 1 else 's'})",
-        )
+        text = f"Chart(timeline: {count_text(sum(not call.is_miss for call in calls), 'compile')})"
+        image, words = picture(calls, verdict), describe_picture(calls, verdict)
+        super().__init__(_figure(ledger, calls), "timeline", image, words, tables(calls), text)
         object.__setattr__(self, "_ledger", ledger)
 
     def _ipython_display_(self) -> None:
         ledger = self._ledger
         if not is_on(ledger) or not in_kernel():
             raise NotImplementedError
-        link_to(ledger).keep(
-            Output(f"explorer-{uuid4().hex[:16]}", lambda: LedgerChart(ledger)._repr_mimebundle_(), _EVERY)
-        )
-
-
-def timeline(ledger: Ledger) -> Chart:
-    """Return the chart of a ledger's events so far; raise MissingPackageError without plotly."""
-    return LedgerChart(ledger)
+        output = Output(f"explorer-{uuid4().hex[:16]}", lambda: LedgerChart(ledger)._repr_mimebundle_(), _EVERY)
+        link_to(ledger).keep(output)
 
 
 def _lanes(calls: Sequence[Call]) -> dict[int, str]:
     """Return the name of each call's row, by the call's id; functions without a row of their own share the last one."""
-    groups = group_by_family(calls)
-    others = f"{len(groups) - _FUNCTIONS:,} more functions"
-    return {
-        id(call): _name(group) if number < _FUNCTIONS else others
-        for number, group in enumerate(groups)
-        for call in group.calls
-    }
+    groups, lanes = group_by_family(calls), dict[int, str]()
+    for number, group in enumerate(groups):
+        # Two families may share a name: their line distinguishes them. Plotly reads `<…>` as markup.
+        line = f" (line {group.family.line})" if group.family.line else ""
+        own = number < _FUNCTIONS
+        name = markup(f"{group.family.name}{line}") if own else f"{len(groups) - _FUNCTIONS:,} more functions"
+        lanes |= {id(call): name for call in group.calls}
+    return lanes
 
 
 def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
-    chart = empty_chart()
-    lanes = _lanes(calls)
+    chart, lanes, clock = empty_chart(), _lanes(calls), Clock(calls)
     names = list(dict.fromkeys(lanes.values()))
-    clock = Clock(calls)
+    hover: list[list[str]] = []
+    for call in calls:
+        reason = call.reason
+        changed = ": ".join(filter(None, (reason.leaf, reason.change))) if reason.leaf else str(reason)
+        hover.append(["<br>".join(map(markup, (call.id, str(call.place or ""), changed)))])
+    starts = [clock.at(call.start) for call in calls]
     for step, title, colour in STEPS:
+        seconds = [getattr(call, step) for call in calls]
         chart.add_bar(
             orientation="h",
             name=title,
             y=[lanes[id(call)] for call in calls],
-            x=[getattr(call, step) for call in calls],
-            base=[clock.at(call.start) + _before(call, step) for call in calls],
+            x=seconds,
+            base=starts,
             marker={"color": colour, "line": {"color": colour, "width": 0.8}},
-            customdata=[[_hover_text(call)] for call in calls],
+            customdata=hover,
             hovertemplate=f"{title} %{{x:.3g}} s<br>%{{customdata[0]}}<extra></extra>",
         )
+        starts = [start + took for start, took in zip(starts, seconds, strict=True)]  # the steps follow each other
     chart.update_layout(
         barmode="overlay",
         bargap=0.35,
@@ -170,23 +161,6 @@ def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
         chart.update_yaxes(visible=False)
         chart.update_layout(title="nothing has compiled yet", height=90, showlegend=False)
     return chart
-
-
-def _name(group: Group) -> str:
-    # Two families may share a name: their line distinguishes them. Plotly reads `<…>` as markup.
-    line = f" (line {group.family.line})" if group.family.line else ""
-    return markup(f"{group.family.name}{line}")
-
-
-def _before(call: Call, step: str) -> float:
-    """Return the seconds of a call before a step: tracing, lowering and compiling follow each other."""
-    return {"trace": 0.0, "lower": call.trace, "compile": call.trace + call.lower}[step]
-
-
-def _hover_text(call: Call) -> str:
-    reason = call.reason
-    changed = ": ".join(filter(None, (reason.leaf, reason.change))) if reason.leaf else str(reason)
-    return "<br>".join(map(markup, (call.id, str(call.place or ""), changed)))
 
 
 def _cells(ledger: Ledger, calls: Sequence[Call], clock: Clock) -> list[tuple[str, float, float]]:

@@ -1,1 +1,1 @@
-"""Views of what was measured: timings, profiles, rooflines, sweeps."""
+"""Views of measurements: timings, profiles, rooflines, sweeps."""

@@ -68,15 +68,10 @@ class MemoryView(FigureView[MemoryUse]):
         y = add_headline(page, value.headline) + 4
         if is_curve(value):
             y = _curves(page, value, y)
-        elif _known(value):
-            y = _bars(page, value, y)
+        elif rows := _known(value)[:_MOST]:
+            y = _bars(page, value, rows, y)
         page.height = rows_of_text(page, y + 12, value.notes) + 2
         return page
-
-
-def _known(use: MemoryUse) -> list[MemoryRow]:
-    """Return the rows whose memory is known."""
-    return [row for row in use.rows if not math.isnan(row.needed)]
 
 
 def is_curve(use: MemoryUse) -> bool:
@@ -84,8 +79,13 @@ def is_curve(use: MemoryUse) -> bool:
     return len(use.axes) == 1 and use.axes[0].numbers is not None and len(_known(use)) > 1
 
 
+def _known(use: MemoryUse) -> list[MemoryRow]:
+    """Return the rows whose memory is known."""
+    return [row for row in use.rows if not math.isnan(row.needed)]
+
+
 def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
-    """Return key, name, sizes and bytes of the total, of each use, and of what was measured."""
+    """Return key, name, sizes and bytes of the total, of each use, and of the measurements."""
     numbers = use.axes[0].numbers or ()
     rows = sorted(_known(use), key=lambda row: numbers[row.at[0]])
     sizes = [numbers[row.at[0]] for row in rows]
@@ -110,14 +110,14 @@ def _scales(use: MemoryUse) -> tuple[Scale, Scale]:
     elif use.limit and use.limit < 20 * max(needed):
         needed.append(float(use.limit))
     positive = [value for *_, values in _series(use) for value in values if value > 0]
-    return scale_of(numbers, "{:,g}".format), scale_of([*needed, *positive], _bytes)
+    return scale_of(numbers, "{:,g}".format), scale_of([*needed, *positive], bytes_text)
 
 
 def _curves(page: Figure, use: MemoryUse, y: float) -> float:
     across, up = _scales(use)
     top, bottom = y + 10, y + 10 + _HEIGHT
     marks: list[Mark] = []
-    names_at: list[float] = []  # where texts at the right end stand already, in pixels
+    names_at: list[float] = []  # pixels: places of the texts at the right end
     if use.limit and up.low <= use.limit <= up.high:
         marks.append(Path([across.low, across.high], [use.limit] * 2, LIMIT, 1.6, "dash"))
         text = f"limit {bytes_text(use.limit)}"
@@ -126,7 +126,7 @@ def _curves(page: Figure, use: MemoryUse, y: float) -> float:
     for key, name, sizes, values in _series(use):
         colour, heights = _COLOURS.get(key, INK), [max(value, up.low) for value in values]
         axis = use.axes[0].name
-        hover = [f"{axis} = {size:,g}\n{name} {_bytes(value)}" for size, value in zip(sizes, values, strict=True)]
+        hover = [f"{axis} = {size:,g}\n{name} {bytes_text(value)}" for size, value in zip(sizes, values, strict=True)]
         marks.append(Path(sizes, heights, colour, _WIDTHS[key]))
         marks.append(Points(sizes, heights, colour, radius=4 if key == "needed" else 2.5, hover=hover))
         if key == "needed":
@@ -150,13 +150,12 @@ def _largest(use: MemoryUse, x: float, y: float, up: Scale) -> list[Mark]:
     text = f"{largest.name} = {largest.size:,} fits"
     return [
         Path([x, to_x], [y, to_y], INK, 1.4, "dot"),
-        Points([to_x], [to_y], INK, radius=5, hollow=True, hover=[f"{text}: {_bytes(largest.needed)}"]),
+        Points([to_x], [to_y], INK, radius=5, hollow=True, hover=[f"{text}: {bytes_text(largest.needed)}"]),
         Label(to_x, to_y, text, INK, 11, bold=True, anchor="end", dy=-11),
     ]
 
 
-def _bars(page: Figure, use: MemoryUse, y: float) -> float:
-    rows = _known(use)[:_MOST]
+def _bars(page: Figure, use: MemoryUse, rows: Sequence[MemoryRow], y: float) -> float:
     most = max(row.taken for row in rows)
     shows_limit = bool(use.limit) and use.limit < 3 * most
     span = max(most, use.limit if shows_limit else 0.0, 1.0)
@@ -171,13 +170,13 @@ def _bars(page: Figure, use: MemoryUse, y: float) -> float:
             size = float(use.parts(row)[key])
             if size > 0.0004 * span:
                 boxes.append((ends[number], ends[number] + size, number + 0.15, number + 0.85))
-                hover.append(f"{name} {_bytes(size)}")
+                hover.append(f"{name} {bytes_text(size)}")
             ends[number] += size
         marks.append(Bars(boxes, _COLOURS[key], hover=hover, rounded=0))
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
         page.text(16, y + _ROW * number + 17, cut_end(name, 45))
         colour = INK if use.fits(row) else LIMIT
-        marks.append(Label(ends[number], number + 0.5, _bytes(row.taken), colour, bold=True, dx=8, dy=4))
+        marks.append(Label(ends[number], number + 0.5, bytes_text(row.taken), colour, bold=True, dx=8, dy=4))
     bottom = y + _ROW * len(rows)
     if shows_limit:
         marks.append(Path([use.limit] * 2, [0.0, float(len(rows))], LIMIT, 1.6, "dash"))
@@ -200,7 +199,3 @@ def _key(page: Figure, use: MemoryUse, rows: Sequence[MemoryRow], y: float) -> f
     if alias:
         page.text(x, y, f"and outputs of {bytes_text(alias)} where donated arguments were", colour=GREY)
     return y + 8
-
-
-def _bytes(size: float) -> str:
-    return bytes_text(round(size))

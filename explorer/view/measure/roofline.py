@@ -14,19 +14,19 @@ from explorer.view.figure import GREY, INK, Bars, Figure, Label, Mark, Panel, Pa
 from explorer.view.interface import FigureView
 from explorer.view.scale import Scale
 
-# By what holds a kernel back: colours that colour-blind people tell apart on light and dark, and a shape of its own.
+# By what limits a kernel: colors that color-blind people can distinguish on light and dark, and a shape.
 COLOURS = {"memory": "#2f7fc1", "compute": "#d0640a", "overhead": "#8a6fc8", "unknown": "#868e99"}
 SYMBOLS = {"memory": "circle", "compute": "diamond", "overhead": "triangle-up", "unknown": "square"}
 _MOST = 80  # kernels that are drawn, the longest
 _NAMED = 5
-_INTENSE = 1e15  # FLOPs a byte: what has more, as next to no bytes, stands at the right end
-_WORTH = 0.03  # of the time: what has a name beside it
+_INTENSE = 1e15  # FLOPs a byte: a kernel with more, as it moves next to no bytes, is at the right end
+_WORTH = 0.03  # of the time: kernels with a larger share are named
 _LARGEST, _SMALLEST = 13.0, 3.5  # pixels, radius
 _ROOM = 1.6  # a factor at the ends of the axes
 WIDE, HIGH = 840.0, 330.0  # pixels of the plot, about
 _LETTER = 6.3  # pixels of a letter, about
 ROOF_NAME_AT = {"matmul": (14.0, -6.0), "fma": (14.0, 14.0)}  # pixels right of and below where a level roof begins
-_COLUMN = 6.0  # a factor left of everything: where the kernels without arithmetic stand
+_COLUMN = 6.0  # a factor left of everything: the column of kernels without arithmetic
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Kernel:
         x, y: Its place.
         roof: The highest y that it could reach.
         radius: Pixels; its area is its share of the time.
-        bound: What limits it.
+        bound: Its limit, as `memory` or `compute`.
         label: Its label; empty for most.
         side: Side of the label: `right`, `left` or `below`.
         tooltip: Its lines.
@@ -65,7 +65,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of everything; `column` is the x of kernels without arithmetic, None if there are none."""
+    """Positions of everything; `column` is the x of kernels without arithmetic, None without such kernels."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -79,7 +79,10 @@ def layout_of(roofline: Roofline) -> Layout:
     points = _drawn(roofline)
     ceilings = _ceilings(peaks, points)
     top = max((rate for _, _, rate in ceilings), default=1e9)
-    low, high = _intensities(points, ridge=top / peaks.bandwidth if peaks.bandwidth else 1.0)
+    # The axis of intensity has all kernels, and both sides of the ridge.
+    ridge = top / peaks.bandwidth if peaks.bandwidth else 1.0
+    finite = [point.intensity for point in points if 0 < point.intensity < _INTENSE]
+    low, high = min([*finite, ridge / 20]), max([*finite, ridge * 4])
     column = low / _COLUMN if any(point.intensity == 0 for point in points) else None
     left = column or low
     kernels = [_kernel_of(point, roofline, number, left, high, whole) for number, point in enumerate(points)]
@@ -93,12 +96,6 @@ def layout_of(roofline: Roofline) -> Layout:
 def _drawn(roofline: Roofline) -> list[Point]:
     """Return the longest kernels whose costs are known."""
     return [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
-
-
-def _intensities(points: Sequence[Point], ridge: float) -> tuple[float, float]:
-    """Return the ends of the axis of intensity: those of the kernels, and both sides of the ridge."""
-    finite = [point.intensity for point in points if 0 < point.intensity < _INTENSE]
-    return min([*finite, ridge / 20]), max([*finite, ridge * 4])
 
 
 def _floor(points: Sequence[Point], kernels: Sequence[Kernel], top: float, whole: float) -> float:
@@ -287,21 +284,16 @@ class RooflineView(FigureView[Roofline]):
 
 
 def _row(point: Point, whole: float) -> tuple[str, ...]:
-    def known(value: float, text: str) -> str:
-        return "" if math.isnan(value) else text
-
-    return (
-        point.name,
-        f"{FilePath(point.file).name}:{point.line}" if point.line else "",
-        duration_text(point.seconds),
-        f"{point.seconds / whole:.1%}",
-        point.bound,
-        known(point.efficiency, f"{point.efficiency:.0%}"),
-        known(point.least, duration_text(point.least)),
-        known(point.flops, rate_text(point.flops, "").removesuffix("/s")),
-        known(point.bytes, rate_text(point.bytes, "B").removesuffix("/s")),
-        known(point.intensity, f"{point.intensity:.3g}"),
+    texts = (
+        (point.efficiency, f"{point.efficiency:.0%}"),
+        (point.least, duration_text(point.least)),
+        (point.flops, rate_text(point.flops, "").removesuffix("/s")),
+        (point.bytes, rate_text(point.bytes, "B").removesuffix("/s")),
+        (point.intensity, f"{point.intensity:.3g}"),
     )
+    place = f"{FilePath(point.file).name}:{point.line}" if point.line else ""
+    figures = ("" if math.isnan(value) else text for value, text in texts)
+    return point.name, place, duration_text(point.seconds), f"{point.seconds / whole:.1%}", point.bound, *figures
 
 
 def _shares(page: Figure, roofline: Roofline, y: float) -> float:
@@ -348,11 +340,16 @@ def _roof(roof: Roof, panel: Panel) -> list[Mark]:
 
 def _kernels(layout: Layout) -> list[Mark]:
     """Return the kernels by what limits them, each with a stem to its limit, some with names."""
-    # The longest come first, and stand in front: what is drawn last.
-    by_bound = [(bound, [kernel for kernel in layout.kernels if kernel.bound == bound]) for bound in BOUNDS]
     cap = (layout.x[1] / layout.x[0]) ** (5 / WIDE)  # five pixels to each side, as a factor
-    stems = [path for _, marks in by_bound for mark in marks for path in _stem(mark, cap)]
-    symbols = [_symbols(bound, marks[::-1]) for bound, marks in by_bound]
+    stems: list[Mark] = []
+    symbols: list[Mark] = []
+    for bound in BOUNDS:
+        kernels = [kernel for kernel in layout.kernels if kernel.bound == bound]
+        stems += [path for kernel in kernels for path in _stem(kernel, cap)]
+        shown = kernels[::-1]  # the longest come first, and are drawn last, in front
+        hover = ["\n".join(kernel.tooltip) for kernel in shown]
+        x, y, radii = [k.x for k in shown], [k.y for k in shown], [k.radius for k in shown]
+        symbols.append(Points(x, y, COLOURS[bound], SYMBOLS[bound], radii, opacity=0.85, hover=hover))
     return [*stems, *symbols, *(_name_of(kernel) for kernel in layout.kernels if kernel.side)]
 
 
@@ -365,12 +362,6 @@ def _stem(kernel: Kernel, cap: float) -> list[Mark]:
         Path([x, x], [kernel.y, kernel.roof], colour, 1.4, opacity=0.55),
         Path([x / cap, x * cap], [kernel.roof] * 2, colour, 1.4, opacity=0.8),
     ]
-
-
-def _symbols(bound: str, kernels: Sequence[Kernel]) -> Mark:
-    x, y, radii = [k.x for k in kernels], [k.y for k in kernels], [k.radius for k in kernels]
-    hover = ["\n".join(kernel.tooltip) for kernel in kernels]
-    return Points(x, y, COLOURS[bound], SYMBOLS[bound], radii, opacity=0.85, hover=hover)
 
 
 def _name_of(kernel: Kernel) -> Mark:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from explorer.model.results.timing import STEPS, Comparison, Ratio, Samples, Timing
+from explorer.model.results.timing import STEPS, Comparison, Samples, Timing
 from explorer.model.text import cut_end
 from explorer.model.units import count_text, duration_text, range_text
 from explorer.view.chart import Table
@@ -41,15 +41,16 @@ def sample_rows(values: Iterable[tuple[str, Samples]]) -> list[tuple[str, ...]]:
     """Return a row for each: its name, then `SAMPLE_COLUMNS`."""
     return [
         (
-            name, duration_text(one.median), _interval(one), duration_text(one.fastest),
-            f"±{one.spread * 100:.1f} %", f"{one.count:,}", f"{one.calls:,}",
+            name, duration_text(each.median),
+            f"{range_text(each.low, each.high)}{', too noisy' * each.is_too_noisy}",
+            duration_text(each.fastest), f"±{each.spread * 100:.1f} %", f"{each.count:,}", f"{each.calls:,}",
         )
-        for name, one in values
+        for name, each in values
     ]  # fmt: skip
 
 
-def _interval(samples: Samples) -> str:
-    return f"{range_text(samples.low, samples.high)}{', too noisy' * samples.is_too_noisy}"
+def _notes(notes: Sequence[str]) -> list[Table]:
+    return [Table("notes", ("what to know",), [(note,) for note in notes])] if notes else []
 
 
 _STEP_COLOURS = {**{step: colour for step, _, colour in STEP_STYLES}, "run": RUN}
@@ -70,7 +71,7 @@ class TimingView(FigureView[Timing]):
     def description(self, value: Timing) -> str:
         steady = value.steady
         stages = ", ".join(f"{step} {duration_text(value.stages[step])}" for step in STEPS if step in value.stages)
-        where = "is too noisy: the range was" if steady.is_too_noisy else "lies in"
+        where = "is uncertain, as samples are too noisy:" if steady.is_too_noisy else "is in"
         return (
             f"{value.headline}. The steady median of {steady.count:,} samples {where} "
             f"{range_text(steady.low, steady.high)}. First call: {stages}."
@@ -80,40 +81,29 @@ class TimingView(FigureView[Timing]):
         figures = [("steady", value.steady), *([("eager", value.eager)] if value.eager is not None else [])]
         stages = [(step, duration_text(value.stages[step])) for step in STEPS if step in value.stages]
         stages.append(("first call", duration_text(value.first_call.median)))
-        tables = [
+        return [
             Table("calls", ("what", *SAMPLE_COLUMNS), sample_rows(figures)),
             Table("the first call, step by step", ("step", "time"), stages),
+            *_notes(value.notes),
         ]
-        notes = [Table("notes", ("what to know",), [(note,) for note in value.notes])]
-        return tables + notes * bool(value.notes)
 
     def figure(self, value: Timing) -> Figure:
         page = Figure(_WIDTH)
-        heading = f"{cut_end(f'{value.function}{value.signature}', 64)}: {_first_call_text(value)}"
-        page.text(24, 34, _result(value), size=20.0, bold=True)
+        if value.steady.is_too_noisy:  # the interval is next to the samples, and the ratio in the description
+            result = f"about {duration_text(value.steady.median)} compiled, too noisy"
+        else:
+            result = ", ".join(filter(None, (value.compiled_text, value.speedup_text)))
+        took, calls = duration_text(value.first_call.median), value.break_even
+        first = f"the first call took {took}"
+        if value.speedup_text and calls is not None:
+            first = f"the {took} first call has paid for itself after {value.about}{count_text(calls, 'call')}"
+        heading = f"{cut_end(f'{value.function}{value.signature}', 64)}: {first}"
+        page.text(24, 34, result, size=20.0, bold=True)
         page.text(24, 56, heading, size=12.5, colour=GREY)
         page.panels += [_curve(value), _samples(page, value.steady)]
         y = _stages(page, value, _TOP + _HEIGHT + 66)
         page.height = rows_of_text(page, y + 20, [f"note: {note}" for note in value.notes]) - 2
         return page
-
-
-def _result(timing: Timing) -> str:
-    """Return the result in few words: `41.2 ms compiled, 3.4× faster than eager (3.3 … 3.5×)`."""
-    if timing.steady.is_too_noisy:  # what was seen is beside the samples, and a ratio in the description
-        return f"about {duration_text(timing.steady.median)} compiled, too noisy"
-    return ", ".join(filter(None, (timing.compiled_text, timing.speedup_text)))
-
-
-def _first_call_text(timing: Timing) -> str:
-    """Return the cost of the first call, and after how many calls it has paid for itself."""
-    took = duration_text(timing.first_call.median)
-    if not timing.speedup_text:
-        return f"the first call took {took}"
-    calls = timing.break_even
-    if calls is None:
-        return f"the first call took {took}"
-    return f"the {took} first call has paid for itself after {timing.about}{calls:,} call{'s' * (calls != 1)}"
 
 
 def calls_shown(timing: Timing) -> tuple[list[float], list[float]]:
@@ -240,12 +230,11 @@ class ComparisonView(FigureView[Comparison]):
         ratios = [
             (ratio.name, f"{ratio.ratio:.4g}", f"{ratio.low:.4g} … {ratio.high:.4g}", str(ratio)) for ratio in value
         ]
-        tables = [
+        return [
             Table("times", ("name", *SAMPLE_COLUMNS), sample_rows(value.samples.items())),
             Table(f"ratios to {value.baseline}", ("name", "ratio", "interval", "in words"), ratios),
+            *_notes(value.notes),
         ]
-        notes = [Table("notes", ("what to know",), [(note,) for note in value.notes])]
-        return tables + notes * bool(value.notes)
 
     def figure(self, value: Comparison) -> Figure:
         page = Figure(_WIDTH)
@@ -266,7 +255,8 @@ class ComparisonView(FigureView[Comparison]):
                 page.text(_VERDICT, y + 4, "the baseline", colour=GREY)
                 continue
             ratio = value.ratios[name]
-            colour, hover = _colour(ratio), [f"{name}: {ratio}\n{took}"]
+            colour = GREY if ratio.is_same else BLUE if ratio.ratio < 1 else ORANGE
+            hover = [f"{name}: {ratio}\n{took}"]
             marks.append(Band(ratio.low, ratio.high, at - 0.18, at + 0.18, colour, rounded=6))
             marks.append(Points([ratio.ratio], [at], colour, radius=5, hollow=ratio.is_same, hover=hover))
             page.text(_VERDICT, y + 4, str(ratio), colour=colour, bold=True)
@@ -278,10 +268,6 @@ class ComparisonView(FigureView[Comparison]):
         page.text(24, bottom + 40, machine_text(value.environment, has_cores=True), size=11.0, colour=GREY)
         page.height = rows_of_text(page, bottom + 62, [f"note: {note}" for note in value.notes]) - 2
         return page
-
-
-def _colour(ratio: Ratio) -> str:
-    return GREY if ratio.is_same else BLUE if ratio.ratio < 1 else ORANGE
 
 
 def _scale(compared: Comparison) -> Scale:

@@ -1,4 +1,4 @@
-"""What-ifs as figures: a row for each variant, its time relative to the plain one, its memory and more."""
+"""Views of `what_if`: a row for each variant, its time relative to the plain one, its memory and more."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAME, _LEFT, _RIGHT, _RATIO = 24, 216, 424, 440  # the names, the axis of ratio
 _TIME, _MEMORY, _BAR, _COMPILE, _KERNELS, _DIFFERENCE = 590, 612, 56, 784, 832, 936
 _FARTHEST = 4.0  # an interval is drawn no farther than this factor beyond the ratios
 _LETTER = 7.6
-_LARGE = 6_000  # instructions: of more, what differs is looked up when it is asked for, not whenever this is shown
+_LARGE = 6_000  # instructions: the difference of larger programs is computed on request only
 _MOST = 24  # rows with what differs
 
 
@@ -145,7 +145,7 @@ def _times(what_if: WhatIf, top: float, bottom: float) -> Panel:
 def _row(page: Figure, what_if: WhatIf, row: Variant, y: float, is_timed: bool) -> None:
     """Draw the name and the figures of a row, or its error."""
     page.text(_NAME, y + 4, cut_end(row.name, 25 if is_timed else 60), size=13.0, bold=True)
-    if row.error and not is_timed:  # else it stands in the panel
+    if row.error and not is_timed:  # otherwise the panel has it
         page.text(_LEFT, y + 4, cut_end(row.error, int((_DIFFERENCE - _LEFT) / _LETTER)), colour=ORANGE, bold=True)
     if row.error:
         return

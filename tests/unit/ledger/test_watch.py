@@ -273,7 +273,7 @@ def test_a_program_compiled_again_ahead_of_time_was_asked_for():
         double(SMALL)
         double.trace(SMALL).lower().compile({"xla_embed_ir_in_executable": True})
     assert kinds(ledger)[3:] == ["compile"]
-    assert "asked for ahead of time" in ledger.events[-1].reason.text
+    assert "requested ahead of time" in ledger.events[-1].reason.text
 
 
 def test_what_the_user_compiles_with_explorer_is_seen_at_their_line():

@@ -124,8 +124,7 @@ def quiet(counted, is_disturbed=False):
 )
 def test_a_sample_takes_a_fifth_of_a_millisecond_of_calls_whose_arguments_fit(seconds, prepared_bytes, calls):
     made = sampler(prepared_bytes=prepared_bytes)
-    made._choose_calls(seconds)
-    assert made.calls == calls
+    assert made._calls_for(seconds) == calls
 
 
 SPREAD = [95.0, 90.0, 110.0, 105.0, 100.0]
@@ -181,7 +180,7 @@ FOUR_FIFTHS = quiet([True, True, True, True, False] * 2)
     ],
 )
 def test_the_time_is_up_once_as_much_of_it_was_quiet(count, quiet, seconds, spent, is_over):
-    assert sampler([1.0] * count, quiet)._has_had(seconds, spent) is is_over
+    assert sampler([1.0] * count, quiet)._is_time_up(seconds, spent) is is_over
 
 
 def test_samples_of_blocks_that_are_not_over_count():
@@ -238,7 +237,7 @@ def test_more_calls_are_recorded_until_the_hottest_line_is_known(name, monkeypat
         recorded.append((count, beside))
         hottest = [SimpleNamespace(seconds=1.0), SimpleNamespace(seconds=0.5)]
         profile = SimpleNamespace(hottest=hottest[: 1 if len(recorded) >= settled_after else 2], seconds=seconds)
-        return profile, None
+        return profile, None, None
 
     def afford(calls, in_time):
         assert in_time == pytest.approx(1.0 / once)
@@ -273,7 +272,7 @@ def test_the_first_call_was_a_warm_up_too_and_the_fastest_counts(times, calls, m
     def call():
         now[0] += next(took)
 
-    monkeypatch.setattr(profile_module, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("explorer.measure.calls.perf_counter", lambda: now[0])
     made = SimpleNamespace(call=call, prepare=None)
     assert _warmed_up(made, times) == [None, 3.0, None, None, 1.0][calls]
 

@@ -159,7 +159,8 @@ def test_what_is_no_sweep_is_refused_with_what_is_allowed(over, told):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "told"), [("flaot", "takes a dtype"), ("int8", "int8 is none"), ("float64", "JAX makes float32 of it")]
+    ("dtype", "told"),
+    [("flaot", "takes a dtype"), ("int8", "int8 is no such dtype"), ("float64", "JAX makes float32 of it")],
 )
 def test_a_dtype_that_nothing_can_be_cast_to_is_refused(dtype, told):
     with pytest.raises(ex.errors.OptionError, match=told):

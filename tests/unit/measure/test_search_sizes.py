@@ -181,8 +181,8 @@ def test_where_nobody_says_how_much_memory_there_is_the_limit_is_asked_for(monke
     monkeypatch.setattr(fits_module, "here", lambda: ("TPU v9", 0))
     with pytest.raises(ex.errors.OptionError) as raised:
         fits_module._capacity(None, None)
-    hint = "\n  Hint: limit= says how many bytes there are."
-    assert str(raised.value) == f"nobody tells how much memory TPU v9 has.{hint}"
+    hint = "\n  Hint: limit= sets the number of bytes."
+    assert str(raised.value) == f"the memory of TPU v9 is unknown.{hint}"
     assert fits_module._capacity(None, 5) == ("TPU v9", Capacity(5, "the limit that was given"))
 
 

@@ -214,7 +214,7 @@ def test_a_function_that_can_not_be_compiled_raises_as_explore_does():
         ({"remat": 3}, "remat is 3"),
         ({"precision": "bfloat"}, "Did you mean `bfloat16`"),
         ({"precision": 16}, "precision is 16"),
-        ({"dtype": "int8"}, "int8 is none"),
+        ({"dtype": "int8"}, "int8 is no such dtype"),
         ({"options": 3}, "options is 3"),
         ({"options": {}}, "options is none"),
         ({"donate": []}, "nothing to try"),

@@ -204,7 +204,7 @@ def test_a_jit_that_says_where_its_arguments_are_placed_is_not_changed_silently(
     step = nnx.jit(lambda model, x: model(x), in_shardings=(place, place))
     found = ex.what_if(step, nnx.Linear(6, 3, rngs=nnx.Rngs(0)), X, precision="highest", time=False)
     assert found.plain.kernels
-    assert "says where its arguments are placed" in found.variants[0].error
+    assert "sets where its arguments are placed" in found.variants[0].error
 
 
 def test_a_function_that_gives_another_program_by_now_has_no_baseline():

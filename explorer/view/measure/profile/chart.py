@@ -32,7 +32,7 @@ def flame_chart(profile: Profile, by: By = "stack") -> Chart:
         _figure(flame),
         f"{profile.function}: time by {_BY[by]}",
         flame_picture(flame),
-        f"Where the device's time went, by {_BY[by]}. {named}",
+        f"Time of the device, by {_BY[by]}. {named}",
         [_table(flame)],
         f"Chart({flame!r})",
     )

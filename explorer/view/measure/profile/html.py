@@ -6,7 +6,6 @@ import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from hashlib import blake2b
 from html import escape
 from math import isfinite
@@ -18,7 +17,7 @@ import numpy as np
 
 from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.recording import host_words
-from explorer.model.results.profile import OpTime, Profile
+from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import By, Flame
 from explorer.model.stage import Source
 from explorer.model.units import duration_text, fine_share_text
@@ -46,7 +45,9 @@ def static(profile: Profile, invites: bool = True) -> str:
 
 def tables(profile: Profile) -> list[Table]:
     """Return the lines, the kernels, and what the host did, the longest first."""
-    return [table for table in (_lines(profile), _kernels(profile), _host(profile)) if table.rows]
+    host = [(name, duration_text(seconds)) for name, seconds in list(host_words(profile.host).items())[:_MOST]]
+    tables = (_lines(profile), _kernels(profile), Table("what the host did", ("what", "time"), host))
+    return [table for table in tables if table.rows]
 
 
 def _lines(profile: Profile) -> Table:
@@ -61,35 +62,21 @@ def _lines(profile: Profile) -> Table:
         for line in profile.lines[:_MOST]
     ]  # fmt: skip
     if profile.unattributed > 0:
-        share = profile.unattributed / (profile.device_seconds or 1.0)
-        last = (
-            "",
-            "no line is known",
-            duration_text(profile.unattributed),
-            fine_share_text(share),
-            "",
-            *([""] * is_known),
-        )
-        rows.append(last)
+        share = fine_share_text(profile.unattributed / (profile.device_seconds or 1.0))
+        seconds = duration_text(profile.unattributed)
+        rows.append(("", "no line is known", seconds, share, "", *([""] * is_known)))
     return Table("time by source line", head, rows, _rest(len(profile.lines)))
 
 
 def _kernels(profile: Profile) -> Table:
     is_known = any(op.wasted is not None for op in profile.ops)
     head = ("kernel", "operation", "executable", "time", "share", "with its body", "runs")
-    rows = [_kernel(op, is_known) for op in profile.ops[:_MOST]]
+    rows: list[tuple[str, ...]] = []
+    for op in profile.ops[:_MOST]:
+        wasted = (duration_text(op.wasted) if op.wasted is not None else "",) if is_known else ()
+        times = (duration_text(op.seconds), fine_share_text(op.share), duration_text(op.total))
+        rows.append((op.name, op.computes or op.op, op.module, *times, f"{op.count:,.0f}", *wasted))
     return Table("time by kernel", (*head, *(("wasted",) if is_known else ())), rows, _rest(len(profile.ops)))
-
-
-def _kernel(op: OpTime, is_known: bool) -> tuple[str, ...]:
-    wasted = (duration_text(op.wasted) if op.wasted is not None else "",) if is_known else ()
-    times = (duration_text(op.seconds), fine_share_text(op.share), duration_text(op.total))
-    return (op.name, op.computes or op.op, op.module, *times, f"{op.count:,.0f}", *wasted)
-
-
-def _host(profile: Profile) -> Table:
-    rows = [(name, duration_text(seconds)) for name, seconds in list(host_words(profile.host).items())[:_MOST]]
-    return Table("what the host did", ("what", "time"), rows)
 
 
 def _rest(count: int) -> str:
@@ -102,8 +89,7 @@ _wires: WeakKeyDictionary[Profile, Any] = WeakKeyDictionary()
 def linked(profile: Profile) -> str:
     """Return the name of the profile's wire, which is opened at the first display."""
     if profile not in _wires:
-        name = uuid4().hex[:16]
-        wire = open_wire(name)
+        wire = open_wire(uuid4().hex[:16])
 
         def answer(wire: Any, message: Any, _: object) -> None:
             request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
@@ -112,21 +98,20 @@ def linked(profile: Profile) -> str:
 
         wire.on_msg(answer)
         _wires[profile] = wire
-    wire = _wires[profile]
-    shown.add(wire.capture, partial(_disconnect, ref(profile), wire))
+    wire, shown_profile = _wires[profile], ref(profile)
+
+    def disconnect() -> None:  # no cell shows the profile any more; a later display opens a new wire
+        live = shown_profile()
+        if live is not None:
+            _wires.pop(live, None)
+        wire.close()
+
+    shown.add(wire.capture, disconnect)
     return wire.capture
 
 
-def _disconnect(profile: ref[Profile], wire: Any) -> None:
-    # No cell shows the profile any more. A later display opens a new wire.
-    live = profile()
-    if live is not None:
-        _wires.pop(live, None)
-    wire.close()
-
-
 def html_of_program(profile: Profile, program: object) -> dict[str, str]:
-    """Return the capture of a profiled program as HTML, or why there is none."""
+    """Return the capture of a profiled program as HTML, or why it is missing."""
     capture = profile.captures.get(program) if isinstance(program, int) else None
     if capture is None:
         return {"failed": "This program was not kept with the profile."}
@@ -152,6 +137,14 @@ def message(profile: Profile) -> dict[str, Any]:
     shown, rest = order[:_KERNELS], order[_KERNELS:]
     place = {op: i for i, op in enumerate(shown)}
     summary = headline(profile)
+    kernels: list[list[Any]] = []
+    for op in (profile.ops[i] for i in shown):
+        numbers = map(_number, (op.seconds, op.total, op.count, op.flops, op.bytes, op.wasted))
+        kernels.append([op.name, op.op, op.module, op.program, *numbers, op.scope, op.computes])
+    flames: dict[By, Flame] = {"stack": profile.flame("stack").pruned(_BOXES)}
+    by_scope = profile.flame("scope").pruned(_BOXES)
+    if any(node.kind == "scope" for node in by_scope.nodes):
+        flames["scope"] = by_scope
     return {
         "version": VERSION,
         "function": profile.function,
@@ -163,10 +156,10 @@ def message(profile: Profile) -> dict[str, Any]:
         "gap": profile.gap_seconds,
         "unattributed": profile.unattributed,
         **_line_columns(profile),
-        "kernels": [_kernel_row(profile.ops[i]) for i in shown],
-        "moreKernels": _more([profile.ops[i].seconds for i in rest]),
+        "kernels": kernels,
+        "moreKernels": [len(rest), sum(profile.ops[i].seconds for i in rest)],
         "parts": _parts(profile, shown),
-        "flames": {by: _boxes(made, place) for by, made in flames(profile).items()},
+        "flames": {by: _boxes(flame, place) for by, flame in flames.items()},
         "host": [[name, _number(seconds)] for name, seconds in list(host_words(profile.host).items())[:_HOST]],
         "notes": list(profile.notes),
         "timeline": _timeline(profile, place),
@@ -180,27 +173,9 @@ def packed(said: Mapping[str, Any]) -> bytes:
     return gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)
 
 
-def flames(profile: Profile) -> dict[By, Flame]:
-    """Return both flame graphs, pruned to what is visible; by scope only if there are scopes."""
-    kinds: tuple[By, ...] = ("stack", "scope")
-    flame_of: dict[By, Flame] = {by: profile.flame(by).pruned(_BOXES) for by in kinds}
-    if not any(node.kind == "scope" for node in flame_of["scope"].nodes):
-        del flame_of["scope"]
-    return flame_of
-
-
-def _kernel_row(op: OpTime) -> list[Any]:
-    numbers = (op.seconds, op.total, op.count, op.flops, op.bytes, op.wasted)
-    return [op.name, op.op, op.module, op.program, *map(_number, numbers), op.scope, op.computes]
-
-
 def _number(value: float | None) -> float | None:
     # JSON has no NaN, and five digits are more than was measured.
     return None if value is None or not isfinite(value) else float(f"{value:.5g}")
-
-
-def _more(seconds: Sequence[float]) -> list[float]:
-    return [len(seconds), sum(seconds)]
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------
@@ -219,7 +194,7 @@ def _line_columns(profile: Profile) -> dict[str, Any]:
             [files.index(one.file), one.line, one.text[:_WIDEST], *map(_number, (one.seconds, one.wasted)), one.ops]
             for one in shown
         ],
-        "moreLines": _more([line.seconds for line in rest]),
+        "moreLines": [len(rest), sum(line.seconds for line in rest)],
     }
 
 

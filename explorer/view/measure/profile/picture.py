@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -39,11 +38,13 @@ def headline(profile: Profile) -> Headline:
     elif profile.ops:
         longest = max(profile.ops, key=lambda op: op.seconds)
         text += [(f"; {fine_share_text(longest.share)} of the device's time is ", False), (longest.title, True)]
-    return Headline(text, _waits(profile), _facts(profile))
+    share = profile.gap_seconds / profile.wall_seconds if profile.wall_seconds > 0 else 0.0
+    waited = f"{fine_share_text(share)} of the time: {duration_text(profile.gap_seconds)} a call"
+    return Headline(text, [(f"the device waited {waited}", False)] if share >= _WAITS else [], _facts(profile))
 
 
 def _hottest(profile: Profile) -> Sentence:
-    """Return the line that takes most, or the lines that can't be told apart."""
+    """Return a sentence on the hottest line, or on the lines that tie."""
     lines, labels = profile.hottest, labels_of(profile)
     first = lines[0]
 
@@ -59,45 +60,27 @@ def _hottest(profile: Profile) -> Sentence:
     if fine_share_text(shares[0]) != each:
         each = f"{fine_share_text(shares[0])} to {each}"
     if len(lines) > _NAMED:
-        return [(f"; no line stands out: {len(lines):,} take {each} of the device's time each", False)]
+        return [(f"; no line dominates: {len(lines):,} take {each} of the device's time each", False)]
     names = [place(line) for line in lines]
     word = "lines " if len(labels) == 1 else ""
     return [(f"; a tie: {word}{', '.join(names[:-1])} and {names[-1]} take {each} of the device's time each", False)]
-
-
-def _waits(profile: Profile) -> Sentence:
-    share = profile.gap_seconds / profile.wall_seconds if profile.wall_seconds > 0 else 0.0
-    if share < _WAITS:
-        return []
-    return [
-        (f"the device waited {fine_share_text(share)} of the time: {duration_text(profile.gap_seconds)} a call", False)
-    ]
 
 
 def _facts(profile: Profile) -> list[str]:
     device = profile.device_seconds or 1.0
     wasted = [op.wasted for op in profile.ops if op.wasted is not None]
     over = f"wasted {duration_text(sum(wasted))} ({fine_share_text(sum(wasted) / device)})"
+    unattributed = f", {duration_text(profile.unattributed)}" if profile.unattributed > 0 else ""
+    is_slowed = profile.wall_seconds > _LONGER * profile.plain_seconds
+    recorded = f"{duration_text(profile.wall_seconds)} a call while recorded, split into these parts"
     return [
         f"device {duration_text(profile.device_seconds)}",
         f"waiting {duration_text(profile.gap_seconds)}",
-        _without_line(profile.unattributed, device),
+        f"without a line {fine_share_text(profile.unattributed / device)}{unattributed}",
         *([over] if wasted else []),
         f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call",
-        *_recorded(profile),
+        *([recorded] if is_slowed else []),
     ]
-
-
-def _recorded(profile: Profile) -> list[str]:
-    """Return how long a call took while recorded, if that is much longer than the headline says."""
-    if not profile.wall_seconds > _LONGER * profile.plain_seconds:
-        return []
-    return [f"{duration_text(profile.wall_seconds)} a call while recorded, of which these are parts"]
-
-
-def _without_line(seconds: float, device: float) -> str:
-    share = f"without a line {fine_share_text(seconds / device)}"
-    return f"{share}, {duration_text(seconds)}" if seconds > 0 else share
 
 
 def hottest(profile: Profile) -> list[LineTime]:
@@ -156,11 +139,16 @@ def picture(profile: Profile, invites: bool = False) -> str:
             parts.append(text(16, y + 16, labels[file], "m"))
             y += 20
         for line in lines:
-            parts += _row(line, y, line.seconds / most)
+            source = cut_end(line.text or "(its source is not known)", int((WIDTH - 16 - _SOURCE) / _LETTER))
+            part = line.seconds / most
+            bar = _bar(line.share, line.seconds, y, part, hot(part))
+            parts += [_right(8 + _NUMBER, y + 16, str(line.line), "m"), *bar, text(_SOURCE, y + 16, source)]
             y += _ROW
     rest = profile.lines[_MOST:]
     if rest:
-        parts.append(text(_SOURCE, y + 16, _more_text(rest), "m"))
+        seconds = duration_text(sum(line.seconds for line in rest))
+        more = f"and {len(rest):,} more {'line' if len(rest) == 1 else 'lines'}: {seconds}"
+        parts.append(text(_SOURCE, y + 16, more, "m"))
         y += _ROW
     if profile.unattributed > 0:
         share = profile.unattributed / (profile.device_seconds or 1.0)
@@ -173,14 +161,8 @@ def picture(profile: Profile, invites: bool = False) -> str:
     return canvas(WIDTH, y + 14, parts)
 
 
-def _row(line: LineTime, y: float, part: float) -> list[str]:
-    source = cut_end(line.text or "(its source is not known)", int((WIDTH - 16 - _SOURCE) / _LETTER))
-    bar = _bar(line.share, line.seconds, y, part, hot(part))
-    return [_right(8 + _NUMBER, y + 16, str(line.line), "m"), *bar, text(_SOURCE, y + 16, source)]
-
-
 def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> list[str]:
-    """Draw a bar, full for the hottest line, with time and share as text: color never stands alone."""
+    """Draw a bar, full for the hottest line, with time and share as text: color is never alone."""
     left = 16 + _NUMBER
     return [
         box(left, y + 4, _BAR, 15, "#f1f2f3", 2),
@@ -203,8 +185,3 @@ def described(profile: Profile) -> str:
         for line in profile.lines[:_MOST]
     )
     return ". ".join(filter(None, (plain(top.text), plain(top.waits), ", ".join(top.facts), lines)))
-
-
-def _more_text(lines: Sequence[LineTime]) -> str:
-    seconds = duration_text(sum(line.seconds for line in lines))
-    return f"and {len(lines):,} more {'line' if len(lines) == 1 else 'lines'}: {seconds}"

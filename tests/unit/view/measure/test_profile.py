@@ -297,7 +297,7 @@ def test_lines_that_cant_be_told_apart_are_called_a_tie(profile: Profile):
     clear = replace(profile, lines=[third, first])
     assert f"30% of the device's time is line {first.line}" in plain(headline(clear).text)
     many = [replace(first, line=line, share=0.2) for line in range(50, 55)]
-    assert "no line stands out: 5 take 20% of the device's time each" in plain(headline(replace(tie, lines=many)).text)
+    assert "no line dominates: 5 take 20% of the device's time each" in plain(headline(replace(tie, lines=many)).text)
 
 
 def test_lines_nearer_than_5_percent_tie_however_steady_they_are(profile: Profile):

@@ -53,7 +53,7 @@ HEAD = "f: 10 s a call"
         ),
         (
             [line(n, 2.0) for n in range(3, 7)],
-            HEAD + "; no line stands out: 4 take 20% of the device's time each",
+            HEAD + "; no line dominates: 4 take 20% of the device's time each",
         ),
         ([], HEAD),
     ],
@@ -94,7 +94,7 @@ def test_the_facts():
         "device 10 s", "waiting 0 s", "without a line 5.0%, 500 ms", "wasted 2.5 s (25%)", "mean of 2,000 calls",
     ]  # fmt: skip
     longer = replace(many, wall_seconds=11.01)  # more than a tenth
-    assert headline(longer).facts[-1] == "11 s a call while recorded, of which these are parts"
+    assert headline(longer).facts[-1] == "11 s a call while recorded, split into these parts"
     assert headline(profile(device=0.0, unattributed=0.0)).facts[2] == "without a line 0%"
 
 
